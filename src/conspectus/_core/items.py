@@ -1,0 +1,157 @@
+"""What the core knows of a history: items without text, and what a plan can answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Role = Literal["system", "user", "assistant", "tool", "other"]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One message as the core sees it.
+
+    Attributes:
+        key: identity and version of the original; equal keys mean equal bytes.
+        role: who speaks.
+        tokens: its size in the request.
+        floor: the fewest tokens it can be clipped to; equal to `tokens` when it cannot be.
+        calls: ids of the tool calls that it makes.
+        answers: ids of the tool calls that it answers.
+        pinned: the user said that it stays.
+        summary: it is a summary of earlier messages, ours or another library's.
+        clipped: it stands for a longer original already.
+    """
+
+    key: str
+    role: Role
+    tokens: int
+    floor: int = -1
+    calls: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    pinned: bool = False
+    summary: bool = False
+    clipped: bool = False
+
+    def smallest(self) -> int:
+        """The fewest tokens that it can take while it stays in view."""
+        return self.tokens if self.floor < 0 else min(self.floor, self.tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The room for one request.
+
+    Attributes:
+        limit: input limit of the model that will answer, in tokens.
+        reserved: tokens of it that messages cannot have: output, system prompt, tool schemas.
+    """
+
+    limit: int
+    reserved: int = 0
+
+    @property
+    def budget(self) -> int:
+        """Tokens left for messages."""
+        return self.limit - self.reserved
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a history is or was: tokens and messages."""
+
+    tokens: int
+    messages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Items `start` up to, not including, `stop`."""
+
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+
+def spans_of(indexes: Sequence[int]) -> tuple[Span, ...]:
+    """Rising indexes as the fewest spans."""
+    spans: list[Span] = []
+    for index in indexes:
+        if spans and spans[-1].stop == index:
+            spans[-1] = Span(spans[-1].start, index + 1)
+        else:
+            spans.append(Span(index, index + 1))
+    return tuple(spans)
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """Show item `index` in at most `limit` tokens, with a pointer to its original."""
+
+    index: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Leave the history as it is.
+
+    Attributes:
+        reason: why, as one short sentence.
+        tokens: its size.
+    """
+
+    reason: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """Make the history smaller.
+
+    Attributes:
+        cause: what asked for it.
+        evict: spans that leave the view once archived and read. Empty: clips alone are enough.
+        clips: items that stay, shown shorter.
+        summary_tokens: the most that the new summary message may take.
+        tokens: size before.
+        at_most: size after, if the summary takes all it may.
+        budget: what the result must fit in; None where no window is known.
+    """
+
+    cause: str
+    evict: tuple[Span, ...]
+    clips: tuple[Clip, ...]
+    summary_tokens: int
+    tokens: int
+    at_most: int
+    budget: int | None
+
+    @property
+    def evicted(self) -> tuple[int, ...]:
+        """Indexes of the items that leave."""
+        return tuple(i for span in self.evict for i in range(span.start, span.stop))
+
+
+@dataclass(frozen=True, slots=True)
+class Stuck:
+    """Nothing helps.
+
+    Attributes:
+        reason: why, with what to do.
+        tokens: size now.
+        needed: the fewest tokens that what must stay takes.
+        budget: the tokens that there are.
+    """
+
+    reason: str
+    tokens: int
+    needed: int
+    budget: int
+
+
+Plan = Keep | Compact | Stuck

@@ -1,0 +1,266 @@
+"""What compactions did, as plain data: the chain of records, and what the model sees of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+FORMAT = 1
+"""Version of the plain form; a reader refuses a newer one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What summarising cost.
+
+    Attributes:
+        calls: calls of a model; the embedded summariser makes none.
+        input_tokens: tokens sent, as reported by the model or else estimated.
+        output_tokens: tokens received, likewise.
+    """
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.calls + other.calls,
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A finished summary that is not yet in force.
+
+    Attributes:
+        text: the body, without the line that opens a summary message.
+        by: name of the summariser.
+        read: keys of the originals that were read whole.
+        cost: what it took.
+        tokens: size of the whole summary message, once measured.
+        embedded: keys that the embedded summariser read because of a spending limit.
+    """
+
+    text: str
+    by: str
+    read: tuple[str, ...]
+    cost: Cost = field(default_factory=Cost)
+    tokens: int = 0
+    embedded: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The draft as plain data."""
+        return {"v": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Draft:
+        """The draft that `to_json` wrote."""
+        return cls(
+            text=data["text"],
+            by=data["by"],
+            read=tuple(data["read"]),
+            cost=Cost(**data["cost"]),
+            tokens=data["tokens"],
+            embedded=tuple(data["embedded"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClipMark:
+    """One message shown short.
+
+    Attributes:
+        key: the original.
+        shown: key of the clipped message, by which it is recognised when it is sent back.
+        limit: the tokens that it was clipped to.
+    """
+
+    key: str
+    shown: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What one compaction did.
+
+    Attributes:
+        id: hash of all that follows; equal compactions have equal ids.
+        parent: the record before it; None for the first of a thread.
+        covers: keys of the originals that left the view, in order: the manifest.
+        clips: messages shown short from now on.
+        summary: body of the summary that stands for all that the chain covers; empty where only
+            clips were made.
+        ledger: exact facts carried, as plain data.
+        cause: what asked for the compaction.
+        tokens_before: size of the view before it.
+        tokens_after: and after it.
+        messages_after: its length after it, in messages.
+        archived: whether the archive has confirmed the originals.
+        by: name of the summariser; empty where only clips were made.
+        cost: what it took.
+    """
+
+    id: str
+    parent: str | None
+    covers: tuple[str, ...]
+    clips: tuple[ClipMark, ...]
+    summary: str
+    ledger: Mapping[str, Any]
+    cause: str
+    tokens_before: int
+    tokens_after: int
+    messages_after: int
+    archived: bool
+    by: str
+    cost: Cost
+
+    @classmethod
+    def make(cls, **parts: Any) -> Record:
+        """A record with the id that its parts give it."""
+        bare = cls(id="", **parts)
+        text = json.dumps(bare.to_json(), sort_keys=True, ensure_ascii=True)
+        return cls(id=hashlib.sha256(text.encode()).hexdigest()[:16], **parts)
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as plain JSON data."""
+        data = asdict(self)
+        data["ledger"] = dict(self.ledger)
+        return {"v": FORMAT, **data}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Record:
+        """The record that `to_json` wrote.
+
+        Raises:
+            ValueError: it was written by a newer version, or is no record.
+        """
+        if data.get("v") != FORMAT:
+            raise ValueError(f"record format {data.get('v')!r} is not {FORMAT}")
+        parts = {k: v for k, v in data.items() if k != "v"}
+        parts["covers"] = tuple(parts["covers"])
+        parts["clips"] = tuple(ClipMark(**clip) for clip in parts["clips"])
+        parts["cost"] = Cost(**parts["cost"])
+        return cls(**parts)
+
+
+Chain = Sequence[Record]
+"""Records from the first of a thread to its head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """One message of a history as a caller sent it.
+
+    Attributes:
+        key: identity and version.
+        system: it is a system message.
+        record: the record whose summary it is, if it is one of ours.
+    """
+
+    key: str
+    system: bool = False
+    record: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One place in the view: a message as sent, a clip of it, or the standing summary.
+
+    Attributes:
+        index: position in the history as sent; None for the summary.
+        key: the original's key; for a message that came back clipped, that of its original.
+        clip: how it is shown short, where it is.
+        back: it came back clipped, so its text is not the original's.
+    """
+
+    index: int | None
+    key: str
+    clip: ClipMark | None = None
+    back: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the model sees.
+
+    Attributes:
+        chain: the records in force, the head last; empty where none fits.
+        shown: the places of the view, in order.
+        dropped: how many messages were left out because the chain covers them.
+    """
+
+    chain: tuple[Record, ...]
+    shown: tuple[Shown, ...]
+    dropped: int
+
+    @property
+    def head(self) -> Record | None:
+        """The record in force."""
+        return self.chain[-1] if self.chain else None
+
+
+def fold(chain: Chain, history: Sequence[Sent]) -> View:
+    """What the model sees of a history, given the records of its thread.
+
+    A caller sends either its whole history or what it got back the last time, which holds the
+    summary message of a record. Records that do not fit the history are dropped, never trusted:
+    the ones behind a summary message that was sent back, or, in a whole history, the first one
+    whose messages are not all there, unchanged and in order, and all after it.
+    """
+    marker = next((sent.record for sent in reversed(history) if sent.record), None)
+    at = next((i for i, record in enumerate(chain) if record.id == marker), None)
+    live = tuple(chain[: at + 1]) if at is not None else _fitting(chain, history)
+    covered: set[str] = set()
+    if at is None:
+        covered = {key for record in live for key in record.covers}
+    clips = {mark.key: mark for record in live for mark in record.clips}
+    came_back = {mark.shown: mark for mark in clips.values()}
+    shown: list[Shown] = []
+    dropped = 0
+    summary = next((r for r in reversed(live) if r.summary), None)
+    pending = summary
+    leading = True
+    for index, sent in enumerate(history):
+        leading = leading and sent.system and sent.record is None
+        if pending is not None and not leading:
+            shown.append(Shown(None, f"summary:{pending.id}"))
+            pending = None
+        if at is not None and sent.record is not None and any(r.id == sent.record for r in live):
+            continue  # the standing summary takes its place
+        if sent.key in covered:
+            dropped += 1
+        elif sent.key in came_back:
+            shown.append(Shown(index, came_back[sent.key].key, came_back[sent.key], back=True))
+        else:
+            shown.append(Shown(index, sent.key, clips.get(sent.key)))
+    if pending is not None:
+        shown.append(Shown(None, f"summary:{pending.id}"))
+    return View(live, tuple(shown), dropped)
+
+
+def _fitting(chain: Chain, history: Sequence[Sent]) -> tuple[Record, ...]:
+    """The records, from the first, whose messages are all in a whole history, in order."""
+    place = {sent.key: index for index, sent in enumerate(history)}
+    taken: set[str] = set()
+    for count, record in enumerate(chain):
+        before = -1
+        for key in record.covers:
+            if key in taken or place.get(key, -1) <= before:
+                return tuple(chain[:count])
+            before = place[key]
+            taken.add(key)
+        if not record.covers and not all(mark.key in place for mark in record.clips):
+            return tuple(chain[:count])
+    return tuple(chain)

@@ -1,0 +1,100 @@
+"""Every error that Conspectus raises on purpose.
+
+    ConspectusError
+    ├── PolicyError (ValueError)       a trigger, keep or limit that cannot mean anything
+    ├── MessageError (ValueError)      a message that cannot be understood
+    ├── InputError (ValueError)        a file, stream or argument that cannot be read
+    ├── SummaryError                   no summary could be made
+    │   ├── SummaryRejected            one was made, and a check refused it
+    │   ├── SummarizerTimeout          the summariser did not answer in time
+    │   └── SummarizerOverflow         the span did not fit the summariser's own window
+    ├── ArchiveError                   the archive could not be read or written
+    │   └── ArchiveUnconfirmed         it took the originals and did not give them back
+    ├── NotFoundError (LookupError)    nothing under that id, range or thread
+    └── StuckError                     the history cannot be made to fit; carries the numbers
+
+Each message says what to do next. Catch `ConspectusError` to catch them all.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArchiveError",
+    "ArchiveUnconfirmed",
+    "ConspectusError",
+    "InputError",
+    "MessageError",
+    "NotFoundError",
+    "PolicyError",
+    "StuckError",
+    "SummarizerOverflow",
+    "SummarizerTimeout",
+    "SummaryError",
+    "SummaryRejected",
+]
+
+
+class ConspectusError(Exception):
+    """The root of the tree above."""
+
+
+class PolicyError(ConspectusError, ValueError):
+    """A trigger, `keep` or limit that cannot mean anything."""
+
+
+class MessageError(ConspectusError, ValueError):
+    """A message that cannot be understood; says which, and what is expected."""
+
+
+class InputError(ConspectusError, ValueError):
+    """A file, stream or argument that cannot be read as what it should be."""
+
+
+class SummaryError(ConspectusError):
+    """No summary could be made; the history is as it was."""
+
+
+class SummaryRejected(SummaryError):
+    """A summary was made and a check refused it; the history is as it was.
+
+    Attributes:
+        problems: one short sentence for each check that failed.
+    """
+
+    def __init__(self, message: str, problems: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.problems = problems
+
+
+class SummarizerTimeout(SummaryError):
+    """The summariser did not answer within its time (seconds)."""
+
+
+class SummarizerOverflow(SummaryError):
+    """The span did not fit the summariser's own window, not even in pieces."""
+
+
+class ArchiveError(ConspectusError):
+    """The archive could not be read or written; the history is as it was."""
+
+
+class ArchiveUnconfirmed(ArchiveError):
+    """The archive took the originals and did not give them back."""
+
+
+class NotFoundError(ConspectusError, LookupError):
+    """Nothing is kept under that id, range or thread."""
+
+
+class StuckError(ConspectusError):
+    """The history cannot be made to fit.
+
+    Attributes:
+        needed: the fewest tokens that what must stay in view takes.
+        budget: the tokens that there are.
+    """
+
+    def __init__(self, message: str, *, needed: int, budget: int) -> None:
+        super().__init__(message)
+        self.needed = needed
+        self.budget = budget

@@ -1,0 +1,29 @@
+"""LangChain messages and OpenAI- or Anthropic-style dicts, read into entries and written back."""
+
+from conspectus.messages.clipping import clip, smallest_clip
+from conspectus.messages.codec import Encoded, decode, encode
+from conspectus.messages.entries import Call, Entry, Source, read_messages
+from conspectus.messages.framing import as_data
+from conspectus.messages.summary import (
+    SUMMARY_LINE,
+    is_summary_message,
+    summary_message,
+    summary_text,
+)
+
+__all__ = [
+    "SUMMARY_LINE",
+    "Call",
+    "Encoded",
+    "Entry",
+    "Source",
+    "as_data",
+    "clip",
+    "decode",
+    "encode",
+    "is_summary_message",
+    "read_messages",
+    "smallest_clip",
+    "summary_message",
+    "summary_text",
+]

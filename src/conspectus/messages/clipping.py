@@ -1,0 +1,128 @@
+"""A message shown short: its beginning, its end, and a pointer to the archived original."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from conspectus.messages.entries import Entry, Source, _describe
+
+Count = Callable[[Source], int]
+
+HEAD = 2 / 3
+"""Share of a clipped text that its beginning gets; ends hold results, beginnings say what it is."""
+
+MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original archived as {cite}]"
+
+
+def clip(entry: Entry, limit: int, count: Count) -> Source:
+    """The message in at most `limit` tokens.
+
+    Texts, tool results and long values in tool arguments are shortened in the middle, the longest
+    first; images and files become short descriptions if that is not enough. Ids, names and the
+    pairing of calls with results stay. What cannot be made that small is made as small as it goes.
+
+    Args:
+        entry: the message.
+        limit: tokens that it may take.
+        count: tokens of a message.
+    """
+    if count(entry.source) <= limit:
+        return entry.source
+    for media in (True, False):
+        shortest = _shorten(entry, 0, media)
+        if count(shortest) <= limit or not media:
+            break
+    low, high, best = 0, _longest(entry), shortest
+    while low < high:
+        middle = (low + high + 1) // 2
+        tried = _shorten(entry, middle, media)
+        if count(tried) <= limit:
+            low, best = middle, tried
+        else:
+            high = middle - 1
+    return best
+
+
+def smallest_clip(entry: Entry, count: Count) -> int:
+    """The fewest tokens that `clip` can bring a message to."""
+    return min(count(entry.source), count(_shorten(entry, 0, media=False)))
+
+
+def _longest(entry: Entry) -> int:
+    return max([len(entry.text), *(len(call.args) for call in entry.calls)])
+
+
+def _shorten(entry: Entry, size: int, media: bool) -> Source:
+    """The message with every text cut to `size` characters, and media left in or described."""
+    cite = entry.cite
+
+    def text(value: str) -> str:
+        mark = MARK.format(left_out=max(0, len(value) - size), whole=len(value), cite=cite)
+        if len(value) <= size + len(mark):
+            return value
+        head = int(size * HEAD)
+        tail = size - head
+        return "\n".join(
+            part for part in (value[:head], mark, value[-tail:] if tail else "") if part
+        )
+
+    def block(value: Any) -> Any:
+        if isinstance(value, str):
+            return text(value)
+        if not isinstance(value, Mapping):
+            return value
+        kind = value.get("type")
+        if kind in ("tool_use", "tool_call"):
+            key = "input" if "input" in value else "args"
+            return {**value, key: arguments(value.get(key))}
+        if isinstance(value.get("text"), str):
+            return {**value, "text": text(value["text"])}
+        if isinstance(value.get("content"), (str, list)):
+            return {**value, "content": content(value["content"])}
+        if media or kind in ("thinking", "redacted_thinking", "reasoning"):
+            return value  # a signed thought must stay as it is, or the provider refuses it
+        return {"type": "text", "text": f"{_describe(str(kind), value)} (archived as {cite})"}
+
+    def content(value: Any) -> Any:
+        return [block(part) for part in value] if isinstance(value, list) else block(value)
+
+    def arguments(value: Any) -> Any:
+        if isinstance(value, str):
+            return text(value)
+        if isinstance(value, Mapping):
+            return {key: arguments(part) for key, part in value.items()}
+        return [arguments(part) for part in value] if isinstance(value, list) else value
+
+    def raw_arguments(value: Any) -> Any:
+        """Arguments as providers want them: a JSON object in a string, also when clipped."""
+        try:
+            parsed = json.loads(value)
+        except (TypeError, ValueError):
+            return value if len(str(value)) <= size else json.dumps({"clipped": text(str(value))})
+        return json.dumps(arguments(parsed), ensure_ascii=False)
+
+    def openai_calls(calls: Any) -> Any:
+        return [
+            {**c, "function": {**f, "arguments": raw_arguments(f.get("arguments"))}}
+            if isinstance(f := c.get("function"), Mapping)
+            else c
+            for c in calls
+        ]
+
+    source = entry.source
+    if not isinstance(source, BaseMessage):
+        short = {**source, "content": content(source.get("content"))}
+        if source.get("tool_calls"):
+            short["tool_calls"] = openai_calls(source["tool_calls"])
+        return short
+    update: dict[str, Any] = {"content": content(source.content)}
+    update["additional_kwargs"] = {**source.additional_kwargs, "conspectus": {"clip_of": cite}}
+    if isinstance(source, AIMessage) and source.tool_calls:
+        update["tool_calls"] = [{**c, "args": arguments(c["args"])} for c in source.tool_calls]
+        if raw := source.additional_kwargs.get("tool_calls"):
+            update["additional_kwargs"]["tool_calls"] = openai_calls(raw)
+    return source.model_copy(update=update)

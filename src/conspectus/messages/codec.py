@@ -1,0 +1,129 @@
+"""Messages as JSON text, and back, equal to what they were.
+
+Stores choke on bytes, on integers beyond 64 bits, on NUL and on lone surrogates, so an archived
+message is one ASCII text of JSON. What JSON has no form for is tagged; an artifact that has none
+at all becomes a described placeholder, and `Encoded.lossless` says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import BaseMessage, messages_from_dict
+from langchain_core.messages.base import message_to_dict
+
+from conspectus.errors import MessageError
+
+TAG = "~conspectus"
+"""Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A message as text.
+
+    Attributes:
+        form: `langchain` or `dict`.
+        text: ASCII JSON of it, without its id.
+        lossless: whether `decode` gives back an equal message.
+    """
+
+    form: str
+    text: str
+    lossless: bool
+
+
+def encode(message: BaseMessage | Mapping[str, Any]) -> Encoded:
+    """A message as JSON text, without its id (which names it, and is kept beside it).
+
+    Example:
+        >>> encode({"role": "user", "content": "hi", "id": "7"}).text
+        '{"content":"hi","role":"user"}'
+    """
+    lossless = True
+
+    def plain(value: Any) -> Any:
+        nonlocal lossless
+        kind = type(value)
+        if kind is str or kind is int or kind is float or kind is bool or value is None:
+            return value
+        if kind is dict:
+            if TAG in value or not all(type(key) is str for key in value):
+                pairs = [[plain(key), plain(part)] for key, part in value.items()]
+                return {TAG: "pairs", "value": pairs}
+            return {key: plain(part) for key, part in value.items()}
+        if kind is list:
+            return [plain(part) for part in value]
+        if kind is tuple:
+            return {TAG: "tuple", "value": [plain(part) for part in value]}
+        if kind is bytes or kind is bytearray:
+            return {TAG: kind.__name__, "value": base64.b64encode(value).decode()}
+        if isinstance(value, str):  # enumerations and the like that are strings
+            return str.__str__(value)
+        lossless = False
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        return {TAG: "placeholder", "value": f"an object of {name} that has no JSON form"}
+
+    if isinstance(message, BaseMessage):
+        dumped = message_to_dict(message)
+        data = dict(dumped["data"])
+        data.pop("id", None)
+        artifact = getattr(message, "artifact", None)
+        if artifact is not None:  # pydantic would dump a model inside it to a dict, and not back
+            data["artifact"] = artifact
+        return Encoded("langchain", _dumps({"type": dumped["type"], "data": plain(data)}), lossless)
+    body = {key: part for key, part in message.items() if key != "id"}
+    return Encoded("dict", _dumps(plain(body)), lossless)
+
+
+def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
+    """The message that `encode` wrote.
+
+    Args:
+        form: `langchain` or `dict`.
+        text: what `encode` gave.
+        message_id: the id to put back; None if it had none.
+
+    Raises:
+        MessageError: the text is not one that `encode` wrote.
+    """
+    try:
+        data = _untag(json.loads(text))
+        if form == "langchain":
+            body = {**data["data"], "id": message_id}
+            return messages_from_dict([{"type": data["type"], "data": body}])[0]
+    except (ValueError, KeyError, TypeError) as error:
+        raise MessageError(f"an archived message cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise MessageError(f"an archived message is {type(data).__name__}, not an object")
+    return data if message_id is None else {**data, "id": message_id}
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+
+
+def _untag(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_untag(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if TAG not in value:
+        return {key: _untag(part) for key, part in value.items()}
+    tag, inner = value[TAG], value["value"]
+    if tag == "pairs":
+        return {_key(_untag(key)): _untag(part) for key, part in inner}
+    if tag == "tuple":
+        return tuple(_untag(part) for part in inner)
+    if tag in ("bytes", "bytearray"):
+        raw = base64.b64decode(inner)
+        return raw if tag == "bytes" else bytearray(raw)
+    return value  # a placeholder stays what it is: a description
+
+
+def _key(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, bool, tuple)) else str(value)

@@ -1,0 +1,74 @@
+"""What a summariser is asked for and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from conspectus._core.records import Cost
+from conspectus.ledger import Ledger
+from conspectus.messages import Entry
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """What a summariser is to read and how much it may write.
+
+    Attributes:
+        entries: the originals that leave the view, oldest first. All of them are to be read.
+        standing: body of the summary so far, to be updated; empty for the first one.
+        ledger: exact facts known so far, those of `entries` included.
+        limit: the most that the text may take, in tokens.
+        count: tokens of a text.
+        focus: what the caller wants kept above all; empty for nothing in particular.
+    """
+
+    entries: Sequence[Entry]
+    standing: str
+    ledger: Ledger
+    limit: int
+    count: Callable[[str], int]
+    focus: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a summariser answers.
+
+    Attributes:
+        text: the body of the summary, which replaces the standing one.
+        read: keys of the entries that it has read whole.
+        cost: calls and tokens that it took.
+        embedded: keys that the embedded summariser read, because a spending limit asked for it.
+    """
+
+    text: str
+    read: tuple[str, ...]
+    cost: Cost = field(default_factory=Cost)
+    embedded: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Summarizer(Protocol):
+    """Anything that can turn messages into a summary, without and with an event loop.
+
+    Attributes:
+        name: what records and events call it.
+        identity: whatever changes its summaries (model, prompts, limits), as one string: a draft
+            made under another identity is not used.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def identity(self) -> str: ...
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        """Summarise; raises `SummaryError` when it cannot."""
+        ...
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        """The same on an event loop."""
+        ...
