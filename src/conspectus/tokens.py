@@ -96,7 +96,7 @@ class TokenMeter:
 def _as_langchain(message: Source) -> BaseMessage:
     """A dict as the LangChain message that a LangChain counter can count."""
     try:
-        return convert_to_messages([dict(message)])[0]  # type: ignore[call-overload]
+        return convert_to_messages([dict(message)])[0]
     except (ValueError, TypeError, KeyError, NotImplementedError):
         return HumanMessage(read_messages([message])[0].reading)
 

@@ -205,7 +205,8 @@ def _steps(order: Order) -> Compaction:
             yield from _archive(order.keys + tuple(mark.key for mark in order.clips))
         except ArchiveError as error:
             return Failed(f"the archive failed: {error}", error, Cost())
-    draft, ledger, spent, failures = None, order.ledger, Cost(), ()
+    draft, ledger, spent = None, order.ledger, Cost()
+    failures: tuple[str, ...] = ()
     if order.plan.summary_tokens:
         found = yield from _summary(order)
         if isinstance(found, Failed):
@@ -256,7 +257,8 @@ def _summary(
         checked = yield Check(draft, order.keys, limit)
         if not checked.problems:
             return checked, Cost(), ()
-    spent, failures = Cost(), ()
+    spent = Cost()
+    failures: tuple[str, ...] = ()
     ladder = order.summarisers
     if order.on_failure == "degrade" and not order.roomy and EMBEDDED not in ladder:
         ladder = (*ladder, EMBEDDED)

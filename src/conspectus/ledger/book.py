@@ -19,7 +19,8 @@ ALIKE = 0.6
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _WORD = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FILLER = frozenset(
-    ["the", "and", "for", "that", "this", "with", "from", "now", "not", "but", "are", "was", "were", "will", "would", "should", "could", "can", "may", "must", "never", "always", "please", "keep", "make", "sure", "instead"]
+    """the and for that this with from now not but are was were will would should could can may must
+    never always please keep make sure instead""".split()
 )
 
 

@@ -55,8 +55,9 @@ _NOT_FACTS = frozenset({"utf-8", "e.g", "i.e", "a.m", "p.m", "and/or", "either/o
 
 _RULE = re.compile(
     r"\b(?:never|must(?: not|n't)?|always|at most|at least|no (?:later|more|less|fewer) than"
-    r"|(?:do not|don't|cannot|can't) (?:ever|touch|change|edit|use|delete|remove|commit|push|exceed)"
-    r"|only (?:use|touch|change|edit)|prefer(?:s|red)?|limit(?:ed)? (?:is|to|of)|cap(?:ped)? (?:is|at)"
+    r"|(?:do not|don't|cannot|can't) (?:ever|touch|change|edit|use|delete|remove|commit|push)"
+    r"|only (?:use|touch|change|edit)|prefer(?:s|red)?|limit(?:ed)? (?:is|to|of)"
+    r"|cap(?:ped)? (?:is|at)"
     r"|deadline|required? to|make sure|from now on|instead of"
     r"|nunca|siempre|debe[ns]?|como máximo|a más tardar|prefier[eo]"
     r"|niemals|immer|muss|müssen|höchstens|spätestens|bevorzug\w*|nicht mehr als"
