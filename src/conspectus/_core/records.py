@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from conspectus._core.items import Size
+
 FORMAT = 1
 """Version of the plain form; a reader refuses a newer one."""
 
@@ -126,6 +128,11 @@ class Record:
     by: str
     cost: Cost
 
+    @property
+    def size_after(self) -> Size:
+        """What the view was brought to."""
+        return Size(self.tokens_after, self.messages_after)
+
     @classmethod
     def make(cls, **parts: Any) -> Record:
         """A record with the id that its parts give it."""
@@ -226,7 +233,7 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
     if at is None:
         covered = {key for record in live for key in record.covers}
     clips = {mark.key: mark for record in live for mark in record.clips}
-    came_back = {mark.shown: mark for mark in clips.values()}
+    came_back = {mark.shown: clips[mark.key] for record in live for mark in record.clips}
     shown: list[Shown] = []
     dropped = 0
     summary = next((r for r in reversed(live) if r.summary), None)

@@ -67,6 +67,13 @@ class Ledger:
         best = sorted(book.values(), key=priority, reverse=True)[:LIMIT]
         return Ledger(tuple(sorted(best, key=lambda fact: fact.order)))
 
+    def without_superseded(self, later: Sequence[Entry]) -> Ledger:
+        """This ledger less the rules that messages after it, still in view, have replaced."""
+        after = {(f.kind, f.value) for f in self.updated(later).facts if f.kind == "rule"}
+        return Ledger(
+            tuple(f for f in self.facts if f.kind != "rule" or (f.kind, f.value) in after)
+        )
+
     def standing(self) -> tuple[Fact, ...]:
         """What must be in every summary, most important first: rules, then decisions of users."""
         rules = [f for f in self.facts if f.kind == "rule"]

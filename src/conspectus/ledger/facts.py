@@ -133,6 +133,11 @@ def sentences(text: str) -> Iterator[str]:
             yield part
 
 
+def is_decision(text: str) -> bool:
+    """Whether a text states a decision or the cause of something."""
+    return _DECISION.search(text) is not None
+
+
 def facts_of(entry: Entry, order: int = 0) -> Iterator[Fact]:
     """The exact facts of one message.
 
@@ -148,7 +153,7 @@ def facts_of(entry: Entry, order: int = 0) -> Iterator[Fact]:
             continue
         if entry.role in ("user", "system") and _RULE.search(sentence):
             yield Fact("rule", sentence, sentence, entry.cite, entry.role, used, order)
-        elif entry.role in ("user", "assistant") and _DECISION.search(sentence):
+        elif entry.role in ("user", "assistant") and is_decision(sentence):
             yield Fact("decision", sentence, sentence, entry.cite, entry.role, used, order)
     for line in entry.reading.split("\n"):
         if len(line) > 20_000:  # one line of data: its identifiers are found by recall

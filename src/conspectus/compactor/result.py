@@ -1,0 +1,64 @@
+"""What one call of the compactor did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from conspectus._core.records import Cost, Record
+from conspectus.ledger import Fact
+
+Outcome = Literal["kept", "compacted", "stuck"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionResult:
+    """What happened to one history, and why.
+
+    Attributes:
+        outcome: `kept`: nothing needed doing, or nothing could be done and there is still room;
+            `compacted`: a record is in force; `stuck`: it does not fit and nothing helps.
+        reason: why, as one sentence.
+        cause: what asked for a compaction; empty when nothing did.
+        messages: what the model should see, in the caller's kind; kept messages are the caller's
+            own objects.
+        summary: body of the summary in force; empty if there is none.
+        record: what this compaction did; None if it did nothing.
+        archived: whether the archive has confirmed every original that is not in `messages`.
+        tokens_before: size of what the model would have seen, in tokens; messages that an earlier
+            compaction covers are not counted.
+        tokens_after: size of `messages`, in tokens.
+        budget: what `messages` must fit in, in tokens; None where no window is known.
+        evicted: messages that left the view now.
+        kept: messages of the caller in view, clipped ones included.
+        clipped: messages shown short.
+        dropped: messages left out on arrival because the record in force covers them.
+        cost: what summarising cost now; a draft that was found costs nothing.
+        carried: exact facts that stand in the summary, word for word.
+        failures: tries that failed on the way, one sentence each.
+        notes: what else the caller should know.
+    """
+
+    outcome: Outcome
+    reason: str
+    cause: str
+    messages: list[Any]
+    summary: str
+    record: Record | None
+    archived: bool
+    tokens_before: int
+    tokens_after: int
+    budget: int | None
+    evicted: int
+    kept: int
+    clipped: int
+    dropped: int
+    cost: Cost = field(default_factory=Cost)
+    carried: tuple[Fact, ...] = ()
+    failures: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def record_id(self) -> str | None:
+        """Id of the record that this call put in force."""
+        return None if self.record is None else self.record.id

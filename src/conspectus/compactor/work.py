@@ -1,0 +1,266 @@
+"""One compaction for one session: the order for the core's flow, and how each effect is done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from conspectus._core import flow
+from conspectus._core.items import Compact
+from conspectus._core.records import Draft
+from conspectus._drive import Flow, Io, interpret, pause
+from conspectus.archive import Archive, Scope
+from conspectus.compactor.memory import Memory
+from conspectus.compactor.view import History, Place, applied, clipped
+from conspectus.errors import SummarizerTimeout, SummaryError
+from conspectus.ledger import Fact, Ledger
+from conspectus.messages import (
+    SUMMARY_LINE,
+    Entry,
+    read_messages,
+    summary_message,
+    summary_text,
+)
+from conspectus.messages.summary import summary_body
+from conspectus.summarize import FLOOR, Summarizer, SummaryRequest, problems, with_missing_facts
+from conspectus.tokens import TokenMeter
+
+logger = logging.getLogger("conspectus")
+
+SLACK = 4
+"""Tokens of the limit left free, as a whole message may count for more than its parts."""
+
+OnEvent = Callable[[str, Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a compaction works with; the same for every session of a compactor."""
+
+    meter: TokenMeter
+    archive: Archive | None
+    memory: Memory
+    summarizers: Mapping[str, Summarizer]
+    order: tuple[str, ...]
+    on_failure: flow.OnFailure
+    timeout: float | None
+    on_event: OnEvent | None
+
+
+@dataclass(slots=True)
+class Work:
+    """One compaction.
+
+    Attributes:
+        tools: what it works with.
+        scope: whose session it is.
+        history: the view before it.
+        plan: what to do.
+        focus: what the caller wants kept above all.
+        originals: the messages that leave or are clipped, as they were first sent, by key.
+    """
+
+    tools: Tools
+    scope: Scope
+    history: History
+    plan: Compact
+    focus: str
+    originals: dict[str, Entry] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
+    leaving: tuple[Place, ...] = ()
+    clips: dict[int, Place] = field(default_factory=dict)
+
+    def run(self) -> Flow[tuple[flow.Done | flow.Failed, History]]:
+        """Carry out the plan; the history that comes back is the new view, or the old one."""
+        yield from self._gather()
+        order = self._order()
+        outcome = yield from interpret(flow.compaction(order), self._perform)
+        if isinstance(outcome, flow.Failed):
+            return outcome, self.history
+        gone = set(self.plan.evicted)
+        return outcome, applied(
+            self.history, outcome.record, gone, self.clips, self.tools.meter
+        )
+
+    # What the order needs
+
+    def _gather(self) -> Flow[None]:
+        """The originals of all that leaves or is clipped; those that came back clipped are read
+        from the archive, so that a summariser reads the whole of them."""
+        places = self.history.places
+        foreign = [
+            place
+            for place in places
+            if self.plan.summary_tokens and place.item.summary and place.entry is not None
+        ]
+        evicted = [places[i] for i in self.plan.evicted]
+        self.leaving = (*foreign, *evicted)
+        wanted = [*self.leaving, *(places[clip.index] for clip in self.plan.clips)]
+        short = [place for place in wanted if place.back]
+        found: dict[str, Entry] = {}
+        if short and self.tools.archive is not None:
+            keys = [place.item.key for place in short]
+            archived = yield from self.tools.archive.get_flow(self.scope, keys)
+            for place, original in zip(short, archived, strict=True):
+                entry = read_messages([original.message])[0]
+                entry.key, entry.id = place.item.key, original.id
+                found[entry.key] = entry
+        for place in wanted:
+            assert place.entry is not None
+            self.originals[place.item.key] = found.get(place.item.key, place.entry)
+        for clip in self.plan.clips:
+            place = places[clip.index]
+            self.clips[clip.index] = clipped(
+                place, self.originals[place.item.key], clip, self.tools.meter
+            )
+
+    def _order(self) -> flow.Order:
+        head, plan, tools = self.history.head, self.plan, self.tools
+        before = Ledger.from_json(head.ledger) if head else Ledger()
+        left = [self.originals[place.item.key] for place in self.leaving]
+        self.ledger = before.updated(left).without_superseded(self._staying())
+        gone = set(plan.evicted)
+        kept = [
+            self.clips.get(i, place)
+            for i, place in enumerate(self.history.places)
+            if i not in gone and not (place.item.summary and plan.summary_tokens)
+        ]
+        return flow.Order(
+            plan=replace(plan, summary_tokens=self._limit()) if plan.summary_tokens else plan,
+            keys=tuple(place.item.key for place in self.leaving),
+            clips=tuple(p.mark for p in self.clips.values() if p.mark is not None),
+            parent=head.id if head else None,
+            standing=self._standing(),
+            ledger=self.ledger.to_json(),
+            summarisers=tools.order,
+            identity="\0".join([*(tools.summarizers[n].identity for n in tools.order), self.focus]),
+            archived=tools.archive is not None,
+            roomy=plan.budget is None or plan.tokens <= plan.budget,
+            on_failure=tools.on_failure,
+            messages_after=len(kept) + bool(plan.summary_tokens),
+            kept_tokens=sum(place.item.tokens for place in kept),
+        )
+
+    def _staying(self) -> list[Entry]:
+        gone = set(self.plan.evicted)
+        return [
+            place.entry
+            for i, place in enumerate(self.history.places)
+            if i not in gone and place.entry is not None and not place.item.summary
+        ]
+
+    def _limit(self) -> int:
+        """A summary never takes more than what it stands for, tiny histories aside."""
+        return min(self.plan.summary_tokens, max(FLOOR, self._replaced()))
+
+    def _replaced(self) -> int:
+        items = self.history.items
+        standing = sum(item.tokens for item in items if item.summary)
+        return standing + sum(items[i].tokens for i in self.plan.evicted)
+
+    # How each effect is done
+
+    def _perform(self, effect: flow.Effect) -> Flow[Any]:
+        archive, memory, scope = self.tools.archive, self.tools.memory, self.scope
+        match effect:
+            case flow.Archive(keys) if archive is not None:
+                yield from archive.put_flow(scope, [self.originals[key] for key in keys])
+            case flow.ReadBack(keys) if archive is not None:
+                return (
+                    yield from archive.missing_flow(scope, [self.originals[key] for key in keys])
+                )
+            case flow.FindDraft(plan):
+                if archive is None:
+                    return memory.find_draft(scope, plan)
+                return (yield from archive.find_draft_flow(scope, plan))
+            case flow.Summarise(keys, by, limit):
+                return (yield from self._summarise(keys, by, limit))
+            case flow.Check(draft, keys, limit):
+                return self._check(draft, keys, limit)
+            case flow.SaveDraft(plan, draft):
+                if archive is None:
+                    memory.save_draft(scope, plan, draft)
+                else:
+                    yield from archive.save_draft_flow(scope, plan, draft)
+            case flow.Commit(record):
+                if archive is None:
+                    memory.of(scope).chain = (*self.history.chain, record)
+                else:
+                    yield from archive.commit_flow(scope, record)
+            case flow.Wait(seconds):
+                yield pause(seconds)
+            case flow.Emit(event, data):
+                self._emit(event, data)
+        return None
+
+    def _summarise(self, keys: Sequence[str], by: str, limit: int) -> Flow[Draft]:
+        summarizer = self.tools.summarizers[by]
+        request = SummaryRequest(
+            entries=[self.originals[key] for key in keys],
+            standing=self._standing(),
+            ledger=self.ledger,
+            limit=max(1, limit - self._frame() - SLACK),
+            count=self.tools.meter.text,
+            focus=self.focus,
+        )
+        timeout = None if by == flow.EMBEDDED else self.tools.timeout
+        try:
+            summary = yield Io(
+                lambda: summarizer.summarize(request),
+                lambda: summarizer.asummarize(request),
+                timeout,
+            )
+        except SummaryError:
+            raise
+        except TimeoutError as error:
+            raise SummarizerTimeout(f"{by} did not answer within {timeout:g} seconds") from error
+        except Exception as error:
+            raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
+        return Draft(summary.text, by, summary.read, summary.cost, 0, summary.embedded)
+
+    def _standing(self) -> str:
+        """The summary so far: ours, and those of other libraries that ours replaces."""
+        head = self.history.head
+        foreign = [summary_body(p.entry.text) for p in self.leaving if p.item.summary and p.entry]
+        return "\n".join(part for part in (head.summary if head else "", *foreign) if part)
+
+    def _frame(self) -> int:
+        """Tokens of a summary message without a body."""
+        return self._size("") - self.tools.meter.text("")
+
+    def _size(self, body: str) -> int:
+        text = summary_text(body, archived=self.tools.archive is not None)
+        return self.tools.meter.message(summary_message(text, "", like=self.history.like))
+
+    def _check(self, draft: Draft, keys: Sequence[str], limit: int) -> flow.Checked:
+        meter = self.tools.meter
+        entries = [self.originals[key] for key in keys]
+        text = draft.text.strip().removeprefix(SUMMARY_LINE).strip()
+        if text:
+            room = limit - self._frame() - SLACK
+            text = with_missing_facts(text, self.ledger.standing(), room, meter.text)
+        tokens = self._size(text)
+        draft = flow.with_tokens(draft, text, tokens)
+        found = problems(
+            draft, entries, tokens=tokens, replaced=self._replaced(), limit=limit
+        )
+        return flow.Checked(draft, found, self.ledger.to_json())
+
+    def _emit(self, event: str, data: Mapping[str, Any]) -> None:
+        logger.debug("%s %s", event, dict(data))
+        if self.tools.on_event is None:
+            return
+        try:
+            self.tools.on_event(event, data)
+        except Exception:
+            # A listener that fails must not undo a compaction.
+            logger.exception("on_event failed at %r", event)
+
+
+def shown_in(body: str, ledger: Mapping[str, Any]) -> tuple[Fact, ...]:
+    """The facts of a ledger that stand in a summary, word for word."""
+    folded = " ".join(body.split())
+    facts = Ledger.from_json(ledger).facts
+    return tuple(fact for fact in facts if " ".join(fact.value.split()) in folded)

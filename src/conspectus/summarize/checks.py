@@ -1,0 +1,147 @@
+"""The checks that stand between every summary and the history."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from conspectus._core.flow import EMBEDDED
+from conspectus._core.records import Draft
+from conspectus.ledger import Fact
+from conspectus.messages import Entry
+from conspectus.messages.framing import as_notes
+
+FLOOR = 200
+"""Tokens that a summary may always take, even where it stands for less: tiny histories."""
+
+APPEND_SHARE = 0.5
+"""The most of the limit that facts appended to a summary that lost them may take."""
+
+SAMPLE = 20_000
+"""Characters of the originals that are looked at to tell their script."""
+
+_REFUSAL = re.compile(
+    r"^\W*(?:i(?:'m| am) (?:sorry|unable|not able)|sorry,|i (?:cannot|can't|can not|won't)"
+    r"|as an ai\b|unfortunately,? i|抱歉|对不起|我(?:无法|不能)|申し訳|죄송|lo siento"
+    r"|es tut mir leid|je suis désolé)",
+    re.IGNORECASE,
+)
+_REPLY = re.compile(
+    r"^\W*(?:sure[,!.]|certainly[,!.]|of course[,!.]|great question|hello[,!]|hi[,!] |let me know"
+    r"|how can i help|i(?:'ll| will) (?:help|start|now)|当然|好的[，,。]|もちろん)",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(
+    r"^\W*(?:error(?: generating)?\b.{0,80}summar|error:|traceback \(most recent|\w+Error:"
+    r"|http \d{3}|\{\"error\")",
+    re.IGNORECASE,
+)
+_PROMPT = ("<message id=", "</messages>", "<messages>")
+_SCRIPTS = {
+    "han": re.compile(r"[\u3400-\u9fff]"),
+    "kana": re.compile(r"[\u3040-\u30ff]"),
+    "hangul": re.compile(r"[\uac00-\ud7af]"),
+    "cyrillic": re.compile(r"[\u0400-\u04ff]"),
+    "arabic": re.compile(r"[\u0600-\u06ff]"),
+    "devanagari": re.compile(r"[\u0900-\u097f]"),
+    "latin": re.compile(r"[A-Za-zÀ-ɏ]"),
+}
+
+
+def problems(
+    draft: Draft, entries: Sequence[Entry], *, tokens: int, replaced: int, limit: int
+) -> tuple[str, ...]:
+    """Why a draft cannot be used, one short sentence for each reason; empty if it can.
+
+    Args:
+        draft: the summary.
+        entries: the originals that it stands for.
+        tokens: size of the whole summary message.
+        replaced: size of what it replaces, the standing summary included.
+        limit: the most that the message may take.
+    """
+    text = draft.text.strip()
+    found = []
+    if not text:
+        return ("it is empty",)
+    unread = {entry.key for entry in entries} - set(draft.read)
+    if unread:
+        found.append(f"{len(unread)} of {len(entries)} messages were not read")
+    if tokens > limit:
+        found.append(f"it takes {tokens:,} tokens and {limit:,} are allowed")
+    if tokens > max(replaced, FLOOR):
+        found.append(f"it takes {tokens:,} tokens and what it replaces only {replaced:,}")
+    if draft.by == EMBEDDED:  # it only quotes: what it says is what somebody said
+        return tuple(found)
+    if _REFUSAL.search(text):
+        found.append("it is a refusal")
+    elif _ERROR.search(text):
+        found.append("it is an error message")
+    elif _REPLY.search(text):
+        found.append("it is a reply, not a summary")
+    if any(mark in text for mark in _PROMPT):
+        found.append("it repeats the prompt")
+    if (wrong := _other_script(text, entries)) is not None:
+        found.append(wrong)
+    return tuple(found)
+
+
+def with_missing_facts(
+    text: str, facts: Sequence[Fact], limit: int, count: Callable[[str], int]
+) -> str:
+    """The summary with the standing facts that it has lost, word for word.
+
+    Args:
+        text: the body of the summary.
+        facts: what must be in it, most important first.
+        limit: the most that the body may take, in tokens.
+        count: tokens of a text.
+    """
+    have = _folded(text)
+    lost = [fact for fact in facts if _folded(fact.value) not in have]
+    if not lost:
+        return text
+    room = min(limit - count(text), int(limit * APPEND_SHARE))
+    rows: list[str] = []
+    for fact in lost:
+        row = f"- {as_notes(' '.join(fact.value.split()))} [{fact.source}]"
+        cost = count("\n".join(["", "## Standing rules", *rows, row]))
+        if cost <= room:
+            rows.append(row)
+    return "\n".join([text, "## Standing rules", *rows]) if rows else text
+
+
+def _folded(text: str) -> str:
+    return re.sub(r"[\W_]+", " ", as_notes(text)).casefold().strip()
+
+
+def _other_script(text: str, entries: Sequence[Entry]) -> str | None:
+    """A summary in a script that the conversation does not use is not in its language.
+
+    Only what people say counts: a tool's output is in English more often than its user is.
+    """
+    said, room = [], SAMPLE
+    for entry in entries:
+        if entry.role in ("user", "assistant") and room > 0:
+            said.append(entry.text[:room])
+            room -= len(entry.text)
+    spoken = _shares("\n".join(said))
+    if sum(spoken.values()) < 200:
+        return None
+    main = max(spoken, key=lambda script: spoken[script])
+    written = _shares(text)
+    letters = sum(written.values())
+    if letters < 40:
+        return None
+    theirs = max(written, key=lambda script: written[script])
+    # Identifiers are Latin in every language, and Han is shared by Japanese: only a script that
+    # the conversation hardly has, or a summary that lacks the conversation's own, is wrong.
+    if spoken[theirs] < 0.02 * sum(spoken.values()):
+        return f"it is written in {theirs} script and the conversation is not"
+    if main != "latin" and written[main] < 0.02 * letters and spoken[main] > 2 * spoken["latin"]:
+        return f"it is not in the conversation's language: no {main} script"
+    return None
+
+
+def _shares(text: str) -> dict[str, int]:
+    return {script: len(pattern.findall(text)) for script, pattern in _SCRIPTS.items()}

@@ -1,0 +1,87 @@
+"""Legal cuts: a tool result is on the side of its call, whatever real histories look like."""
+
+from __future__ import annotations
+
+from conspectus._core.boundaries import exchanges, legal_cuts, must_stay
+from conspectus._core.items import Item
+
+
+def u(tokens: int = 1, **more: object) -> Item:
+    return Item("k", "user", tokens, **more)  # type: ignore[arg-type]
+
+
+def a(*calls: str) -> Item:
+    return Item("k", "assistant", 1, calls=calls)
+
+
+def t(*answers: str) -> Item:
+    return Item("k", "tool", 1, answers=answers)
+
+
+def cuts(items: list[Item]) -> list[int]:
+    return [i for i, legal in enumerate(legal_cuts(items, exchanges(items))) if legal]
+
+
+def stay(items: list[Item]) -> set[int]:
+    return set(must_stay(items, exchanges(items)))
+
+
+def test_no_cut_between_a_call_and_its_result() -> None:
+    assert cuts([u(), a("1"), t("1"), u()]) == [0, 1, 3, 4]
+
+
+def test_parallel_results_in_another_order_stay_together() -> None:
+    assert cuts([a("1", "2", "3"), t("3"), t("1"), t("2"), a()]) == [0, 4, 5]
+
+
+def test_a_result_that_comes_after_another_message_stays_with_its_call() -> None:
+    assert cuts([u(), a("1", "2"), t("1"), u(), t("2"), a()]) == [0, 1, 5, 6]
+
+
+def test_ids_that_are_used_again_are_matched_within_their_turn() -> None:
+    items = [u(), a("1"), t("1"), u(), a("1"), t("1"), u()]
+    assert cuts(items) == [0, 1, 3, 4, 6, 7]
+    assert exchanges(items).orphans == frozenset()
+
+
+def test_a_late_second_answer_is_an_orphan_and_does_not_glue_turns_together() -> None:
+    items = [a("1"), t("1"), u(), a(), t("1"), u()]
+    assert exchanges(items).orphans == {4}
+    assert cuts(items) == [0, 2, 3, 4, 5, 6]
+
+
+def test_a_result_without_a_call_is_an_orphan() -> None:
+    assert exchanges([u(), t("9"), a()]).orphans == {1}
+
+
+def test_an_unanswered_call_stays_with_the_answers_that_it_has() -> None:
+    assert stay([u(), a("1", "2"), t("1"), u(), a()]) == {1, 2, 3}
+
+
+def test_a_call_that_waits_for_approval_at_the_end_stays() -> None:
+    assert stay([u(), a(), u(), a("1")]) == {2, 3}
+
+
+def test_the_newest_user_message_stays_and_a_summary_is_not_one() -> None:
+    assert stay([u(), a(), u(summary=True), a()]) == {0}
+
+
+def test_results_in_a_user_message_are_not_what_the_user_says() -> None:
+    items = [u(), a("1"), Item("k", "user", 1, answers=("1",)), a()]
+    assert stay(items) == {0}
+
+
+def test_leading_system_messages_stay_and_later_ones_do_not() -> None:
+    system = Item("k", "system", 1)
+    assert stay([system, system, u(), system, a()]) == {0, 1, 2}
+
+
+def test_a_pinned_result_keeps_its_call_and_its_brothers() -> None:
+    pinned = Item("k", "tool", 1, answers=("2",), pinned=True)
+    assert stay([a("1", "2"), t("1"), pinned, a(), u()]) == {0, 1, 2, 4}
+
+
+def test_one_message_that_answers_two_others_ties_them_together() -> None:
+    items = [a("1"), a("2"), t("1", "2"), u()]
+    assert cuts(items) == [0, 3, 4]
+    assert stay([a("1"), a("2", "3"), t("1", "2"), u()]) == {0, 1, 2, 3}

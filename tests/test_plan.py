@@ -1,0 +1,201 @@
+"""Plans: what is kept, what leaves, what is clipped, and when nothing helps."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus._core.boundaries import exchanges, must_stay
+from conspectus._core.items import Compact, Item, Keep, Plan, Size, Stuck, Window
+from conspectus._core.plan import plan
+from conspectus._core.policy import Policy
+
+
+def item(role: str, tokens: int, n: int, **more: object) -> Item:
+    return Item(f"k{n}", role, tokens, **more)  # type: ignore[arg-type]
+
+
+def talk(count: int, tokens: int = 100) -> list[Item]:
+    return [item("user" if n % 2 == 0 else "assistant", tokens, n) for n in range(count)]
+
+
+def kept(items: list[Item], found: Plan) -> list[int]:
+    assert isinstance(found, Compact)
+    return [i for i in range(len(items)) if i not in found.evicted]
+
+
+def test_below_the_trigger_everything_is_kept() -> None:
+    found = plan(talk(9), Policy.build(trigger=("tokens", 901)))
+    assert found == Keep("below the trigger", 900)
+
+
+def test_at_the_trigger_the_cut_is_where_keep_asks() -> None:
+    items = talk(40)
+    found = plan(items, Policy.build(trigger=("messages", 40), keep=("messages", 10)))
+    assert kept(items, found) == list(range(30, 40))
+
+
+def test_keep_in_tokens_keeps_the_most_messages_that_fit() -> None:
+    items = talk(40)
+    policy = Policy.build(trigger=("messages", 40), keep=("tokens", 450))
+    assert kept(items, plan(items, policy)) == [36, 37, 38, 39]
+
+
+def test_keep_as_a_fraction_means_the_window() -> None:
+    items = talk(40)
+    policy = Policy.build(trigger=("messages", 40), keep=("fraction", 0.05))
+    assert kept(items, plan(items, policy, Window(10_000))) == [34, 35, 36, 37, 38, 39][1:]
+
+
+def test_a_cut_inside_an_exchange_moves_back_to_its_call() -> None:
+    items = talk(20)
+    items += [
+        item("assistant", 10, 20, calls=("1", "2")),
+        item("tool", 10, 21, answers=("2",)),
+        item("tool", 10, 22, answers=("1",)),
+    ]
+    policy = Policy.build(trigger=("messages", 20), keep=("messages", 1))
+    assert kept(items, plan(items, policy)) == [18, 20, 21, 22]
+
+
+def test_the_newest_user_message_stays_although_it_is_before_the_cut() -> None:
+    items = [item("user", 50, 0)] + [item("assistant", 50, n) for n in range(1, 30)]
+    policy = Policy.build(trigger=("messages", 30), keep=("messages", 5))
+    assert kept(items, plan(items, policy)) == [0, *range(25, 30)]
+
+
+def test_orphans_leave_wherever_they_stand() -> None:
+    items = [*talk(30), item("tool", 10, 30, answers=("nobody",)), item("user", 5, 31)]
+    found = plan(items, Policy.build(trigger=("messages", 30), keep=("messages", 10)))
+    assert 30 not in kept(items, found)
+
+
+def test_a_standing_summary_is_replaced_and_never_evicted() -> None:
+    items = [item("user", 300, 0, summary=True), *talk(30)[1:]]
+    found = plan(items, Policy.build(trigger=("messages", 30), keep=("messages", 10)))
+    assert isinstance(found, Compact)
+    assert 0 not in found.evicted
+    assert found.at_most == 10 * 100 + found.summary_tokens
+
+
+def test_stale_large_results_are_clipped_first_and_may_be_enough() -> None:
+    items = talk(30, 50)
+    items[3] = item("tool", 9_000, 3, floor=40)
+    items[2] = item("assistant", 50, 2, calls=("1",))
+    policy = Policy.build(trigger=("tokens", 8_000), keep=("messages", 10))
+    found = plan(items, policy)
+    assert isinstance(found, Compact)
+    assert (found.evict, [c.index for c in found.clips], found.summary_tokens) == ((), [3], 0)
+    assert found.at_most == 29 * 50 + 200
+
+
+def test_without_an_archive_nothing_is_clipped() -> None:
+    items = talk(30, 50)
+    items[3] = item("tool", 9_000, 3, floor=40)
+    policy = Policy.build(trigger=("tokens", 8_000), keep=("messages", 10))
+    found = plan(items, policy, clip=False)
+    assert isinstance(found, Compact)
+    assert found.clips == ()
+    assert found.evict
+
+
+def test_a_giant_in_the_kept_part_is_clipped_before_the_cut_moves() -> None:
+    items = talk(30)
+    items[28] = item("tool", 5_000, 28, floor=40)
+    policy = Policy.build(trigger=("messages", 30), keep=("messages", 10))
+    found = plan(items, policy, Window(4_000))
+    assert isinstance(found, Compact)
+    assert [c.index for c in found.clips] == [28]
+    assert found.evicted == tuple(range(20))
+    assert found.at_most <= 4_000
+
+
+def test_the_cut_moves_on_when_what_keep_asks_for_does_not_fit() -> None:
+    items = talk(60)
+    policy = Policy.build(trigger=("messages", 60), keep=("messages", 50))
+    found = plan(items, policy, Window(2_000))
+    assert isinstance(found, Compact)
+    assert found.at_most <= 2_000
+    assert len(kept(items, found)) >= 10
+
+
+def test_when_nothing_helps_the_numbers_are_said() -> None:
+    items = [item("system", 5_000, 0), item("user", 100, 1), item("assistant", 100, 2)]
+    found = plan(items, Policy.build(trigger=("messages", 2)), Window(4_000))
+    assert isinstance(found, Stuck)
+    assert (found.tokens, found.budget) == (5_200, 4_000)
+    assert found.needed > 4_000
+    assert "4,000" in found.reason
+
+
+def test_a_window_without_room_for_messages_is_stuck() -> None:
+    found = plan(talk(3), Policy.build(trigger=("messages", 1)), Window(100, 100))
+    assert isinstance(found, Stuck)
+
+
+def test_force_compacts_below_the_trigger_and_never_more_than_keep_allows() -> None:
+    items = talk(30)
+    policy = Policy.build(trigger=("messages", 1_000), keep=("messages", 10))
+    assert kept(items, plan(items, policy, force=True)) == list(range(20, 30))
+    assert isinstance(plan(talk(8), policy, force=True), Keep)
+
+
+ITEMS = st.lists(
+    st.builds(
+        lambda role, tokens, floor, n, pinned: Item(
+            f"k{n}",
+            role,
+            tokens,
+            floor=min(floor, tokens),
+            calls=(f"c{n % 3}",) if role == "assistant" and n % 2 else (),
+            answers=(f"c{n % 3}",) if role == "tool" else (),
+            pinned=pinned,
+        ),
+        st.sampled_from(["user", "assistant", "tool", "system"]),
+        st.integers(0, 3_000),
+        st.integers(1, 200),
+        st.integers(0, 10**6),
+        st.integers(0, 20).map(lambda n: n == 0),
+    ),
+    max_size=40,
+)
+
+
+@given(
+    ITEMS,
+    st.one_of(st.none(), st.integers(1, 20_000)),
+    st.sampled_from([("tokens", 500), ("messages", 10), ("tokens", 1)]),
+    st.sampled_from([("messages", 1), ("messages", 20), ("tokens", 700)]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_every_plan_is_legal_fits_and_is_the_same_again(
+    items: list[Item], limit: int | None, trigger: object, keep: object, force: bool, clip: bool
+) -> None:
+    policy = Policy.build(trigger=trigger, keep=keep)
+    window = None if limit is None else Window(limit)
+    found = plan(items, policy, window, force=force, clip=clip)
+    assert found == plan(items, policy, window, force=force, clip=clip)
+    total = sum(i.tokens for i in items)
+    if isinstance(found, Keep):
+        assert limit is None or total <= limit
+    if isinstance(found, Stuck):
+        assert total > found.budget
+        assert found.needed > found.budget
+    if isinstance(found, Compact):
+        assert limit is None or found.at_most <= limit
+        ex = exchanges(items)
+        gone = set(found.evicted)
+        assert not gone & must_stay(items, ex)
+        for i in range(len(items)):
+            assert (i in gone) == (ex.group[i] in gone)
+        for c in found.clips:
+            assert items[c.index].floor <= c.limit < items[c.index].tokens
+            assert items[c.index].role != "system"
+        assert found.evict or found.clips or found.summary_tokens
+
+
+def test_no_plan_asks_again_without_growth() -> None:
+    items = talk(30)
+    policy = Policy.build(trigger=("tokens", 500), keep=("messages", 10))
+    assert isinstance(plan(items[20:], policy, last=Size(1_000, 10)), Keep)
