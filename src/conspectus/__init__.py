@@ -1,0 +1,76 @@
+"""Conspectus keeps an agent's conversation inside its model's window, and loses nothing.
+
+Example:
+    >>> from conspectus import Compactor
+    >>> compactor = Compactor(window=8000, archive="memory:")
+    >>> compactor.compact([{"role": "user", "content": "hi"}], thread_id="t").outcome
+    'kept'
+"""
+
+from conspectus._core.items import Window
+from conspectus._core.policy import ContextSize, Policy, TriggerClause
+from conspectus._core.records import Cost, Record
+from conspectus.archive import Archive, RecallResult
+from conspectus.compactor import CompactionResult, Compactor
+from conspectus.errors import (
+    ArchiveError,
+    ArchiveUnconfirmed,
+    ConspectusError,
+    InputError,
+    MessageError,
+    NotFoundError,
+    PolicyError,
+    StuckError,
+    SummarizerOverflow,
+    SummarizerTimeout,
+    SummaryError,
+    SummaryRejected,
+)
+from conspectus.ledger import Fact, Ledger
+from conspectus.messages import SUMMARY_LINE, is_summary_message
+from conspectus.summarize import (
+    ChatModelSummarizer,
+    ExtractiveSummarizer,
+    Summarizer,
+    Summary,
+    SummaryRequest,
+)
+from conspectus.tokens import TokenMeter
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SUMMARY_LINE",
+    "Archive",
+    "ArchiveError",
+    "ArchiveUnconfirmed",
+    "ChatModelSummarizer",
+    "CompactionResult",
+    "Compactor",
+    "ConspectusError",
+    "ContextSize",
+    "Cost",
+    "ExtractiveSummarizer",
+    "Fact",
+    "InputError",
+    "Ledger",
+    "MessageError",
+    "NotFoundError",
+    "Policy",
+    "PolicyError",
+    "RecallResult",
+    "Record",
+    "StuckError",
+    "Summarizer",
+    "SummarizerOverflow",
+    "SummarizerTimeout",
+    "Summary",
+    "SummaryError",
+    "SummaryRejected",
+    "SummaryRequest",
+    "TokenMeter",
+    "TriggerClause",
+    "Window",
+    "__version__",
+    "is_summary_message",
+]

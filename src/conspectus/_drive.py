@@ -12,7 +12,7 @@ import contextvars
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -123,12 +123,24 @@ def _do(step: Io | Gather) -> Any:
     with ThreadPoolExecutor(max_workers=min(step.limit, len(step.flows))) as pool:
         # Callbacks and tracing of LangChain travel in context variables, which threads do not
         # inherit; one copy for each, as a context cannot be entered twice.
-        jobs = [pool.submit(contextvars.copy_context().run, run, flow) for flow in step.flows]
+        stop = threading.Event()
+
+        def one(flow: Flow[Any]) -> Any:
+            if stop.is_set():
+                return flow.close()
+            try:
+                return run(flow)
+            except BaseException:
+                stop.set()
+                raise
+
+        jobs = [pool.submit(contextvars.copy_context().run, one, flow) for flow in step.flows]
         try:
+            for job in as_completed(jobs):
+                job.result()
             return [job.result() for job in jobs]
         finally:
-            for job in jobs:
-                job.cancel()
+            stop.set()
 
 
 async def _ado(step: Io | Gather) -> Any:
@@ -136,10 +148,18 @@ async def _ado(step: Io | Gather) -> Any:
         waiting = step.acall() if step.acall is not None else asyncio.to_thread(step.call)
         return await waiting if step.timeout is None else await _awithin(waiting, step.timeout)
     gate = asyncio.Semaphore(max(1, step.limit))
+    stopped = False
 
     async def one(flow: Flow[Any]) -> Any:
+        nonlocal stopped
         async with gate:
-            return await arun(flow)
+            if stopped:  # a place at the gate can be won before the cancellation arrives
+                return flow.close()
+            try:
+                return await arun(flow)
+            except BaseException:
+                stopped = True
+                raise
 
     tasks = [asyncio.ensure_future(one(flow)) for flow in step.flows]
     try:

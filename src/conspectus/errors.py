@@ -51,7 +51,16 @@ class InputError(ConspectusError, ValueError):
 
 
 class SummaryError(ConspectusError):
-    """No summary could be made; the history is as it was."""
+    """No summary could be made; the history is as it was.
+
+    Attributes:
+        transient: whether the same request may succeed in a moment: a rate limit, a timeout, a
+            server that is down.
+        cost: what the failed attempt cost, as a `Cost`; there only if anything was called.
+    """
+
+    transient: bool = False
+    cost: object
 
 
 class SummaryRejected(SummaryError):

@@ -252,7 +252,10 @@ def _summary(
 ) -> Generator[Effect, Any, tuple[Checked, Cost, tuple[str, ...]] | Failed]:
     """The draft if there is one; else each summariser in turn, then the last resort."""
     limit = order.plan.summary_tokens
-    draft = yield FindDraft(order.hash)
+    try:
+        draft = yield FindDraft(order.hash)
+    except ArchiveError as error:
+        return Failed(f"the archive failed: {error}", error, Cost())
     if draft is not None:
         checked = yield Check(draft, order.keys, limit)
         if not checked.problems:
@@ -277,6 +280,8 @@ def _summary(
                     checked.problems,
                 )
                 retry = False
+            except ArchiveError as failure:
+                return Failed(f"the draft could not be written: {failure}", failure, spent)
             except SummaryError as failure:
                 error, retry = failure, getattr(failure, "transient", False)
                 spent += getattr(failure, "cost", Cost())

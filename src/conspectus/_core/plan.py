@@ -1,6 +1,8 @@
 """The decision for one history: keep it, make it smaller, or say that nothing helps.
 
-The order in which a plan gives way: stale large tool results are clipped; then the older part, up
+A plan aims below the budget, at `Policy.aim` of it, so that the next message does not ask for the
+next compaction; only where that cannot be reached is the whole budget used. The order in which a
+plan gives way: stale large tool results are clipped; then the older part, up
 to the legal cut that `keep` asks for, is summarised; then messages that alone take a quarter of
 the budget are clipped; then the cut moves on; then the summary gets less room; then everything
 that may be clipped is, the largest first. What fits first is the plan; otherwise it is `Stuck`.
@@ -165,25 +167,25 @@ class _Room:
         level = self.budget // GIANT if clip else max(item.tokens for item in self.items)
         least = self._kept([self._size(i, level) for i in range(len(self.items))])
         later = [c for c in range(self.wanted, len(self.items)) if self.cuts[c]] or [0]
-        for share in dict.fromkeys((limit, max(self.floor, limit // 2), min(self.floor, limit))):
-            cut = next((c for c in later if least[c] + share <= self.budget), None)
-            if cut is not None and (found := self._fit(self._divide(cut), share, level)):
-                return found
-        newest = self._divide(later[-1])
+        shares = dict.fromkeys((limit, max(self.floor, limit // 2), min(self.floor, limit)))
+        for room in dict.fromkeys((int(self.budget * self.policy.aim), self.budget)):
+            for share in shares:
+                cut = next((c for c in later if least[c] + share <= room), None)
+                if cut is not None and (found := self._fit(cut, share, level, room)):
+                    return found
         share = min(self.floor, limit)
-        if clip and (found := self._fit(newest, share, 1)):
+        if clip and (found := self._fit(later[-1], share, 1, self.budget)):
             return found
-        return self._stuck(newest, share, clip)
+        if self.tokens <= self.budget:
+            return Keep("a summary would not make it smaller", self.tokens)
+        return self._stuck(self._divide(later[-1]), share, clip)
 
-    def _fit(self, tried: _Division, share: int, level: int) -> Compact | None:
-        """This division with a summary of `share` tokens, clipping nothing below `level`."""
-        assert self.budget is not None
+    def _fit(self, cut: int, share: int, level: int, room: int) -> Compact | None:
+        """Cut here, with a summary of `share` tokens, clipping nothing below `level`."""
+        tried = self._divide(cut)
         if not tried.evict and self.standing <= share:
             share = 0  # the standing summary stays as it is
-            room = self.budget - self.standing
-        else:
-            room = self.budget - share
-        clips = self._clips(tried.stay, room, level)
+        clips = self._clips(tried.stay, room - (share or self.standing), level)
         return None if clips is None else self._compact(tried, clips, share)
 
     def _clips(self, stay: Sequence[int], room: int, least: int) -> tuple[Clip, ...] | None:

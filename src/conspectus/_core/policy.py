@@ -57,7 +57,7 @@ def _check(kind: object, amount: object, name: str) -> ContextSize:
         )
     if not isinstance(amount, int):
         raise PolicyError(f"{name} needs a whole number of {kind}, got {amount!r}. {RIGHT_FORM}.")
-    return (kind, amount)  # type: ignore[return-value]
+    return (kind, amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +145,8 @@ class Policy:
         clip_over: tool results and arguments before the kept part that are larger than this many
             tokens are clipped first, which may make a summary needless; None switches that off.
         clip_to: what a clipped one may still take, in tokens.
+        aim: share of the budget that a compaction tries to get below, where a window is known;
+            what `keep` asks for gives way to it. 1 gives way to the budget alone.
     """
 
     trigger: tuple[TriggerClause, ...] = ()
@@ -152,6 +154,7 @@ class Policy:
     max_summary_tokens: int | None = None
     clip_over: int | None = 1000
     clip_to: int = 200
+    aim: float = 0.75
 
     @classmethod
     def build(
@@ -162,6 +165,7 @@ class Policy:
         max_summary_tokens: int | None = None,
         clip_over: int | None = 1000,
         clip_to: int = 200,
+        aim: float = 0.75,
     ) -> Policy:
         """A policy from what a user writes.
 
@@ -182,6 +186,7 @@ class Policy:
             max_summary_tokens=max_summary_tokens,
             clip_over=clip_over,
             clip_to=clip_to,
+            aim=check_size(("fraction", aim), "aim")[1],
         )
 
     @property

@@ -233,7 +233,7 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
     if at is None:
         covered = {key for record in live for key in record.covers}
     clips = {mark.key: mark for record in live for mark in record.clips}
-    came_back = {mark.shown: clips[mark.key] for record in live for mark in record.clips}
+    originals = _originals(live)
     shown: list[Shown] = []
     dropped = 0
     summary = next((r for r in reversed(live) if r.summary), None)
@@ -246,20 +246,25 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
             pending = None
         if at is not None and sent.record is not None and any(r.id == sent.record for r in live):
             continue  # the standing summary takes its place
-        if sent.key in covered:
+        key = originals.get(sent.key, sent.key)
+        if key in covered:
             dropped += 1
-        elif sent.key in came_back:
-            shown.append(Shown(index, came_back[sent.key].key, came_back[sent.key], back=True))
         else:
-            shown.append(Shown(index, sent.key, clips.get(sent.key)))
+            shown.append(Shown(index, key, clips.get(key), back=key != sent.key))
     if pending is not None:
         shown.append(Shown(None, f"summary:{pending.id}"))
     return View(live, tuple(shown), dropped)
 
 
+def _originals(chain: Chain) -> dict[str, str]:
+    """Keys of clipped messages, as callers send them back, with those of their originals."""
+    return {mark.shown: mark.key for record in chain for mark in record.clips}
+
+
 def _fitting(chain: Chain, history: Sequence[Sent]) -> tuple[Record, ...]:
     """The records, from the first, whose messages are all in a whole history, in order."""
-    place = {sent.key: index for index, sent in enumerate(history)}
+    originals = _originals(chain)
+    place = {originals.get(sent.key, sent.key): index for index, sent in enumerate(history)}
     taken: set[str] = set()
     for count, record in enumerate(chain):
         before = -1

@@ -120,7 +120,7 @@ class Compactor:
         for caveat in self.policy.caveats:
             warnings.warn(caveat, stacklevel=2)
         if on_failure not in FAILURES:
-            raise PolicyError(f"on_failure must be one of {', '.join(FAILURES)}, not {on_failure!r}")
+            raise PolicyError(f"on_failure must be one of {FAILURES}, not {on_failure!r}")
         if pin is not None and not callable(pin):
             raise PolicyError(f"pin must be a callable that takes a message, not {pin!r}")
         self._pin = pin
@@ -228,7 +228,8 @@ class Compactor:
             # The history is that of another branch: what it has left behind is out of reach.
             remembered.chain = history.chain
             if self.archive is not None:
-                yield from self.archive.set_head_flow(scope, history.head and history.head.id)
+                head = history.head.id if history.head else None
+                yield from self.archive.set_head_flow(scope, head)
         history, decided = self._plan(history, remembered.failed, force)
         if not isinstance(decided, Compact):
             stuck = not isinstance(decided, Keep)
@@ -247,7 +248,7 @@ class Compactor:
                 cost=outcome.spent,
             )
         remembered.failed = None
-        notes = ()
+        notes: tuple[str, ...] = ()
         if outcome.draft is not None and outcome.draft.embedded:
             count = len(outcome.draft.embedded)
             notes = (f"{count} messages were read by the embedded summariser to stay in the cap",)
@@ -382,7 +383,7 @@ class Compactor:
         tokens: int,
     ) -> Flow[RecallResult]:
         if self.archive is None:
-            raise InputError("nothing can be recalled without an archive; pass archive= to Compactor")
+            raise InputError("without an archive nothing can be recalled; pass archive=")
         chain = yield from self.archive.chain_flow(scope)
         return (
             yield from recall_flow(

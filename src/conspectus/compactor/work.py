@@ -23,6 +23,7 @@ from conspectus.messages import (
     summary_message,
     summary_text,
 )
+from conspectus.messages.framing import as_notes
 from conspectus.messages.summary import summary_body
 from conspectus.summarize import FLOOR, Summarizer, SummaryRequest, problems, with_missing_facts
 from conspectus.tokens import TokenMeter
@@ -237,16 +238,13 @@ class Work:
     def _check(self, draft: Draft, keys: Sequence[str], limit: int) -> flow.Checked:
         meter = self.tools.meter
         entries = [self.originals[key] for key in keys]
-        text = draft.text.strip().removeprefix(SUMMARY_LINE).strip()
+        text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
         if text:
             room = limit - self._frame() - SLACK
             text = with_missing_facts(text, self.ledger.standing(), room, meter.text)
         tokens = self._size(text)
-        draft = flow.with_tokens(draft, text, tokens)
-        found = problems(
-            draft, entries, tokens=tokens, replaced=self._replaced(), limit=limit
-        )
-        return flow.Checked(draft, found, self.ledger.to_json())
+        found = problems(draft, entries, tokens=tokens, replaced=self._replaced(), limit=limit)
+        return flow.Checked(flow.with_tokens(draft, text, tokens), found, self.ledger.to_json())
 
     def _emit(self, event: str, data: Mapping[str, Any]) -> None:
         logger.debug("%s %s", event, dict(data))

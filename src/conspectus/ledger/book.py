@@ -10,7 +10,7 @@ from typing import Any
 from conspectus.ledger.facts import Fact, facts_of
 from conspectus.messages import Entry
 
-LIMIT = 400
+LIMIT = 200
 """Facts that a ledger holds at most."""
 
 ALIKE = 0.6

@@ -11,7 +11,7 @@ from conspectus.messages import Entry
 
 Kind = Literal["rule", "decision", "path", "url", "error", "id", "number", "symbol"]
 
-QUOTE = 220
+QUOTE = 160
 """Characters of the sentence around a fact that are kept with it."""
 
 _EXTENSION = (
@@ -133,6 +133,11 @@ def sentences(text: str) -> Iterator[str]:
             yield part
 
 
+def is_rule(text: str) -> bool:
+    """Whether a text states a rule, a limit or a preference."""
+    return _RULE.search(text) is not None
+
+
 def is_decision(text: str) -> bool:
     """Whether a text states a decision or the cause of something."""
     return _DECISION.search(text) is not None
@@ -151,7 +156,7 @@ def facts_of(entry: Entry, order: int = 0) -> Iterator[Fact]:
     for sentence in sentences(entry.text):
         if len(sentence) > 2 * QUOTE:
             continue
-        if entry.role in ("user", "system") and _RULE.search(sentence):
+        if entry.role in ("user", "system") and is_rule(sentence):
             yield Fact("rule", sentence, sentence, entry.cite, entry.role, used, order)
         elif entry.role in ("user", "assistant") and is_decision(sentence):
             yield Fact("decision", sentence, sentence, entry.cite, entry.role, used, order)

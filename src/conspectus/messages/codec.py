@@ -21,6 +21,9 @@ from conspectus.errors import MessageError
 TAG = "~conspectus"
 """Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`."""
 
+LONG = 4096
+"""Bits of an integer beyond which it is written in hexadecimal."""
+
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
@@ -40,18 +43,32 @@ class Encoded:
 def encode(message: BaseMessage | Mapping[str, Any]) -> Encoded:
     """A message as JSON text, without its id (which names it, and is kept beside it).
 
+    Keys are sorted, so that equal messages have equal text.
+
     Example:
         >>> encode({"role": "user", "content": "hi", "id": "7"}).text
         '{"content":"hi","role":"user"}'
     """
+    form, data, lossless = to_json(message)
+    text = json.dumps(data, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return Encoded(form, text, lossless)
+
+
+def to_json(message: BaseMessage | Mapping[str, Any]) -> tuple[str, dict[str, Any], bool]:
+    """A message as plain JSON data with its keys in their own order: its form, the data without
+    its id, and whether nothing of it is lost."""
     lossless = True
 
     def plain(value: Any) -> Any:
         nonlocal lossless
         kind = type(value)
-        if kind is str or kind is int or kind is float or kind is bool or value is None:
+        if kind is str or kind is float or kind is bool or value is None:
             return value
+        if kind is int:  # Python reads no decimal number of more than 4,300 digits
+            return value if value.bit_length() <= LONG else {TAG: "int", "value": hex(value)}
         if kind is dict:
+            if value.keys() == {TAG, "value"} and value[TAG] == "placeholder":
+                return {TAG: "placeholder", "value": plain(value["value"])}  # read back before
             if TAG in value or not all(type(key) is str for key in value):
                 pairs = [[plain(key), plain(part)] for key, part in value.items()]
                 return {TAG: "pairs", "value": pairs}
@@ -75,9 +92,11 @@ def encode(message: BaseMessage | Mapping[str, Any]) -> Encoded:
         artifact = getattr(message, "artifact", None)
         if artifact is not None:  # pydantic would dump a model inside it to a dict, and not back
             data["artifact"] = artifact
-        return Encoded("langchain", _dumps({"type": dumped["type"], "data": plain(data)}), lossless)
-    body = {key: part for key, part in message.items() if key != "id"}
-    return Encoded("dict", _dumps(plain(body)), lossless)
+        body = {"type": dumped["type"], "data": plain(data)}
+        return "langchain", body, lossless
+    # An id that is no text could not be told from text by what is kept beside it.
+    body = {key: part for key, part in message.items() if key != "id" or type(part) is not str}
+    return "dict", plain(body), lossless
 
 
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
@@ -100,11 +119,7 @@ def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[s
         raise MessageError(f"an archived message cannot be read: {error}") from error
     if not isinstance(data, dict):
         raise MessageError(f"an archived message is {type(data).__name__}, not an object")
-    return data if message_id is None else {**data, "id": message_id}
-
-
-def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
+    return data if message_id is None or "id" in data else {**data, "id": message_id}
 
 
 def _untag(value: Any) -> Any:
@@ -117,6 +132,8 @@ def _untag(value: Any) -> Any:
     tag, inner = value[TAG], value["value"]
     if tag == "pairs":
         return {_key(_untag(key)): _untag(part) for key, part in inner}
+    if tag == "int":
+        return int(inner, 16)
     if tag == "tuple":
         return tuple(_untag(part) for part in inner)
     if tag in ("bytes", "bytearray"):
@@ -126,4 +143,5 @@ def _untag(value: Any) -> Any:
 
 
 def _key(value: Any) -> Any:
-    return value if isinstance(value, (str, int, float, bool, tuple)) else str(value)
+    """A key that was one before; of a placeholder, its words."""
+    return str(value.get("value")) if isinstance(value, dict) else value

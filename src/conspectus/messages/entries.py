@@ -48,6 +48,21 @@ class Call:
     name: str
     args: str
 
+    @property
+    def reading(self) -> str:
+        """The call as a person would note it: line breaks as such, not escaped."""
+        try:
+            values = json.loads(self.args)
+        except ValueError:
+            values = None
+        if not isinstance(values, dict):
+            return f"{self.name} {self.args}".strip()
+        shown = [
+            (key, part if isinstance(part, str) else _as_text(part)) for key, part in values.items()
+        ]
+        rest = [f"{key}: {part}" for key, part in shown[1:]]
+        return "\n".join([f"{self.name} {shown[0][1]}" if shown else self.name, *rest])
+
 
 @dataclass(slots=True)
 class Entry:
@@ -91,7 +106,7 @@ class Entry:
         """The text with its tool calls: what a summariser reads and recall searches."""
         if not self.calls:
             return self.text
-        calls = "\n".join(f"{call.name}({call.args})" for call in self.calls)
+        calls = "\n".join(call.reading for call in self.calls)
         return f"{self.text}\n{calls}" if self.text else calls
 
 

@@ -16,8 +16,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from conspectus.ledger import Fact, identifiers
-from conspectus.ledger.facts import is_decision, sentences
+from conspectus.ledger import Fact, Ledger, identifiers
+from conspectus.ledger.facts import is_decision, is_rule, sentences
 from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.base import Summary, SummaryRequest
@@ -37,13 +37,16 @@ SECTIONS = (
 USE = {"assistant": 3.0, "user": 2.0, "system": 1.0, "tool": 1.0, "other": 1.0}
 """What one use of an identifier is worth, by who uses it: what the agent wrote, it writes again."""
 
-PIECE = 200
+PIECE = 110
 """Characters of a candidate line at most; longer lines are divided between words."""
+
+SHORT = 16
+"""Characters below which a line without an identifier says nothing by itself."""
 
 POOL = 6_000
 """Candidates that compete: the best by their own worth, so that the picking stays linear."""
 
-RULES_SHARE, GOAL_SHARE = 0.4, 0.15
+RULES_SHARE, GOAL_SHARE = 0.25, 0.1
 """The most of the limit that standing rules and the goal may take."""
 
 STANDING = 2.0
@@ -111,12 +114,27 @@ class ExtractiveSummarizer:
         return self.summarize(request)
 
 
+def _superseded(entries: Sequence[Entry], ledger: Ledger) -> set[str]:
+    """Sentences of users that were rules once and are none in the ledger any more."""
+    rules = {fact.value for fact in ledger.facts if fact.kind == "rule"}
+    return {
+        " ".join(sentence.split())
+        for entry in entries
+        if entry.role in ("user", "system")
+        for sentence in sentences(entry.text)
+        if is_rule(sentence) and sentence not in rules
+    }
+
+
 def _candidates(request: SummaryRequest) -> Iterator[_Line]:
+    gone = _superseded(request.entries, request.ledger)
     yield from _standing_lines(request.standing)
     count = max(1, len(request.entries))
     for place, entry in enumerate(request.entries):
         late = 0.5 + 0.5 * (place + 1) / count
         for text in _pieces(entry):
+            if entry.role in ("user", "system") and any(old in text for old in gone):
+                continue
             holds = tuple(dict.fromkeys(value for _, value, _ in identifiers(text)))
             section, bonus = _section(entry, text)
             yield _Line(as_notes(text), section, entry.cite, place, holds, bonus, worth=late)
@@ -158,16 +176,16 @@ def _pieces(entry: Entry) -> Iterator[str]:
 
 def _section(entry: Entry, text: str) -> tuple[str, float]:
     """Where a line belongs, and what it is worth beside its identifiers."""
-    if entry.role in ("assistant", "user"):
+    if entry.role in ("assistant", "user") and len(text) >= SHORT:
         if is_decision(text):
-            return "Decisions", 2.0
+            return "Decisions", 1.5
         if _PENDING.search(text):
-            return "Pending", 0.8
+            return "Pending", 0.6
         if entry.role == "assistant" and _DONE.search(text):
-            return "Done", 0.8
+            return "Done", 0.6
         if entry.role == "user":
-            return "Facts", 0.6
-        return ("Artifacts", 0.3) if "/" in text else ("Facts", 0.2)
+            return "Facts", 0.4
+        return ("Artifacts", 0.0) if "/" in text else ("Facts", 0.0)
     return "Facts", 0.0
 
 
@@ -201,14 +219,23 @@ def _least(request: SummaryRequest) -> str:
 def _goal(request: SummaryRequest) -> Iterator[tuple[_Line, float]]:
     """What the user asked for first and last."""
     standing = [line for line in _standing_lines(request.standing) if line.section == "Goal"]
+    gone = _superseded(request.entries, request.ledger)
     asked = [entry for entry in request.entries if entry.role == "user" and entry.text]
     for line in standing[:1]:
         yield line, GOAL_SHARE
     first = [] if standing else asked[:1]
     for entry in first + [e for e in asked[-1:] if e not in first]:
-        opening = next(sentences(entry.text), "")
+        says = (s for s in sentences(entry.text) if _says_something(s))
+        opening = next((s for s in says if " ".join(s.split()) not in gone), "")
+        if not opening:
+            continue
         text = as_notes(" ".join(opening.split())[: PIECE * 2])
         yield _Line(text, "Goal", entry.cite, 0, (), 0.0), GOAL_SHARE
+
+
+def _says_something(sentence: str) -> bool:
+    """Not a tag, a greeting, or a heading."""
+    return len(sentence) >= SHORT or (len(sentence) >= SHORT // 4 and not sentence.isascii())
 
 
 def _rules(request: SummaryRequest) -> Iterator[tuple[_Line, float]]:
@@ -247,7 +274,7 @@ def _picked(
     def gain(line: _Line, covered: set[str]) -> float:
         new = sum(worth.get(value, 0.0) for value in line.holds if value not in covered)
         hit = sum(1.5 for word in focus if word in line.text.lower()) if focus else 0.0
-        return new + hit + line.bonus * (0.3 + 0.7 * max(line.worth, 0.0))
+        return new + hit + line.bonus * line.worth
 
     rough = [(gain(line, set()) / (len(line.text) + 12), n) for n, line in enumerate(lines)]
     pool = [n for g, n in heapq.nlargest(POOL, rough) if g > 0]

@@ -1,0 +1,1 @@
+"""A scripted coding agent with real tools, whose session becomes the demo transcript."""

@@ -1,0 +1,17 @@
+"""The archive: originals kept in any LangGraph store, and found again."""
+
+from conspectus.archive.backend import default_archive_path
+from conspectus.archive.recall import Hit, RecallResult, recall_flow
+from conspectus.archive.scope import Scope
+from conspectus.archive.store import Archive
+from conspectus.archive.values import Archived
+
+__all__ = [
+    "Archive",
+    "Archived",
+    "Hit",
+    "RecallResult",
+    "Scope",
+    "default_archive_path",
+    "recall_flow",
+]

@@ -1,0 +1,186 @@
+"""Opening a store: a private SQLite file, PostgreSQL, or memory."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+
+from conspectus.archive.trouble import explain
+from conspectus.errors import ArchiveError, InputError
+
+BUSY = 5.0
+"""Seconds to wait for another process that is writing to the same file."""
+
+CONNECT = 5
+"""Seconds to wait for a PostgreSQL server to answer at all."""
+
+SQLITE_HEADER = b"SQLite format 3\x00"
+
+
+def _nothing() -> None:
+    """For stores that have nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """An open store.
+
+    Attributes:
+        store: the store.
+        close: gives up its connections.
+        search_folder: where its search cache lies; None for a cache in memory.
+        sweep: deletes what has expired.
+        scrub: makes sure that nothing deleted is left in the file's journal.
+    """
+
+    store: BaseStore
+    close: Callable[[], None] = _nothing
+    search_folder: Path | None = None
+    sweep: Callable[[], object] = _nothing
+    scrub: Callable[[], object] = _nothing
+
+
+def default_archive_path() -> Path:
+    """Where the archive lies when nobody says otherwise: `conspectus/archive.db` in
+    `XDG_DATA_HOME`, by default `~/.local/share`."""
+    data = os.environ.get("XDG_DATA_HOME", "")
+    # The XDG rules say that a relative path is to be ignored.
+    base = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
+    return base / "conspectus" / "archive.db"
+
+
+def open_backend(where: str | Path) -> Backend:
+    """Open the store that an address names.
+
+    Raises:
+        InputError: the address is of no known form.
+        ArchiveError: the store cannot be opened; says what to do.
+    """
+    if isinstance(where, Path):
+        return _open_sqlite(where)
+    scheme, mark, rest = where.partition("://")
+    if where in ("memory:", ":memory:"):
+        return Backend(InMemoryStore())
+    if mark and scheme in ("postgresql", "postgres"):
+        return _open_postgres(where)
+    if mark and scheme == "sqlite" and len(rest) > 1 and rest.startswith("/"):
+        return _open_sqlite(Path(rest[1:]))
+    if mark or not where.strip():
+        shown = f"{scheme}://..." if mark else repr(where)  # the rest may hold a password
+        raise InputError(
+            f"{shown} names no archive; give a file's path, sqlite:///path, postgresql://... or "
+            "memory:"
+        )
+    return _open_sqlite(Path(where))
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder, and those above it that are missing, for its owner alone."""
+    if not path.exists():
+        private_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
+
+
+def private_file(path: Path) -> None:
+    """Make sure that a file exists that can be written to; a new one is for its owner alone.
+
+    SQLite gives its journal files the mode of the database, so they are private too.
+    """
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+    number = os.open(path, flags, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise ArchiveError(f"{path} is not a plain file; choose another path for the archive.")
+        start = os.read(number, len(SQLITE_HEADER))
+    finally:
+        os.close(number)
+    if start and start != SQLITE_HEADER:
+        raise ArchiveError(
+            f"{path} exists and is not a SQLite database; choose another path for the archive."
+        )
+
+
+def _open_sqlite(path: Path) -> Backend:
+    path = path.expanduser().absolute()
+    if path.is_dir():
+        raise ArchiveError(f"{path} is a folder; give the path of a file in it for the archive.")
+    try:
+        private_folder(path.parent)
+        private_file(path)
+    except OSError as error:
+        raise ArchiveError(
+            f"The archive {path} cannot be opened for writing ({error.strerror}); make the file "
+            "and its folder writable, or choose another path."
+        ) from error
+    connection = None
+    try:
+        connection = sqlite3.connect(
+            path, timeout=BUSY, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
+        store = SqliteStore(connection)
+        _set_up(store)
+    except Exception as error:
+        if connection is not None:
+            connection.close()
+        raise ArchiveError(f"The archive {path} cannot be opened: {explain(error)}.") from error
+
+    def scrub() -> None:
+        with store.lock:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    folder = path.with_name(path.name + ".search")
+    return Backend(store, connection.close, folder, store.sweep_ttl, scrub)
+
+
+def _set_up(store: SqliteStore) -> None:
+    """Make the tables; another process may be making the same ones at this moment."""
+    for last in (*[False] * 20, True):
+        try:
+            store.setup()
+            return
+        except sqlite3.Error as error:
+            racing = isinstance(error, sqlite3.IntegrityError) or "duplicate column" in str(error)
+            if last or not racing:
+                raise
+            time.sleep(0.05)
+
+
+def _open_postgres(address: str) -> Backend:
+    try:
+        import psycopg
+        from langgraph.store.postgres import PostgresStore
+        from psycopg_pool import ConnectionPool
+    except ImportError as error:
+        raise ArchiveError(
+            "A PostgreSQL archive needs the extra `postgres`; install it with "
+            "pip install 'conspectus[postgres]'."
+        ) from error
+    stack = ExitStack()
+    try:
+        # A pool would go on trying in the background; a plain connection fails at once.
+        psycopg.connect(address, connect_timeout=CONNECT).close()
+        store = stack.enter_context(
+            PostgresStore.from_conn_string(
+                address,
+                # Checked before each use, so that the archive outlives a server's restart.
+                pool_config=cast("Any", {"max_size": 4, "check": ConnectionPool.check_connection}),
+            )
+        )
+        store.setup()
+    except Exception as error:
+        stack.close()
+        raise ArchiveError(f"The archive cannot be opened: {explain(error)}.") from error
+    return Backend(store, stack.close, sweep=store.sweep_ttl)

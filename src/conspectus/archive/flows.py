@@ -1,0 +1,229 @@
+"""Everything the archive does, once, as flows; `Archive` drives them with and without a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from langgraph.store.base import GetOp, Op, PutOp
+
+from conspectus._core.records import FORMAT as RECORD_FORMAT
+from conspectus._core.records import Chain, Draft, Record
+from conspectus._drive import Flow
+from conspectus.archive.backend import Backend
+from conspectus.archive.index import SearchIndexes
+from conspectus.archive.scope import (
+    Scope,
+    label_hash,
+    registry_namespace,
+    tenant_namespace,
+    thread_namespace,
+)
+from conspectus.archive.values import Archived, from_data, manifest, same, to_data, to_row
+from conspectus.archive.wire import Wire, aside, check_version, search_op
+from conspectus.errors import ArchiveError, ArchiveUnconfirmed, NotFoundError
+from conspectus.messages import Entry
+
+HEAD = "head"
+PAGE = 200
+"""Values that are looked up and deleted at a time."""
+
+
+class ArchiveFlows:
+    """The archive's work as flows, for callers that are flows themselves.
+
+    Args:
+        backend: an open store, and what belongs to it.
+        ttl: seconds after which what is written is gone; None for no end.
+    """
+
+    def __init__(self, backend: Backend, ttl: float | None) -> None:
+        self._wire = Wire(backend.store, ttl)
+        self._backend = backend
+        self.indexes = SearchIndexes(backend.search_folder)
+
+    @property
+    def ttl(self) -> float | None:
+        """Seconds after which what is written is gone; None for no end."""
+        return self._wire.ttl
+
+    def put_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[None]:
+        """Write originals that are not there yet."""
+        place = scope.namespace("messages")
+        wanted = {entry.key: entry for entry in entries}
+        known = yield from self._wire.read(place, list(wanted))
+        new = [entry for key, entry in wanted.items() if not same(known.get(key), entry)]
+        if new:
+            ops: list[Op] = [self._registry_op(scope)]
+            ops += (self._wire.put_op(place, entry.key, to_data(entry)) for entry in new)
+            yield from self._wire.batch(ops)
+
+    def missing_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[tuple[str, ...]]:
+        """Keys of those that do not come back equal."""
+        wanted = {entry.key: entry for entry in entries}
+        found = yield from self._wire.read(scope.namespace("messages"), list(wanted))
+        return tuple(key for key, entry in wanted.items() if not same(found.get(key), entry))
+
+    def get_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[list[Archived]]:
+        """Originals in the order asked."""
+        found = yield from self.find_flow(scope, keys)
+        if gone := [key for key in dict.fromkeys(keys) if key not in found]:
+            shown = ", ".join(gone[:5]) + (f" and {len(gone) - 5} more" if len(gone) > 5 else "")
+            raise NotFoundError(
+                f"The archive no longer holds {shown}: expired, forgotten, or never put under this "
+                "tenant, thread and session; go on without, or look in a backup."
+            )
+        return [found[key] for key in keys]
+
+    def find_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[dict[str, Archived]]:
+        """Originals by key; those that are gone are left out."""
+        found = yield from self._wire.read(scope.namespace("messages"), keys)
+        return {key: from_data(key, data) for key, data in found.items()}
+
+    def save_draft_flow(self, scope: Scope, plan: str, draft: Draft) -> Flow[None]:
+        """Keep a summary that has been paid for."""
+        data = {"draft": draft.to_json()}
+        yield from self._wire.batch([self._wire.put_op(scope.namespace("drafts"), plan, data)])
+
+    def find_draft_flow(self, scope: Scope, plan: str) -> Flow[Draft | None]:
+        """The draft of a plan; None if there is none that can be used."""
+        found = yield from self._wire.read(scope.namespace("drafts"), [plan])
+        try:
+            data = (found.get(plan) or {})["draft"]
+            return Draft.from_json(data) if data.get("v") == RECORD_FORMAT else None
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return None  # a draft only saves money
+
+    def commit_flow(self, scope: Scope, record: Record) -> Flow[None]:
+        """Put a record in force: the record first, then the pointer to it, then both read back."""
+        written = [record]
+        if self.ttl is not None and record.parent is not None:
+            # A chain lives as long as its youngest record, or it would lose its root and be void.
+            written += (yield from self._ancestry(scope, record.parent)) or ()
+            yield aside(self._backend.sweep)
+        records, head = scope.namespace("records"), scope.namespace("head")
+        ops: list[Op] = [self._registry_op(scope)]
+        ops += (self._wire.put_op(records, one.id, {"record": one.to_json()}) for one in written)
+        yield from self._wire.batch(ops)
+        yield from self._wire.batch([self._wire.put_op(head, HEAD, {"record": record.id})])
+        kept = yield from self._record(scope, record.id)
+        pointer = yield from self._wire.read(head, [HEAD])
+        if kept is None or (pointer.get(HEAD) or {}).get("record") != record.id:
+            raise ArchiveUnconfirmed(
+                "The store took a record and does not give it back as the one in force; check its "
+                "disk, its quota and its time to live, and that no other process writes to this "
+                "thread."
+            )
+
+    def set_head_flow(self, scope: Scope, record_id: str | None) -> Flow[None]:
+        """Point to a record that is there already, or to none: the history went back to it."""
+        data = {"record": record_id}
+        yield from self._wire.batch([self._wire.put_op(scope.namespace("head"), HEAD, data)])
+
+    def chain_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
+        """Records from the first to the head.
+
+        A record whose ancestors are not all there and sound cannot say what it covers, so nothing
+        of such a chain is trusted: it is empty.
+        """
+        pointer = yield from self._wire.read(scope.namespace("head"), [HEAD])
+        head = (pointer.get(HEAD) or {}).get("record")
+        if not isinstance(head, str):
+            return ()
+        found = yield from self._ancestry(scope, head)
+        return tuple(reversed(found or ()))
+
+    def records_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
+        """Every sound record of a scope, abandoned branches too; parents before children."""
+        found = yield from self._wire.everything(scope.namespace("records"))
+        by_id = {one.id: one for data in found if (one := _read_record(data)) is not None}
+
+        def depth(record: Record) -> int:
+            seen = {record.id}
+            parent = by_id.get(record.parent or "")
+            while parent is not None and parent.id not in seen:
+                seen.add(parent.id)
+                parent = by_id.get(parent.parent or "")
+            return len(seen)
+
+        return tuple(sorted(by_id.values(), key=lambda record: (depth(record), record.id)))
+
+    def threads_flow(self, tenant: str) -> Flow[tuple[str, ...]]:
+        """Names of a tenant's threads, sorted."""
+        found = yield from self._wire.everything(registry_namespace(tenant))
+        names = {data["thread"] for data in found if isinstance(data.get("thread"), str)}
+        return tuple(sorted(names))
+
+    def forget_flow(self, tenant: str, thread: str | None) -> Flow[int]:
+        """Delete everything of a tenant, or of one thread; answers with the number of values."""
+        registry = registry_namespace(tenant)
+        if thread is None:
+            count = yield from self._delete_under(tenant_namespace(tenant))
+        else:
+            count = yield from self._delete_under(thread_namespace(tenant, thread))
+            name = label_hash(thread)
+            [entry] = yield from self._wire.batch([GetOp(registry, name, refresh_ttl=False)])
+            yield from self._wire.batch([PutOp(registry, name, None)])
+            count += entry is not None
+        yield aside(partial(self.indexes.forget, tenant, thread))
+        yield aside(self._backend.scrub)
+        return count
+
+    def export_flow(self, scope: Scope, chain: Chain | None) -> Flow[list[dict[str, Any]]]:
+        """One row of plain JSON data for each original of a chain that is there."""
+        if chain is None:
+            chain = yield from self.chain_flow(scope)
+        keys = manifest(chain)
+        found = yield from self._wire.read(scope.namespace("messages"), keys)
+        return [to_row(key, data) for key in keys if (data := found.get(key)) is not None]
+
+    def _registry_op(self, scope: Scope) -> PutOp:
+        data = {"tenant": scope.tenant, "thread": scope.thread}
+        return self._wire.put_op(registry_namespace(scope.tenant), label_hash(scope.thread), data)
+
+    def _record(self, scope: Scope, record_id: str) -> Flow[Record | None]:
+        found = yield from self._wire.read(scope.namespace("records"), [record_id])
+        record = _read_record(found.get(record_id))
+        return record if record is not None and record.id == record_id else None
+
+    def _ancestry(self, scope: Scope, record_id: str) -> Flow[list[Record] | None]:
+        """A record and all before it, the newest first; None if one is missing or damaged."""
+        found: dict[str, Record] = {}
+        wanted: str | None = record_id
+        while wanted is not None:
+            record = None if wanted in found else (yield from self._record(scope, wanted))
+            if record is None:
+                return None
+            found[wanted], wanted = record, record.parent
+        return list(found.values())
+
+    def _delete_under(self, prefix: tuple[str, ...]) -> Flow[int]:
+        """Look and delete until nothing is found: no order and no paging is relied on."""
+        deleted: set[tuple[tuple[str, ...], str]] = set()
+        while True:
+            items = (yield from self._wire.batch([search_op(prefix, PAGE)]))[0]
+            places = {(tuple(item.namespace), item.key) for item in items}
+            if not places:
+                return len(deleted)
+            if places <= deleted:
+                raise ArchiveError(
+                    "The store confirmed deletions and still holds the values, or somebody writes "
+                    "them anew; stop the agent on this thread and forget it again."
+                )
+            yield from self._wire.batch([PutOp(place, key, None) for place, key in places])
+            deleted |= places
+
+
+def _read_record(data: dict[str, Any] | None) -> Record | None:
+    """A record; None if it is damaged.
+
+    Raises:
+        ArchiveError: it was written by a newer version.
+    """
+    try:
+        plain = (data or {})["record"]
+        check_version(plain.get("v"), RECORD_FORMAT)
+        return Record.from_json(plain)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None

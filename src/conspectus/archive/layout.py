@@ -1,0 +1,101 @@
+"""How recalled messages look: one framed line each, which no text in it can imitate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from conspectus.messages.framing import as_notes
+
+LEAST = 40
+"""Characters of a message that are worth showing."""
+
+NEAR = 600
+"""Characters around which the best place in a long message is looked for."""
+
+_UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One message to show.
+
+    Attributes:
+        shortened: what to say about it if `text` is only a part; empty if it is whole.
+        neighbour: it was not found itself.
+    """
+
+    id: str
+    cite: str
+    key: str
+    role: str
+    name: str | None
+    date: str | None
+    text: str
+    score: float
+    neighbour: bool = False
+    shortened: str = ""
+
+
+def render(pieces: Sequence[Piece], left_out: int) -> str:
+    """All messages as one text, and how many there was no room for."""
+    lines = [_line(piece) for piece in pieces]
+    if left_out:
+        lines.append(f"({left_out:,} more left out for lack of room)")
+    return "\n".join(lines)
+
+
+def smallest(piece: Piece) -> int:
+    """Characters to which a message may be shortened at most."""
+    return min(LEAST, len(piece.text))
+
+
+def excerpt(piece: Piece, size: int, marks: Sequence[str]) -> Piece:
+    """The message with `size` characters of its text, around the best place for the marks."""
+    whole = len(piece.text)
+    if size >= whole:
+        return piece
+    centre = best_place(piece.text, marks)
+    start = max(0, min(centre - size // 3, whole - size))
+    note = f"(shortened: characters {start + 1:,} to {start + size:,} of {whole:,})"
+    return replace(piece, text=piece.text[start : start + size], shortened=note)
+
+
+def best_place(text: str, marks: Sequence[str]) -> int:
+    """Where most different marks stand close together; 0 where none does."""
+    if not marks:
+        return 0
+    longest_first = sorted(marks, key=len, reverse=True)
+    pattern = re.compile("|".join(re.escape(mark) for mark in longest_first), re.IGNORECASE)
+    found = [(match.start(), match.group().lower()) for match in pattern.finditer(text)]
+    best, place, first = 0, 0, 0
+    inside: dict[str, int] = {}
+    for last, (at, mark) in enumerate(found):
+        inside[mark] = inside.get(mark, 0) + 1
+        while at - found[first][0] > NEAR:
+            gone = found[first][1]
+            inside[gone] -= 1
+            if not inside[gone]:
+                del inside[gone]
+            first += 1
+        weight = sum(len(one) for one in inside)
+        if weight > best:
+            best, place = weight, (found[first][0] + found[last][0]) // 2
+    return place
+
+
+def _line(piece: Piece) -> str:
+    who = piece.role + (f"/{_label(piece.name)}" if piece.name else "")
+    date = f" · {_label(piece.date)}" if piece.date else ""
+    head = f"[{_label(piece.cite)} · {who}{date}]"
+    note = f" {piece.shortened}" if piece.shortened else ""
+    # Lines after the first are indented, so that none can pass for the line of another message.
+    text = "\n  ".join(as_notes(_UNSENDABLE.sub("\ufffd", piece.text)).splitlines())
+    return f"{head}{note} {text}".rstrip()
+
+
+def _label(text: str) -> str:
+    """A name or a date on one line, unable to close the bracket that it stands in."""
+    bare = " ".join(_UNSENDABLE.sub("\ufffd", text).split())[:64]
+    return as_notes(bare).translate(str.maketrans("[]·", "()-"))

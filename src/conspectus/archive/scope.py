@@ -1,0 +1,80 @@
+"""Whose history it is, and where it lies in a store: labels become hashes, so walls cannot leak.
+
+Stores join namespaces with dots, refuse empty labels, and differ in what they do with NUL and lone
+surrogates. A hash of each label is safe in all of them, and no crafted label can reach into
+another's place.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Literal
+
+from conspectus.errors import InputError
+
+Kind = Literal["messages", "records", "drafts", "head"]
+
+ROOT = "conspectus"
+"""First label of every namespace that we use."""
+
+
+def label_hash(label: str) -> str:
+    """32 hexadecimal characters for a label of any characters, lone surrogates included."""
+    if not isinstance(label, str):
+        raise InputError(
+            f"a tenant, thread or session is named by text, not by {type(label).__name__}; pass "
+            "str(...) of it"
+        )
+    raw = label.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(b"%d:" % len(raw) + raw).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One agent's own history.
+
+    Attributes:
+        tenant: whose it is.
+        thread: the conversation.
+        session: one agent's history inside the thread; `main` unless there are subagents.
+
+    Raises:
+        InputError: one of them is no text.
+
+    Example:
+        >>> Scope("ann", "support-7").namespace("messages")[0]
+        'conspectus'
+    """
+
+    tenant: str
+    thread: str
+    session: str = "main"
+
+    def __post_init__(self) -> None:
+        for label in (self.tenant, self.thread, self.session):
+            label_hash(label)
+
+    @property
+    def hashes(self) -> tuple[str, str, str]:
+        """Hash of tenant, thread and session."""
+        return label_hash(self.tenant), label_hash(self.thread), label_hash(self.session)
+
+    def namespace(self, kind: Kind) -> tuple[str, ...]:
+        """Where values of one kind lie in a store."""
+        return (ROOT, *self.hashes, kind)
+
+
+def tenant_namespace(tenant: str) -> tuple[str, ...]:
+    """Above everything that is kept for a tenant."""
+    return (ROOT, label_hash(tenant))
+
+
+def thread_namespace(tenant: str, thread: str) -> tuple[str, ...]:
+    """Above everything that is kept for a thread, in all its sessions."""
+    return (ROOT, label_hash(tenant), label_hash(thread))
+
+
+def registry_namespace(tenant: str) -> tuple[str, ...]:
+    """Where the names of a tenant's threads are kept; no hash is spelt `threads`."""
+    return (ROOT, label_hash(tenant), "threads")

@@ -1,0 +1,90 @@
+"""Searching what a chain answers for: the index is filled from the archive, then asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from conspectus._core.records import Chain
+from conspectus._drive import Flow, Io
+from conspectus.archive.flows import ArchiveFlows
+from conspectus.archive.index import Doc, IndexLost, Match
+from conspectus.archive.scope import Scope
+from conspectus.archive.values import Archived, manifest
+from conspectus.archive.words import query_of, terms_of
+from conspectus.errors import ArchiveError, InputError
+
+T = TypeVar("T")
+
+AT_ONCE = 200
+"""Messages read and indexed at a time."""
+
+
+def search_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, text: str) -> Flow[list[Match]]:
+    """Messages that fit a query, the best first, among those that the chain answers for.
+
+    Raises:
+        InputError: there is no word in the query.
+        ArchiveError: the archive cannot be read.
+    """
+    query = query_of(text)
+    if not (query.words or query.wholes):
+        raise InputError("the query holds no word to look for; give words, a name, a path or an id")
+    keys = manifest(chain)
+    ask = partial(archive.indexes.query, scope, query, keys)
+    return (yield from _asked(archive, scope, chain, ask))
+
+
+def resolve_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -> Flow[list[str]]:
+    """Keys of messages with an id or cited by a name, in order, among those of the chain."""
+    ask = partial(archive.indexes.resolve, scope, name)
+    found = yield from _asked(archive, scope, chain, ask)
+    return [key for key in manifest(chain) if key in found]
+
+
+def _asked(archive: ArchiveFlows, scope: Scope, chain: Chain, ask: Callable[[], T]) -> Flow[T]:
+    """Ask the index, and build it again if it turns out to be lost; at last, in memory."""
+    for final in (False, False, True):
+        try:
+            if final:
+                yield Io(partial(archive.indexes.without_file, scope))
+            yield from _fill(archive, scope, chain)
+            answer: T = yield Io(ask)
+            return answer
+        except IndexLost as error:
+            if final:
+                raise ArchiveError(
+                    f"The search index cannot be built ({error}); check that this Python's SQLite "
+                    "has FTS5, and that there is memory for it."
+                ) from error
+    raise AssertionError("unreachable")
+
+
+def _fill(archive: ArchiveFlows, scope: Scope, chain: Chain) -> Flow[None]:
+    """Index the records that are not indexed yet.
+
+    A record of which an original is gone is looked at again each time: it may come back with a
+    restored archive.
+    """
+    indexes = archive.indexes
+    held = yield Io(partial(indexes.held, scope, [record.id for record in chain]))
+    for record in chain:
+        if record.id in held:
+            continue
+        new = yield Io(partial(indexes.unknown, scope, manifest([record])))
+        whole = True
+        for start in range(0, len(new), AT_ONCE):
+            part = new[start : start + AT_ONCE]
+            found = yield from archive.find_flow(scope, part)
+            whole = whole and len(found) == len(part)
+            yield Io(partial(_index, archive, scope, list(found.values())))
+        if whole:
+            yield Io(partial(indexes.hold, scope, record.id))
+
+
+def _index(archive: ArchiveFlows, scope: Scope, found: list[Archived]) -> None:
+    docs = [
+        Doc(one.key, one.id, one.cite, terms_of(f"{one.name or ''} {one.text}")) for one in found
+    ]
+    archive.indexes.add(scope, docs)

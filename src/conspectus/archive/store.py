@@ -1,0 +1,225 @@
+"""The archive: originals, drafts and records in any LangGraph store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from langgraph.store.base import BaseStore
+
+from conspectus._core.records import Chain, Draft, Record
+from conspectus._drive import arun, run
+from conspectus.archive.backend import Backend, open_backend
+from conspectus.archive.flows import ArchiveFlows
+from conspectus.archive.scope import Scope
+from conspectus.archive.trouble import explain
+from conspectus.archive.values import Archived
+from conspectus.archive.wire import check_ttl
+from conspectus.errors import ArchiveError
+from conspectus.messages import Entry
+
+
+class Archive(ArchiveFlows):
+    """Originals, content-addressed, with the drafts and records that say what became of them.
+
+    Each method has a twin for event loops, named with an `a` in front. Whatever a store raises
+    becomes an `ArchiveError` that says what to do; what the archive held before stays as it was.
+
+    Args:
+        store: any LangGraph store. It stays the caller's: `close` leaves it open.
+        ttl: seconds after which what is written is gone; None for no end. Originals live that
+            long from when they were archived, records from the latest commit of their chain.
+
+    Raises:
+        PolicyError: the ttl means nothing, or the store keeps none.
+
+    Example:
+        >>> with Archive.open("memory:") as archive:
+        ...     archive.threads("ann")
+        ()
+    """
+
+    def __init__(self, store: BaseStore, *, ttl: float | None = None) -> None:
+        if not isinstance(store, BaseStore):
+            raise ArchiveError(
+                f"An archive needs a LangGraph store, not {type(store).__name__}; for a file or an "
+                "address use Archive.open(...)."
+            )
+        super().__init__(Backend(store), ttl)
+
+    @classmethod
+    def open(cls, where: str | Path, *, ttl: float | None = None) -> Self:
+        """Open an archive and make what it needs.
+
+        Args:
+            where: a file's path or `sqlite:///path` (with four slashes for an absolute path) for
+                a SQLite file, which is made for its owner alone; `postgresql://...` for a server;
+                `memory:` for one that ends with the process.
+            ttl: as above, in seconds.
+
+        Raises:
+            InputError: the address is of no known form.
+            PolicyError: the ttl means nothing, or the store keeps none.
+            ArchiveError: it cannot be opened, or an extra is missing; says what to do.
+        """
+        backend = open_backend(where)
+        archive = cls.__new__(cls)
+        try:
+            check_ttl(backend.store, ttl)
+            ArchiveFlows.__init__(archive, backend, ttl)
+            if ttl is not None:
+                backend.sweep()
+        except BaseException as error:
+            backend.close()
+            if isinstance(error, Exception) and not isinstance(error, ValueError):
+                raise ArchiveError(f"The archive cannot be opened: {explain(error)}.") from error
+            raise
+        return archive
+
+    def close(self) -> None:
+        """Give up connections and indexes; a store that the caller gave stays open."""
+        self.indexes.close()
+        self._backend.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def put(self, scope: Scope, entries: Sequence[Entry]) -> None:
+        """Write originals; those that are there already are left as they are.
+
+        Args:
+            scope: whose history.
+            entries: messages as `conspectus.messages.read_messages` gives them.
+
+        Raises:
+            ArchiveError: the store fails; some of them may have been written, which harms nothing.
+        """
+        run(self.put_flow(scope, entries))
+
+    async def aput(self, scope: Scope, entries: Sequence[Entry]) -> None:
+        """`put` on an event loop."""
+        await arun(self.put_flow(scope, entries))
+
+    def missing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
+        """Keys of those that do not come back equal; empty when all are safe."""
+        return run(self.missing_flow(scope, entries))
+
+    async def amissing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
+        """`missing` on an event loop."""
+        return await arun(self.missing_flow(scope, entries))
+
+    def get(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
+        """Originals in the order asked.
+
+        Raises:
+            NotFoundError: some are gone (expired, forgotten, never put); says which.
+            ArchiveError: the store fails, or a value is damaged.
+        """
+        return run(self.get_flow(scope, keys))
+
+    async def aget(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
+        """`get` on an event loop."""
+        return await arun(self.get_flow(scope, keys))
+
+    def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
+        """Keep a finished summary under the hash of its plan, so that it is paid for once."""
+        run(self.save_draft_flow(scope, plan, draft))
+
+    async def asave_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
+        """`save_draft` on an event loop."""
+        await arun(self.save_draft_flow(scope, plan, draft))
+
+    def find_draft(self, scope: Scope, plan: str) -> Draft | None:
+        """The draft of a plan; None if there is none that this version can use."""
+        return run(self.find_draft_flow(scope, plan))
+
+    async def afind_draft(self, scope: Scope, plan: str) -> Draft | None:
+        """`find_draft` on an event loop."""
+        return await arun(self.find_draft_flow(scope, plan))
+
+    def commit(self, scope: Scope, record: Record) -> None:
+        """Put a record in force; committing it twice is the same as once.
+
+        Raises:
+            ArchiveUnconfirmed: the store does not give the record back as the one in force.
+            ArchiveError: the store fails; the record before is still in force, or this one is.
+        """
+        run(self.commit_flow(scope, record))
+
+    async def acommit(self, scope: Scope, record: Record) -> None:
+        """`commit` on an event loop."""
+        await arun(self.commit_flow(scope, record))
+
+    def chain(self, scope: Scope) -> tuple[Record, ...]:
+        """Records from the first of a thread to the one in force.
+
+        Empty where an ancestor is missing or damaged: what such a chain covers is not known for
+        sure, so it is not trusted. The records themselves can still be read with `records`.
+
+        Raises:
+            ArchiveError: the store fails, or a newer version has written a record.
+        """
+        return run(self.chain_flow(scope))
+
+    async def achain(self, scope: Scope) -> tuple[Record, ...]:
+        """`chain` on an event loop."""
+        return await arun(self.chain_flow(scope))
+
+    def records(self, scope: Scope) -> tuple[Record, ...]:
+        """Every sound record, abandoned branches included; parents before their children."""
+        return run(self.records_flow(scope))
+
+    async def arecords(self, scope: Scope) -> tuple[Record, ...]:
+        """`records` on an event loop."""
+        return await arun(self.records_flow(scope))
+
+    def threads(self, tenant: str) -> tuple[str, ...]:
+        """Names of a tenant's threads, sorted."""
+        return run(self.threads_flow(tenant))
+
+    async def athreads(self, tenant: str) -> tuple[str, ...]:
+        """`threads` on an event loop."""
+        return await arun(self.threads_flow(tenant))
+
+    def forget(self, tenant: str, thread: str | None = None) -> int:
+        """Delete all that is kept of one thread, in all its sessions, or of a whole tenant.
+
+        The search index goes too. What graphs hold in their checkpoints is not ours to delete.
+
+        Returns:
+            How many values were deleted: messages, drafts, records, pointers, names of threads.
+
+        Raises:
+            ArchiveError: the store fails or does not delete; forget again, it goes on from there.
+        """
+        return run(self.forget_flow(tenant, thread))
+
+    async def aforget(self, tenant: str, thread: str | None = None) -> int:
+        """`forget` on an event loop."""
+        return await arun(self.forget_flow(tenant, thread))
+
+    def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
+        """One row for each original that a chain answers for, in the order of the conversation.
+
+        Rows are plain JSON data: key, id, cite, role, name, date, archived_at, lossless, form
+        (`langchain` or `dict`) and the message. Originals that have expired have no row.
+
+        Args:
+            scope: whose history.
+            chain: records from the first to the head; by default those in force.
+        """
+        return run(self.export_flow(scope, chain))
+
+    async def aexport(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
+        """`export` on an event loop."""
+        return await arun(self.export_flow(scope, chain))

@@ -1,0 +1,235 @@
+"""A store's two primitives as steps of a flow, with its failures explained.
+
+A value in a store is `{"v": 1, "json": <ASCII text>}` and nothing else: NUL, lone surrogates,
+bytes and integers beyond 64 bits lie inside the text, where no store can choke on them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
+from typing import Any
+
+from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchOp
+from langgraph.store.memory import InMemoryStore
+
+from conspectus._drive import Flow, Io
+from conspectus.archive.trouble import explain
+from conspectus.errors import ArchiveError, PolicyError
+
+FORMAT = 1
+"""Version of the form above; a newer one is refused."""
+
+CHUNK = 500
+"""Operations in one batch at most."""
+
+CHUNK_CHARACTERS = 8_000_000
+"""Characters in one batch at most, unless a single value is larger."""
+
+Namespace = tuple[str, ...]
+
+
+def dumps(data: Any) -> str:
+    """ASCII JSON with keys in their own order, as the order of tool arguments is kept too."""
+    return json.dumps(data, ensure_ascii=True, separators=(",", ":"))
+
+
+def check_ttl(store: BaseStore, ttl: float | None) -> None:
+    """Refuse a time to live that means nothing, or that the store would not keep.
+
+    Raises:
+        PolicyError: says which of both it is.
+    """
+    if ttl is None:
+        return
+    if isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or not 0 < ttl < math.inf:
+        raise PolicyError(f"ttl is a number of seconds above 0, or None for no end; got {ttl!r}.")
+    if not store.supports_ttl:
+        raise PolicyError(
+            f"{type(store).__name__} keeps no time to live; leave ttl out, or use a store that "
+            "does, such as SqliteStore or PostgresStore."
+        )
+
+
+class Wire:
+    """One store, reached through flows.
+
+    Args:
+        store: any LangGraph store.
+        ttl: seconds after which what is written is gone; None for no end.
+    """
+
+    def __init__(self, store: BaseStore, ttl: float | None) -> None:
+        check_ttl(store, ttl)
+        self.store = store
+        self.ttl = ttl
+        self._in_thread = False
+        # The in-memory store is a plain dict, which must not change while a search goes over it.
+        self._memory_lock = threading.RLock() if isinstance(store, InMemoryStore) else None
+
+    def put_op(self, namespace: Namespace, key: str, data: Mapping[str, Any]) -> PutOp:
+        """Write one value; a store with a vector index is told not to embed it."""
+        body = dict(data)
+        if self.ttl is None:
+            return PutOp(namespace, key, {"v": FORMAT, "json": dumps(body)}, index=False)
+        # Some stores only delete what has expired when they are swept; the date makes sure.
+        body["expires"] = time.time() + self.ttl
+        value = {"v": FORMAT, "json": dumps(body)}
+        return PutOp(namespace, key, value, index=False, ttl=self.ttl / 60)
+
+    def read(
+        self, namespace: Namespace, keys: Sequence[str]
+    ) -> Flow[dict[str, dict[str, Any] | None]]:
+        """Values by key. One that is not there or has expired is left out; a damaged one is None.
+
+        Raises:
+            ArchiveError: the store fails, or a value was written by a newer version.
+        """
+        wanted = list(dict.fromkeys(keys))
+        items = yield from self.batch([GetOp(namespace, key, refresh_ttl=False) for key in wanted])
+        found = {key: unpack(item) for key, item in zip(wanted, items, strict=True) if item}
+        return {key: data for key, data in found.items() if not expired(data)}
+
+    def everything(self, namespace: Namespace) -> Flow[list[dict[str, Any]]]:
+        """All sound values in a namespace; asked for at once, as unordered pages may overlap."""
+        limit = 2 * CHUNK
+        while True:
+            items: list[Item] = (yield from self.batch([search_op(namespace, limit)]))[0]
+            if len(items) < limit:
+                found = (unpack(item) for item in items)
+                return [data for data in found if data is not None and not expired(data)]
+            limit *= 4
+
+    def batch(self, ops: Sequence[Op]) -> Flow[list[Any]]:
+        """Run operations, so many at a time, and give their answers in order.
+
+        Raises:
+            ArchiveError: the store fails; says what to do.
+        """
+        answers: list[Any] = []
+        for part in _chunks(ops):
+            got = yield Io(partial(self._call, part), partial(self._acall, part))
+            if not isinstance(got, list) or len(got) != len(part):
+                raise ArchiveError(
+                    f"{type(self.store).__name__} gave no answer for each operation; it is not a "
+                    "working LangGraph store"
+                )
+            answers += got
+        return answers
+
+    def _call(self, ops: list[Op]) -> Any:
+        loop = getattr(self.store, "_loop", None)
+        if isinstance(loop, asyncio.AbstractEventLoop) and not loop.is_running():
+            raise ArchiveError(  # it would wait for that loop for ever
+                "the event loop of this store is not running; use the async methods on that loop, "
+                "or a store that works without one, such as SqliteStore"
+            )
+        guard: AbstractContextManager[Any] = self._memory_lock or nullcontext()
+        try:
+            with guard:
+                return self.store.batch(ops)
+        except Exception as error:
+            self._roll_back()
+            raise ArchiveError(f"The archive failed: {explain(error)}.") from error
+
+    async def _acall(self, ops: list[Op]) -> Any:
+        if self._memory_lock is not None:
+            return self._call(ops)
+        if not self._in_thread:
+            try:
+                return await self.store.abatch(ops)
+            except NotImplementedError:
+                self._in_thread = True
+            except Exception as error:
+                await self._aroll_back()
+                raise ArchiveError(f"The archive failed: {explain(error)}.") from error
+        return await asyncio.to_thread(self._call, ops)
+
+    def _roll_back(self) -> None:
+        """A commit that failed leaves its transaction open, and every later batch would fail."""
+        connection, lock = getattr(self.store, "conn", None), getattr(self.store, "lock", None)
+        if isinstance(connection, sqlite3.Connection) and lock is not None:
+            # One that is closed or broken for good says so itself at the next call.
+            with suppress(sqlite3.Error), lock:
+                connection.rollback()
+
+    async def _aroll_back(self) -> None:
+        connection, lock = getattr(self.store, "conn", None), getattr(self.store, "lock", None)
+        if type(connection).__module__.startswith("aiosqlite") and lock is not None:
+            with suppress(sqlite3.Error, ValueError):
+                async with lock:
+                    await connection.rollback()  # type: ignore[union-attr]
+
+
+def aside(call: Callable[[], object]) -> Io:
+    """A step beside the store's primitives, whose failure is explained in the same way."""
+
+    def guarded() -> object:
+        try:
+            return call()
+        except (sqlite3.Error, OSError) as error:
+            raise ArchiveError(f"The archive failed: {explain(error)}.") from error
+
+    return Io(guarded)
+
+
+def search_op(namespace: Namespace, limit: int) -> SearchOp:
+    """Anything under a namespace, up to a limit."""
+    return SearchOp(namespace, limit=limit, refresh_ttl=False)
+
+
+def _chunks(ops: Sequence[Op]) -> Iterator[list[Op]]:
+    part: list[Op] = []
+    size = 0
+    for op in ops:
+        written = len(op.value["json"]) if isinstance(op, PutOp) and op.value else 0
+        if part and (len(part) >= CHUNK or size + written > CHUNK_CHARACTERS):
+            yield part
+            part, size = [], 0
+        part.append(op)
+        size += written
+    if part:
+        yield part
+
+
+def unpack(item: Item) -> dict[str, Any] | None:
+    """What a stored value holds; None if it is damaged.
+
+    Raises:
+        ArchiveError: it was written by a newer version.
+    """
+    value: Any = item.value
+    if not isinstance(value, Mapping):
+        return None
+    check_version(value.get("v"), FORMAT)
+    try:
+        data = json.loads(value["json"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return data if value.get("v") == FORMAT and isinstance(data, dict) else None
+
+
+def check_version(version: object, known: int) -> None:
+    """Refuse what a newer version of the library has written.
+
+    Raises:
+        ArchiveError: says to upgrade.
+    """
+    if isinstance(version, int) and version > known:
+        raise ArchiveError(
+            f"the archive holds data of format {version}, and this version of Conspectus knows "
+            f"{known}; upgrade conspectus to read it"
+        )
+
+
+def expired(data: Mapping[str, Any] | None) -> bool:
+    """Whether a value's time to live is over, swept or not."""
+    ends = data.get("expires") if data is not None else None
+    return isinstance(ends, (int, float)) and time.time() >= ends

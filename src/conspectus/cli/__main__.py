@@ -1,0 +1,5 @@
+"""`python -m conspectus.cli`: the same as `conspectus`."""
+
+from conspectus.cli import main
+
+main()

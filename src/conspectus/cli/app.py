@@ -1,0 +1,46 @@
+"""The program as a whole: its commands, its exit codes, and how an error is told."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from conspectus.cli import archive, compact, recall, tokens
+from conspectus.cli.failures import EXIT_CODES, Program
+
+app = typer.Typer(
+    name="conspectus",
+    cls=Program,
+    help="Keep an agent's conversation inside its model's context window, and lose nothing.",
+    epilog=EXIT_CODES,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+app.command("compact", epilog=EXIT_CODES)(compact.compact)
+app.command("recall", epilog=EXIT_CODES)(recall.recall)
+app.command("tokens", epilog=EXIT_CODES)(tokens.tokens)
+app.add_typer(archive.app, name="archive")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"conspectus {version('conspectus')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")
+    ] = False,
+) -> None:
+    """Options of the program itself; Typer takes the help from `app`."""
+
+
+def main() -> None:
+    """Run the command line and exit with its code: the entry point of `conspectus`."""
+    app(prog_name="conspectus")

@@ -1,0 +1,108 @@
+"""`conspectus archive`: what is kept, all of it as JSON lines, and an end to it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conspectus.cli import options, output
+from conspectus.cli.failures import EXIT_CODES
+from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, TenantOption
+from conspectus.errors import InputError
+
+app = typer.Typer(help="List, export or forget archived originals.", epilog=EXIT_CODES)
+
+
+@app.command("list", epilog=EXIT_CODES)
+def list_threads(
+    archive: ArchiveOption = None, tenant: TenantOption = LOCAL, as_json: JsonOption = False
+) -> None:
+    """Name the conversations of which originals are kept."""
+    where = options.archive_of(archive)
+    with options.opened(where, existing=True) as kept:
+        threads = kept.threads(tenant)
+    shown = options.without_password(where)
+    if as_json:
+        output.print_json({"archive": shown, "tenant": tenant, "threads": list(threads)})
+        return
+    screen = output.console()
+    for thread in threads:
+        screen.print(output.shown(thread), soft_wrap=True)
+    if not threads:
+        screen.print(output.shown(f"{shown} keeps nothing of {tenant}"), soft_wrap=True)
+
+
+@app.command("export", epilog=EXIT_CODES)
+def export(
+    archive: ArchiveOption = None,
+    tenant: TenantOption = LOCAL,
+    thread: Annotated[
+        str | None, typer.Option(help="Which conversation. Default: all of the tenant.")
+    ] = None,
+    session: Annotated[
+        str, typer.Option(help="Which agent's own history, where several share a thread.")
+    ] = "main",
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write here. Default: standard output."),
+    ] = None,
+) -> None:
+    """Write the archived originals as JSON lines: one a line, oldest first."""
+    from conspectus.archive import Scope
+    from conspectus.cli.readers import dump
+
+    if out is not None and str(out) != "-":
+        output.check_output(out)
+    encoding = "utf-8" if out is not None else sys.stdout.encoding or "utf-8"
+    with (
+        options.opened(options.archive_of(archive), existing=True) as kept,
+        output.working("Reading …"),
+    ):
+        if thread is not None:
+            options.check_thread(kept, tenant, thread)
+        rows = [
+            {"tenant": tenant, "thread": name, "session": session, **row}
+            for name in (kept.threads(tenant) if thread is None else (thread,))
+            for row in kept.export(Scope(tenant, name, session))
+        ]
+    text = "".join(f"{dump(row, encoding=encoding)}\n" for row in rows)
+    if out is None or str(out) == "-":
+        sys.stdout.write(text)
+    else:
+        output.write_file(out, text)
+        print(f"{len(rows):,} originals written to {out}", file=sys.stderr)
+
+
+@app.command("forget", epilog=EXIT_CODES)
+def forget(
+    archive: ArchiveOption = None,
+    tenant: TenantOption = LOCAL,
+    thread: Annotated[str | None, typer.Option(help="Which conversation.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every conversation of the tenant.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete archived originals, summaries and drafts for good. Asks first, unless --yes."""
+    if (thread is None) != everything:
+        raise InputError("name one --thread, or give --all for every thread of the tenant")
+    what = f"everything of {tenant}" if thread is None else f"the thread {thread} of {tenant}"
+    if not yes and not sys.stdin.isatty():
+        raise InputError(f"nobody is there to confirm that {what} is deleted; give --yes")
+    where = options.archive_of(archive)
+    with options.opened(where, existing=True) as kept:
+        if thread is not None:
+            options.check_thread(kept, tenant, thread)
+        question = f"Delete {what} in {options.without_password(where)}?"
+        if not yes and not typer.confirm(output.shown(question), err=True):
+            print("Nothing was deleted.", file=sys.stderr)
+            return
+        count = kept.forget(tenant, thread)
+    if as_json:
+        output.print_json({"tenant": tenant, "thread": thread, "deleted": count})
+    else:
+        output.console().print(output.shown(f"{count:,} values deleted: {what}"), soft_wrap=True)

@@ -1,0 +1,175 @@
+"""`conspectus compact`: bring a history inside its window."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conspectus.cli import options, output
+from conspectus.cli.compaction_report import Report
+from conspectus.cli.failures import ARCHIVE_FAILED, DONE, NO_SUMMARY, STUCK, one_line
+from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, TenantOption
+from conspectus.errors import InputError
+
+if TYPE_CHECKING:
+    from conspectus.compactor import CompactionResult, Compactor
+
+STDOUT = Path("-")
+ARCHIVE_REASONS = ("the archive failed", "the record could not be written")
+"""How the reason of a compaction begins that an archive has refused."""
+
+
+def compact(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The history; - for standard input.")],
+    trigger: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="When to compact: tokens:8000, messages:50, fraction:0.8 of the window; several "
+            "that must all hold joined with +. Repeat it for alternatives. Default: 85% of "
+            "--window, else 170,000 tokens.",
+        ),
+    ] = None,
+    keep: Annotated[
+        str, typer.Option(help="How much of the newest history stays, in the same form.")
+    ] = "messages:20",
+    window: Annotated[
+        int | None, typer.Option(help="Input limit of the model that will answer, in tokens.")
+    ] = None,
+    reserve: Annotated[
+        int, typer.Option(help="Tokens of the window for the answer, the system prompt and tools.")
+    ] = 0,
+    summarizer: Annotated[
+        str,
+        typer.Option(help="extractive (needs no model), or provider:model such as openai:gpt-5."),
+    ] = "extractive",
+    max_summary_tokens: Annotated[
+        int | None, typer.Option(help="The most that the summary message may take, in tokens.")
+    ] = None,
+    max_summarizer_tokens: Annotated[
+        int | None, typer.Option(help="The most that may be spent on the model, in tokens.")
+    ] = None,
+    archive: ArchiveOption = None,
+    no_archive: Annotated[
+        bool, typer.Option("--no-archive", help="Keep no originals: nothing can be recalled.")
+    ] = False,
+    thread: Annotated[
+        str | None,
+        typer.Option(help="Name of the conversation. Default: derived from the path of the file."),
+    ] = None,
+    tenant: TenantOption = LOCAL,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compact although nothing asks for it.")
+    ] = False,
+    focus: Annotated[
+        str | None, typer.Option(help="What to keep above all, in plain words.")
+    ] = None,
+    on_failure: Annotated[
+        str,
+        typer.Option(
+            help="When no summary can be made: degrade (keep the history while there is room, "
+            "else the embedded summariser), keep, or raise."
+        ),
+    ] = "degrade",
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write the messages here, in the form of FILE."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compact a history, and say what left, what stayed and where the originals are.
+
+    FILE holds chat messages of OpenAI, Anthropic, LangChain or LangGraph, or a Claude Code
+    session. It is never changed, unless -o names it.
+    """
+    if no_archive and archive is not None:
+        raise InputError("--archive and --no-archive exclude each other; leave one out")
+    if thread == "":
+        raise InputError("--thread is empty; name the conversation, or leave the option out")
+    if out == STDOUT and as_json:
+        raise InputError("-o - and --json both want standard output; give -o a file")
+    settings: dict[str, Any] = {
+        "summarizer": options.summarizer_of(summarizer),
+        "trigger": options.triggers(trigger or []),
+        "keep": options.size(keep, "--keep"),
+        "window": window,
+        "reserved_tokens": reserve,
+        "max_summary_tokens": max_summary_tokens,
+        "max_summarizer_tokens": max_summarizer_tokens,
+        "on_failure": on_failure,
+    }
+    where = None if no_archive else options.archive_of(archive)
+    if out is not None and out != STDOUT:
+        output.check_output(out)
+        kept_in = None if where is None else options.file_of(where)
+        if kept_in is not None and out.resolve() == kept_in.resolve():
+            raise InputError("-o names the archive itself; give it another file")
+    from conspectus.cli.readers import read_history, write_history
+
+    with output.working("Reading …") as say:
+        history = read_history(file)
+        name = history.thread_hint if thread is None else thread
+        say(f"Compacting {len(history.messages):,} messages …")
+        with _compactor(where, settings, say) as (compactor, caveats):
+            result = compactor.compact(
+                history.messages, thread_id=name, tenant=tenant, force=force, focus=focus
+            )
+    if out == STDOUT:
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(write_history(result.messages, history.format, encoding))
+    elif out is not None:
+        output.write_file(out, write_history(result.messages, history.format))
+    notes = [*caveats, *result.notes]
+    if history.skipped:
+        notes.append(f"{history.skipped:,} lines that are no part of the conversation were skipped")
+    named = None if out == STDOUT else out
+    report = Report(result, history, where, name, tenant, tuple(notes), named)
+    if as_json:
+        output.print_json(report.as_json())
+    else:
+        report.print(output.console(stderr=out == STDOUT))
+    code, reason = _verdict(result)
+    if reason:
+        print(f"conspectus: error: {one_line(reason)}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+@contextlib.contextmanager
+def _compactor(
+    where: str | None, settings: Mapping[str, Any], say: Any
+) -> Iterator[tuple[Compactor, list[str]]]:
+    """A compactor with its archive open, and what its policy warns of."""
+    from conspectus.compactor import Compactor
+
+    def on_event(event: str, data: Mapping[str, Any]) -> None:
+        if event == "start":
+            say(f"Archiving and summarising {data['evict']:,} messages …")
+        elif event == "attempt_failed":
+            say(f"Trying again: {data['reason']}")
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        compactor = Compactor(**settings, on_event=on_event)
+    caveats = [str(each.message) for each in caught if each.category is UserWarning]
+    if where is None:
+        yield compactor, caveats
+        return
+    # The settings are good, so an archive may be made; wrong ones leave nothing behind.
+    with options.opened(where) as archive, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield Compactor(**settings, archive=archive, on_event=on_event), caveats
+
+
+def _verdict(result: CompactionResult) -> tuple[int, str]:
+    """The exit code, and the error to tell where it is not 0."""
+    if result.outcome == "compacted" or (result.outcome == "kept" and not result.cause):
+        return DONE, ""
+    if result.cause:  # something asked for a compaction, and it could not be carried out
+        refused = result.reason.startswith(ARCHIVE_REASONS)
+        return ARCHIVE_FAILED if refused else NO_SUMMARY, result.reason
+    return STUCK, result.reason

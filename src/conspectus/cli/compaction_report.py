@@ -1,0 +1,156 @@
+"""What `conspectus compact` did: as data, and as text for a person."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conspectus.cli import options
+from conspectus.cli.options import LOCAL
+from conspectus.cli.output import shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from conspectus.cli.readers import History
+    from conspectus.compactor import CompactionResult
+
+FACTS_SHOWN = 12
+"""Facts listed on a terminal; `--json` lists all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One run of the command.
+
+    Attributes:
+        result: what the compactor did.
+        history: what was read.
+        archive: where the originals are; None without an archive.
+        thread: name of the conversation.
+        tenant: whose it is.
+        notes: what else the user should know.
+        out: the file that the messages were written to, if any.
+    """
+
+    result: CompactionResult
+    history: History
+    archive: str | None
+    thread: str
+    tenant: str
+    notes: tuple[str, ...]
+    out: Path | None
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        result = self.result
+        return {
+            "outcome": result.outcome,
+            "reason": result.reason,
+            "cause": result.cause,
+            "tokens_before": result.tokens_before,
+            "tokens_after": result.tokens_after,
+            "budget": result.budget,
+            "messages_before": len(self.history.messages),
+            "messages_after": len(result.messages),
+            "evicted": result.evicted,
+            "kept": result.kept,
+            "clipped": result.clipped,
+            "dropped": result.dropped,
+            "summary": result.summary,
+            "carried": [fact.to_json() for fact in result.carried],
+            "record_id": result.record_id,
+            "archived": result.archived,
+            "archive": None if self.archive is None else options.without_password(self.archive),
+            "thread": self.thread,
+            "tenant": self.tenant,
+            "format": self.history.format.name,
+            "skipped": self.history.skipped,
+            "output": None if self.out is None else str(self.out),
+            "cost": {
+                "calls": result.cost.calls,
+                "input_tokens": result.cost.input_tokens,
+                "output_tokens": result.cost.output_tokens,
+            },
+            "failures": list(result.failures),
+            "notes": list(self.notes),
+        }
+
+    def print(self, screen: Console) -> None:
+        """All of it for a person."""
+        result = self.result
+        colour = {"compacted": "green", "kept": "cyan"}.get(result.outcome, "red")
+        why = f" ({result.cause})" if result.cause else ""
+        _line(screen, f"{result.outcome}: {result.reason}{why}", f"bold {colour}")
+        self._sizes(screen)
+        if result.evicted or result.clipped or result.dropped:
+            _line(
+                screen,
+                f"{result.evicted:,} messages left the view now, {result.dropped:,} had left "
+                f"before, {result.clipped:,} are shown short",
+            )
+        self._summary(screen)
+        for note in [*result.failures, *self.notes]:
+            _line(screen, f"Note: {note}", "yellow")
+        if result.cost.calls:
+            cost = result.cost
+            _line(screen, f"Cost: {cost.calls:,} calls of a model, {cost.tokens:,} tokens")
+        if self.out is not None:
+            _line(screen, f"Messages: {self.out}")
+        if result.outcome == "compacted" or result.dropped:
+            self._originals(screen)
+
+    def _sizes(self, screen: Console) -> None:
+        from rich.table import Table
+
+        result = self.result
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("")
+        table.add_column("messages", justify="right")
+        table.add_column("tokens", justify="right")
+        before, after = len(self.history.messages), len(result.messages)
+        table.add_row("before", f"{before:,}", f"{result.tokens_before:,}")
+        table.add_row("after", f"{after:,}", f"{result.tokens_after:,}")
+        if result.budget is not None:
+            table.add_row("budget", "", f"{result.budget:,}")
+        screen.print(table)
+
+    def _summary(self, screen: Console) -> None:
+        from rich.panel import Panel
+        from rich.text import Text
+
+        result = self.result
+        if result.summary:
+            body = Text(shown(result.summary))
+            screen.print(Panel(body, title="Summary", title_align="left"))
+        if result.carried:
+            _line(screen, f"Carried word for word: {len(result.carried):,} facts", "bold")
+        for fact in result.carried[:FACTS_SHOWN]:
+            _line(screen, f"  {fact.kind}: {fact.value} [{fact.source}]")
+        if len(result.carried) > FACTS_SHOWN:
+            _line(screen, f"  … and {len(result.carried) - FACTS_SHOWN:,} more; --json lists all")
+
+    def _originals(self, screen: Console) -> None:
+        if self.archive is None or not self.result.archived:
+            _line(
+                screen,
+                "Originals: not archived, so nothing can be recalled; keep the file",
+                "yellow",
+            )
+            return
+        where = options.without_password(self.archive)
+        _line(screen, f"Originals: {where} (thread {self.thread})")
+        parts = ["conspectus", "recall", "--thread", self.thread]
+        if self.archive != options.archive_of(None):
+            parts += ["--archive", where]
+        if self.tenant != LOCAL:
+            parts += ["--tenant", self.tenant]
+        _line(screen, f"Next: {shlex.join(parts)} 'what you look for'", "bold")
+
+
+def _line(screen: Console, text: str, style: str = "") -> None:
+    from rich.text import Text
+
+    screen.print(Text(shown(text), style), soft_wrap=True)

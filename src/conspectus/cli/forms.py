@@ -1,0 +1,223 @@
+"""The shapes that a history comes in, told apart by their content, and put back as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from langchain_core.messages import BaseMessage, messages_from_dict
+from pydantic import ValidationError
+
+from conspectus.errors import MessageError
+from conspectus.messages import Source
+
+Name = Literal["openai", "anthropic", "langchain", "claude-code"]
+
+ENVELOPES = {
+    f"{name}Message{chunk}": f"{name}MessageChunk" if chunk else kind
+    for name, kind in {
+        "Human": "human",
+        "AI": "ai",
+        "System": "system",
+        "Tool": "tool",
+        "Function": "function",
+        "Chat": "chat",
+    }.items()
+    for chunk in ("", "Chunk")
+} | {"RemoveMessage": "remove"}
+"""Class names in LangChain's constructor envelopes, and the type of message each stands for."""
+
+ALIASES = {"user": "human", "assistant": "ai"}
+KINDS = frozenset(ENVELOPES.values()) | ALIASES.keys()
+
+ANTHROPIC_BLOCKS = frozenset(
+    "tool_use tool_result server_tool_use thinking redacted_thinking document".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a history was written, so that it can be written that way again.
+
+    Attributes:
+        name: whose form the messages have.
+        lines: one message a line.
+        wrapper: the whole object that held the list, if one did.
+        values: the list stands under `values`, as in the state of a LangGraph thread.
+        system: the wrapper's `system` was made the first message.
+        compact: everything stood on one line.
+    """
+
+    name: Name
+    lines: bool = False
+    wrapper: Mapping[str, Any] | None = None
+    values: bool = False
+    system: bool = False
+    compact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A message with its place in the file.
+
+    Attributes:
+        data: what the file holds.
+        index: its place in the list, counted from 0 as in JSON paths; None for the system prompt
+            that stood beside the list.
+        line: number of its line, from 1, where the file has one message a line.
+    """
+
+    data: Any
+    index: int | None
+    line: int | None = None
+
+    @property
+    def where(self) -> str:
+        """How an error names it."""
+        name = "the system prompt" if self.index is None else f"message {self.index}"
+        return name if self.line is None else f"line {self.line}: {name}"
+
+
+def name_of(placed: Sequence[Placed], wrapper: Mapping[str, Any] | None) -> Name:
+    """Whose form the messages have; plain `{"role", "content"}` counts as OpenAI's."""
+    if any(_is_claude_code(part.data) for part in placed):
+        return "claude-code"
+    if any(_langchain(part.data) for part in placed):
+        return "langchain"
+    if wrapper is not None and "system" in wrapper:
+        return "anthropic"
+    for part in placed:
+        content = part.data.get("content") if isinstance(part.data, Mapping) else None
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, Mapping) and block.get("type") in ANTHROPIC_BLOCKS:
+                return "anthropic"
+    return "openai"
+
+
+def langchain_messages(placed: Sequence[Placed]) -> list[Source]:
+    """LangChain messages out of any of the three forms that LangChain writes them in.
+
+    Only the message classes of LangChain are made: a class that the file names is looked up in
+    `ENVELOPES` and never imported.
+
+    Raises:
+        MessageError: one of them is of another form, or lacks what its type needs.
+    """
+    return [_message(part) for part in placed]
+
+
+def _message(part: Placed) -> BaseMessage:
+    found = _langchain(part.data)
+    if found is None:
+        if isinstance(part.data, Mapping) and "role" in part.data:
+            raise MessageError(
+                f"{part.where} is in OpenAI's or Anthropic's form among messages in "
+                "LangChain's; write all of them in one form"
+            )
+        kind = part.data.get("type") if isinstance(part.data, Mapping) else None
+        raise MessageError(
+            f"{part.where} has the unknown type {kind!r}; known are human, ai, system, "
+            "tool, function and chat"
+        )
+    kind, data = found
+    if kind not in KINDS:
+        raise MessageError(
+            f"{part.where} is an envelope of {kind!r}, which is no message of LangChain; "
+            f"known are {', '.join(name for name in ENVELOPES if not name.endswith('Chunk'))}"
+        )
+    try:
+        return messages_from_dict([{"type": ALIASES.get(kind, kind), "data": data}])[0]
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(step) for step in first["loc"]) or "content"
+        raise MessageError(f"{part.where} is no {kind} message: {field}: {first['msg']}") from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise MessageError(
+            f"{part.where} is no {kind} message ({error}); check its fields"
+        ) from error
+
+
+def _langchain(data: Any) -> tuple[str, dict[str, Any]] | None:
+    """Type and fields of a message in one of LangChain's forms; None for anything else."""
+    if not isinstance(data, Mapping):
+        return None
+    kind, path = data.get("type"), data.get("id")
+    if kind == "constructor" and "lc" in data and isinstance(path, list) and path:
+        fields = data.get("kwargs")
+        kind = ENVELOPES.get(str(path[-1]), str(path[-1]))
+    elif not isinstance(kind, str) or kind not in KINDS:
+        return None
+    elif isinstance(data.get("data"), Mapping) and "role" not in data:
+        fields = data["data"]
+    elif "content" in data and ("role" not in data or kind.startswith(("chat", "Chat"))):
+        fields = data
+    else:
+        return None
+    fields = fields if isinstance(fields, Mapping) else {}
+    return kind, {key: value for key, value in fields.items() if key != "type"}
+
+
+def _is_claude_code(data: Any) -> bool:
+    if not isinstance(data, Mapping) or data.get("type") not in ("user", "assistant"):
+        return False
+    message = data.get("message")
+    return isinstance(message, Mapping) and "content" in message
+
+
+def claude_code_messages(placed: Sequence[Placed]) -> tuple[list[Placed], int]:
+    """The conversation in a Claude Code session, as Anthropic-style dicts, and what was skipped.
+
+    Lines of one assistant message are put together again. Side chains, meta lines, lines that are
+    no part of the conversation and lines that stand there twice are skipped and counted.
+    """
+    messages: list[Placed] = []
+    by_message: dict[str, dict[str, Any]] = {}
+    seen: set[str] = set()
+    skipped = 0
+    for part in placed:
+        line = part.data
+        again = isinstance(line, Mapping) and isinstance(line.get("uuid"), str)
+        if again and line["uuid"] in seen:
+            skipped += 1
+            continue
+        if not _is_claude_code(line) or line.get("isSidechain") or line.get("isMeta"):
+            skipped += 1
+            continue
+        if again:
+            seen.add(line["uuid"])
+        said = line["message"]
+        whole = by_message.get(str(said.get("id")))
+        if line["type"] == "assistant" and whole is not None:
+            whole["content"] = [*_blocks(whole["content"]), *_blocks(said["content"])]
+            continue
+        message = {"role": said.get("role", line["type"]), "content": said["content"]}
+        for key, value in (("id", line.get("uuid")), ("timestamp", line.get("timestamp"))):
+            if value is not None:
+                message[key] = value
+        if line["type"] == "assistant" and said.get("id"):
+            by_message[str(said["id"])] = message
+        messages.append(Placed(message, part.index, part.line))
+    return messages, skipped
+
+
+def _blocks(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []
+
+
+def nested_deeper_than(data: Any, limit: int) -> bool:
+    """Whether lists and objects are nested more than `limit` levels."""
+    level = [data]
+    for _ in range(limit + 1):
+        level = [child for value in level for child in _children(value)]
+        if not level:
+            return False
+    return True
+
+
+def _children(value: Any) -> Iterator[Any]:
+    for child in value.values() if isinstance(value, dict) else value:
+        if isinstance(child, (dict, list)):
+            yield child

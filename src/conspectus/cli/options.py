@@ -1,0 +1,151 @@
+"""Options that several commands have, and the forms that their values take."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conspectus.errors import InputError, NotFoundError
+
+if TYPE_CHECKING:
+    from conspectus.archive import Archive
+
+LOCAL = "local"
+"""The tenant of a single user."""
+
+FORM = "write tokens:8000, messages:50 or fraction:0.8"
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+ArchiveOption = Annotated[
+    str | None,
+    typer.Option(
+        "--archive",
+        metavar="PATH_OR_URL",
+        help="Where the originals are: a file, or the URL of a database.",
+        show_default="the user's own archive",
+    ),
+]
+TenantOption = Annotated[str, typer.Option("--tenant", help="Whose conversation it is.")]
+
+
+def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
+    """What `--trigger` was given, as the compactor takes it: any of them is enough.
+
+    Example:
+        >>> triggers(["messages:50", "tokens:4000+messages:10"])
+        [{'messages': 50}, {'tokens': 4000, 'messages': 10}]
+    """
+    return [_clause(value) for value in values] or None
+
+
+def _clause(value: str) -> dict[str, int | float]:
+    clause: dict[str, int | float] = {}
+    for part in value.split("+"):
+        kind, amount = size(part, "--trigger")
+        if kind in clause:
+            raise InputError(f"--trigger {value!r} names {kind} twice; {FORM}, joined with +")
+        clause[kind] = amount
+    return clause
+
+
+def size(value: str, option: str) -> tuple[str, int | float]:
+    """One size, such as `tokens:8000`.
+
+    Raises:
+        InputError: it has no such form.
+    """
+    kind, colon, amount = value.strip().partition(":")
+    try:
+        number = float(amount) if kind == "fraction" else int(amount)
+    except ValueError:
+        number = None
+    if not colon or kind not in ("tokens", "messages", "fraction") or number is None:
+        raise InputError(f"{option} cannot be {value!r}; {FORM}")
+    return kind, number
+
+
+def summarizer_of(name: str) -> Any:
+    """What `--summarizer` names, as the compactor takes it; None for the embedded one.
+
+    Raises:
+        InputError: it is neither `extractive` nor `provider:model`.
+    """
+    if name == "extractive":
+        return None
+    provider, colon, model = name.partition(":")
+    if not (provider and colon and model):
+        raise InputError(
+            f"--summarizer cannot be {name!r}; write extractive, or provider:model such as "
+            "openai:gpt-4o-mini"
+        )
+    return name
+
+
+def archive_of(given: str | None) -> str:
+    """Where the archive is: what was given, else the user's own."""
+    if given is not None:
+        if not given.strip():
+            raise InputError("--archive is empty; give a path or the URL of a database")
+        return given
+    from conspectus.archive import default_archive_path
+
+    return str(default_archive_path())
+
+
+@contextlib.contextmanager
+def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
+    """An open archive, closed at the end.
+
+    Args:
+        where: a path or a URL.
+        existing: refuse a file that is not there, so that looking makes nothing.
+
+    Raises:
+        InputError: it is to exist and does not.
+        ArchiveError: it cannot be opened.
+    """
+    from conspectus.archive import Archive
+
+    file = file_of(where)
+    if existing and file is not None and not file.exists():
+        raise InputError(f"there is no archive at {file}; check --archive, or compact first")
+    archive = Archive.open(where)
+    try:
+        yield archive
+    finally:
+        archive.close()
+
+
+def check_thread(archive: Archive, tenant: str, thread: str) -> None:
+    """Refuse a thread of which nothing is kept: a mistyped name must not look like an empty one.
+
+    Raises:
+        NotFoundError: with the way to the right name.
+    """
+    if thread not in archive.threads(tenant):
+        raise NotFoundError(
+            f"the archive keeps no thread {thread!r} of {tenant!r}; 'conspectus archive list' "
+            "names those that it keeps"
+        )
+
+
+def file_of(where: str) -> Path | None:
+    """The file that an archive is in; None if it is in no file."""
+    path = where.removeprefix("sqlite:///")
+    in_no_file = "://" in path or path in ("memory:", ":memory:")
+    return None if in_no_file else Path(path).expanduser()
+
+
+def without_password(where: str) -> str:
+    """An address as it may be shown.
+
+    Example:
+        >>> without_password("postgresql://ann:secret@db/x")
+        'postgresql://ann:***@db/x'
+    """
+    return re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", where)

@@ -1,0 +1,108 @@
+"""What the commands print and write."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from conspectus.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A Rich console that takes text as it is: no markup, no emoji codes, no guessed colours."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def shown(text: str) -> str:
+    """A text that is safe on a terminal: a message can hold escape sequences, and must not act."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
+
+
+def print_json(data: Any) -> None:
+    """One JSON value on standard output."""
+    from conspectus.cli.readers import dump
+
+    print(dump(data, indent=2, encoding=sys.stdout.encoding or "utf-8"))
+
+
+@contextlib.contextmanager
+def working(label: str) -> Iterator[Callable[[str], None]]:
+    """Show on a terminal that something is being done; yields a function that changes the label."""
+    screen = console(stderr=True)
+    if not screen.is_terminal:
+        yield lambda text: None
+        return
+    with screen.status(label) as status:
+        yield lambda text: status.update(shown(text))
+
+
+def check_output(path: Path) -> None:
+    """Refuse, before anything is paid for, a path that cannot be written to.
+
+    Raises:
+        InputError: with the reason.
+    """
+    folder = path.resolve().parent
+    if path.is_dir():
+        raise InputError(f"{path} is a directory; give -o the name of a file")
+    if path.exists() and not path.is_file():
+        return  # a device or a pipe, which no folder has to take in
+    if not folder.is_dir():
+        raise InputError(f"the folder {folder} does not exist; make it first")
+    if not os.access(folder, os.W_OK):
+        raise InputError(f"the folder {folder} cannot be written to; choose another for -o")
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write a file whole or not at all: readers see the old one or the new one.
+
+    Args:
+        path: the file; its permissions stay if it exists. A device or a pipe is written to as it
+            is.
+        text: what is to be in it, as UTF-8.
+
+    Raises:
+        InputError: it cannot be written; what was there is still there.
+    """
+    target = path.resolve()  # a link stays a link
+    try:
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")
+            return
+        handle, name = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                shutil.copymode(target, name)
+            else:
+                Path(name).chmod(0o666 & ~_umask())
+            Path(name).replace(target)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise InputError(
+            f"{path} cannot be written: {error.strerror or error}; nothing there has changed"
+        ) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,286 @@
+"""Histories out of files and standard input, and back into the form that they came in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import BaseMessage, messages_to_dict
+
+from conspectus.cli import forms
+from conspectus.cli.forms import Format, Placed
+from conspectus.errors import InputError, MessageError
+from conspectus.messages import Source, read_messages
+
+STDIN = "-"
+DEEPEST = 200
+"""Levels of nesting that a file may have; real tool arguments have a dozen."""
+
+EXPECTED = (
+    'expected a list of chat messages, an object with one under "messages", or one message a line'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """A history as it was read.
+
+    Attributes:
+        messages: LangChain messages where the file holds these; otherwise the file's own dicts.
+        format: how the file is written.
+        path: the file; None for standard input.
+        thread_hint: a thread name that stays the same for the same file, or, from standard input,
+            for the same first message.
+        skipped: lines of the file that are no part of the conversation.
+    """
+
+    messages: list[Source]
+    format: Format
+    path: Path | None
+    thread_hint: str
+    skipped: int = 0
+
+
+def read_history(source: str | Path) -> History:
+    """Read a history, whatever form it is in; the form is told from the content.
+
+    Known are OpenAI's messages (JSON, JSON lines, a request body), Anthropic's, LangChain's
+    (`messages_to_dict`, constructor envelopes, the state of a LangGraph thread) and the sessions
+    of Claude Code. Nothing in the file can make code run: no class that it names is imported.
+
+    Args:
+        source: a path, or `-` for standard input. UTF-8, or UTF-16 with a byte order mark.
+
+    Raises:
+        InputError: it cannot be read, or is no history.
+        MessageError: a message in it cannot be understood; says which.
+
+    Example:
+        >>> read_history("session.jsonl").messages  # doctest: +SKIP
+        [{'role': 'user', 'content': 'Where were we?'}]
+    """
+    path = None if str(source) == STDIN else Path(source)
+    name = "standard input" if path is None else str(path)
+    text = _decode(_bytes(path, name), name)
+    try:
+        wrapper, placed, lines = _parse(text, name)
+        history = _history(text, wrapper, placed, lines, path)
+    except RecursionError as error:
+        raise InputError(_too_deep(name)) from error
+    except MessageError as error:
+        raise MessageError(f"{name}: {error}") from error
+    return history
+
+
+def write_history(messages: Sequence[Source], form: Format, encoding: str = "utf-8") -> str:
+    """Messages as the text of a file, in the form that `read_history` found.
+
+    LangChain messages are written as `messages_to_dict` gives them, wherever they came from; a
+    Claude Code session as a list in Anthropic's form. Keys that stood beside the list come back.
+
+    Args:
+        messages: the messages, of the kind that was read.
+        form: `History.format`.
+        encoding: what it is to be written in; letters that this has not are escaped.
+    """
+    rows: list[Any] = []
+    for message in messages:
+        if isinstance(message, BaseMessage):
+            rows.extend(messages_to_dict([message]))
+        else:
+            rows.append(dict(message))
+    if form.lines:
+        return "".join(f"{dump(row, encoding=encoding)}\n" for row in rows)
+    whole: Any = rows
+    if form.wrapper is not None:
+        whole = dict(form.wrapper)
+        if form.system:
+            if rows and rows[0].get("role") == "system":
+                whole["system"] = rows.pop(0)["content"]
+            else:
+                del whole["system"]
+        if form.values:
+            whole["values"] = {**whole["values"], "messages": rows}
+        else:
+            whole["messages"] = rows
+    return dump(whole, None if form.compact else 2, encoding) + "\n"
+
+
+def dump(value: Any, indent: int | None = None, encoding: str = "utf-8") -> str:
+    """JSON that can be written in `encoding`: what cannot be is escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:  # a lone surrogate, or a terminal that has no such letters
+        text = json.dumps(value, indent=indent)
+    return text
+
+
+def _bytes(path: Path | None, name: str) -> bytes:
+    try:
+        if path is None:
+            return sys.stdin.buffer.read()
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise InputError(f"{name} does not exist; check the path") from error
+    except IsADirectoryError as error:
+        raise InputError(f"{name} is a directory; name the file in it") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{name} cannot be read: {reason}") from error
+
+
+def _decode(data: bytes, name: str) -> str:
+    encoding = json.detect_encoding(data)
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{name} is no text in UTF-8 or UTF-16 (byte {error.start:,} cannot be read); "
+            f"{EXPECTED}"
+        ) from error
+    if not text.strip():
+        raise InputError(f"{name} is empty; {EXPECTED} (an empty history is written [])")
+    return text
+
+
+def _parse(text: str, name: str) -> tuple[Mapping[str, Any] | None, list[Placed], bool]:
+    """The messages as the file holds them, what was around them, and whether it has lines."""
+    try:
+        whole = json.loads(text)
+    except json.JSONDecodeError as error:
+        return None, _lines(text, name, error), True
+    except ValueError as error:  # a number of thousands of digits
+        raise InputError(f"{name} cannot be read as JSON: {error}") from error
+    if forms.nested_deeper_than([whole], DEEPEST):
+        raise InputError(_too_deep(name))
+    if isinstance(whole, list):
+        return None, _placed(whole), False
+    if not isinstance(whole, dict):
+        raise InputError(f"{name} holds a JSON {_kind(whole)}; {EXPECTED}")
+    values = whole.get("values")
+    for holder in (whole, values if isinstance(values, dict) else {}):
+        if isinstance(holder.get("messages"), list):
+            return whole, _placed(holder["messages"]), False
+    if "role" in whole or "type" in whole:
+        return None, [Placed(whole, 0, 1)], True  # a file of one line
+    keys = ", ".join(repr(key) for key in list(whole)[:5]) or "nothing"
+    raise InputError(f"{name} holds a JSON object with {keys} and no messages; {EXPECTED}")
+
+
+def _placed(messages: Sequence[Any]) -> list[Placed]:
+    return [Placed(data, index) for index, data in enumerate(messages)]
+
+
+def _lines(text: str, name: str, error: json.JSONDecodeError) -> list[Placed]:
+    """One JSON object a line; `error` says why the whole is no JSON."""
+    placed: list[Placed] = []
+    # Not splitlines: the line separators of Unicode may stand inside a JSON string.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            data = json.loads(line)
+        except ValueError as bad:
+            if not placed:  # not even its first line is JSON, so this was not meant to be lines
+                raise InputError(
+                    f"{name} is not JSON (line {error.lineno}, column {error.colno}: {error.msg}); "
+                    f"{EXPECTED}"
+                ) from error
+            raise InputError(
+                f"{name}: line {number} is not JSON ({bad}); mend or remove that line"
+            ) from bad
+        if forms.nested_deeper_than([data], DEEPEST):
+            raise InputError(_too_deep(name))
+        placed.append(Placed(data, len(placed), number))
+    if all(isinstance(part.data, dict) and _is_conversation(part.data) for part in placed):
+        raise InputError(
+            f"{name} holds {len(placed):,} conversations, one a line; put one of them into a file "
+            "of its own"
+        )
+    return placed
+
+
+def _is_conversation(data: Mapping[str, Any]) -> bool:
+    return isinstance(data.get("messages"), list) and "role" not in data
+
+
+def _history(
+    text: str,
+    wrapper: Mapping[str, Any] | None,
+    placed: list[Placed],
+    lines: bool,
+    path: Path | None,
+) -> History:
+    for part in placed:
+        if not isinstance(part.data, dict):
+            raise MessageError(
+                f"{part.where} is a JSON {_kind(part.data)}; a message is an object such as "
+                '{"role": "user", "content": "..."}'
+            )
+    kind = forms.name_of(placed, wrapper)
+    skipped = 0
+    messages: list[Source]
+    if kind == "claude-code":
+        placed, skipped = forms.claude_code_messages(placed)
+        lines = False
+    system = wrapper is not None and kind in ("openai", "anthropic") and "system" in wrapper
+    if wrapper is not None and system:
+        placed = [Placed({"role": "system", "content": wrapper["system"]}, None), *placed]
+    if kind == "langchain":
+        messages = forms.langchain_messages(placed)
+    else:
+        messages = [part.data for part in placed]
+    _check(messages, placed)
+    form = Format(
+        name=kind,
+        lines=lines,
+        wrapper=wrapper,
+        values=wrapper is not None and not isinstance(wrapper.get("messages"), list),
+        system=system,
+        compact="\n" not in text.strip(),
+    )
+    return History(messages, form, path, _thread_hint(path, placed), skipped)
+
+
+def _check(messages: list[Source], placed: Sequence[Placed]) -> None:
+    """Every message can be understood; an error says in which line it stands."""
+    try:
+        read_messages(messages)
+    except MessageError:
+        for index, part in enumerate(placed):
+            try:
+                read_messages([messages[index]])
+            except MessageError as error:
+                raise MessageError(str(error).replace("message 0", part.where, 1)) from error
+        raise
+
+
+def _thread_hint(path: Path | None, placed: Sequence[Placed]) -> str:
+    if path is None:
+        seed = dump(placed[0].data) if placed else ""
+        stem = "stdin"
+    else:
+        seed = str(path.resolve())
+        stem = re.sub(r"[^\w.-]+", "-", path.stem)[:40] or "file"
+    return f"{stem}-{hashlib.sha256(seed.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (str, list)):
+        return "string" if isinstance(value, str) else "list"
+    return "number"
+
+
+def _too_deep(name: str) -> str:
+    return f"{name} is nested deeper than {DEEPEST} levels, which no history is; check the file"

@@ -1,0 +1,86 @@
+"""`conspectus recall`: find archived originals again."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conspectus.cli import options, output
+from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, TenantOption
+from conspectus.errors import InputError
+
+if TYPE_CHECKING:
+    from conspectus.archive import RecallResult
+
+
+def recall(
+    thread: Annotated[
+        str, typer.Option(help="Name of the conversation, as compact and archive list give it.")
+    ],
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="Words to look for.")] = None,
+    id: Annotated[
+        str | None, typer.Option("--id", help="A message id, or one cited in a summary.")
+    ] = None,
+    first: Annotated[
+        str | None, typer.Option("--from", help="First id of a stretch; --to names the last.")
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", help="Last id of the stretch.")] = None,
+    tokens: Annotated[
+        int, typer.Option(help="The most that the answer may take, in tokens.")
+    ] = 1024,
+    archive: ArchiveOption = None,
+    tenant: TenantOption = LOCAL,
+    session: Annotated[
+        str, typer.Option(help="Which agent's own history, where several share a thread.")
+    ] = "main",
+    as_json: JsonOption = False,
+) -> None:
+    """Find archived originals by words, by id, or from one id to another."""
+    if (first is None) != (last is None):
+        raise InputError("--from and --to name the two ends of a stretch; give both")
+    stretch = None if first is None or last is None else (first, last)
+    if sum(asked is not None for asked in (query, id, stretch)) != 1:
+        raise InputError("give one of a query, --id ID, or --from ID --to ID")
+    from conspectus.compactor import Compactor
+
+    with options.opened(options.archive_of(archive), existing=True) as kept:
+        options.check_thread(kept, tenant, thread)
+        found = Compactor(archive=kept).recall(
+            query,
+            thread_id=thread,
+            tenant=tenant,
+            session=session,
+            id=id,
+            range=stretch,
+            tokens=tokens,
+        )
+    if as_json:
+        output.print_json(_as_json(found))
+    else:
+        _print(found)
+
+
+def _as_json(found: RecallResult) -> dict[str, Any]:
+    return {
+        "hits": [asdict(hit) for hit in found.hits],
+        "text": found.text,
+        "tokens": found.tokens,
+        "truncated": found.truncated,
+    }
+
+
+def _print(found: RecallResult) -> None:
+    from rich.text import Text
+
+    screen = output.console()
+    for hit in found.hits:
+        head = " ".join(part for part in (f"[{hit.cite}]", hit.role, hit.name, hit.date) if part)
+        screen.print(Text(output.shown(head), "bold"), soft_wrap=True)
+        screen.print(Text(output.shown(hit.text)), soft_wrap=True)
+        screen.print()
+    if found.truncated:
+        screen.print("Something was shortened or left out; raise --tokens for more.")
+    elif not found.hits:
+        screen.print("Nothing was found; try other words, or recall by --id.")

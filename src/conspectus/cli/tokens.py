@@ -1,0 +1,120 @@
+"""`conspectus tokens`: where the tokens of a history are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conspectus.cli import output
+from conspectus.cli.options import JsonOption
+
+if TYPE_CHECKING:
+    from conspectus.cli.readers import History
+
+LARGEST = 5
+"""Messages that are listed by themselves."""
+
+START = 60
+"""Characters shown of each of them."""
+
+
+def tokens(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The history; - for standard input.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Count the tokens of a history: in all, by role, and its largest messages.
+
+    The count is an estimate that needs no vocabulary. Tool calls without a result and results
+    without a call are listed: a provider refuses a history with such broken pairs.
+    """
+    from conspectus.cli.readers import read_history
+
+    with output.working("Counting …"):
+        counted = count(read_history(file))
+    if as_json:
+        output.print_json(counted)
+    else:
+        _print(counted)
+
+
+def count(history: History) -> dict[str, Any]:
+    """The numbers of one history, as plain data."""
+    from conspectus._core.boundaries import exchanges
+    from conspectus._core.items import Item
+    from conspectus.messages import read_messages
+    from conspectus.tokens import TokenMeter
+
+    meter = TokenMeter()
+    entries = read_messages(history.messages)
+    items = [
+        Item(
+            key=entry.key,
+            role=entry.role,
+            tokens=meter.entry(entry),
+            calls=tuple(call.id for call in entry.calls if call.id),
+            answers=entry.answers,
+        )
+        for entry in entries
+    ]
+    paired = exchanges(items)
+    by_role: dict[str, dict[str, int]] = {}
+    for item in items:
+        row = by_role.setdefault(item.role, {"messages": 0, "tokens": 0})
+        row["messages"] += 1
+        row["tokens"] += item.tokens
+    largest = sorted(range(len(items)), key=lambda i: (-items[i].tokens, i))[:LARGEST]
+    return {
+        "format": history.format.name,
+        "messages": len(items),
+        "tokens": sum(item.tokens for item in items),
+        "by_role": by_role,
+        "largest": [
+            {
+                "index": index,
+                "role": items[index].role,
+                "tokens": items[index].tokens,
+                "start": " ".join(entries[index].reading[: 2 * START].split())[:START],
+            }
+            for index in largest
+        ],
+        "exchanges": len(paired.last),
+        "calls_without_result": sorted(paired.pending),
+        "results_without_call": sorted(paired.orphans),
+        "skipped": history.skipped,
+    }
+
+
+def _print(counted: dict[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    screen = output.console()
+    screen.print(
+        f"{counted['tokens']:,} tokens in {counted['messages']:,} messages "
+        f"({counted['format']}), {counted['exchanges']:,} tool exchanges",
+        soft_wrap=True,
+    )
+    roles = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("role", "messages", "tokens"):
+        roles.add_column(column, justify="left" if column == "role" else "right")
+    for role, row in counted["by_role"].items():
+        roles.add_row(role, f"{row['messages']:,}", f"{row['tokens']:,}")
+    largest = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("largest", "tokens", "role", "begins"):
+        largest.add_column(column, justify="right" if column == "tokens" else "left")
+    for row in counted["largest"]:
+        start = Text(output.shown(row["start"]), no_wrap=True, overflow="ellipsis")
+        largest.add_row(f"message {row['index']}", f"{row['tokens']:,}", row["role"], start)
+    if counted["messages"]:
+        screen.print(roles)
+        screen.print(largest)
+    for key, what in (
+        ("calls_without_result", "Tool calls without a result"),
+        ("results_without_call", "Tool results without a call"),
+    ):
+        if counted[key]:
+            named = ", ".join(str(index) for index in counted[key])
+            screen.print(Text(f"{what}: message {named}", "yellow"), soft_wrap=True)
+    if counted["skipped"]:
+        screen.print(f"Skipped: {counted['skipped']:,} lines that are no part of the conversation")

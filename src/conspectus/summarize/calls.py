@@ -1,0 +1,146 @@
+"""Calls of one model, and the bill for them: what a compaction may spend and has spent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+
+from conspectus._core.records import Cost
+from conspectus._drive import Flow, Io
+from conspectus.summarize.provider_errors import answer_text, explained, is_timeout
+
+PER_MESSAGE = 4
+"""Tokens that a chat format spends on the role and the delimiters of one message."""
+
+
+class CannotPay(Exception):
+    """The next call would exceed the limit; the embedded summariser takes over."""
+
+
+class Bill:
+    """Money held for calls under way, and the cost of those that have ended.
+
+    Args:
+        limit: tokens of input and output together; None for no limit.
+    """
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._held = 0
+        self._spent = Cost()
+
+    @property
+    def spent(self) -> Cost:
+        """What the calls that have ended cost."""
+        with self._lock:
+            return self._spent
+
+    def affords(self, tokens: int) -> bool:
+        """Whether a call of so many tokens can be paid now."""
+        with self._lock:
+            return self._affords(tokens)
+
+    def hold(self, tokens: int) -> None:
+        """Set tokens aside for a call.
+
+        Raises:
+            CannotPay: there are not as many left.
+        """
+        with self._lock:
+            if not self._affords(tokens):
+                raise CannotPay
+            self._held += tokens
+
+    def settle(self, held: int, cost: Cost) -> None:
+        """Put the real cost of a call in the place of what was held for it."""
+        with self._lock:
+            self._held -= held
+            self._spent += cost
+
+    def _affords(self, tokens: int) -> bool:
+        return self._limit is None or self._spent.tokens + self._held + tokens <= self._limit
+
+
+class Caller:
+    """Calls one model and keeps the bill.
+
+    Args:
+        model: the model.
+        name: what errors call it.
+        count: tokens of a text.
+        timeout: seconds for each call.
+        cap: tokens that all calls together may take.
+    """
+
+    def __init__(
+        self,
+        model: Runnable[Any, Any],
+        name: str,
+        count: Callable[[str], int],
+        timeout: float | None,
+        cap: int | None,
+    ) -> None:
+        self.bill = Bill(cap)
+        self.name = name
+        self._model = model
+        self._count = count
+        self._timeout = timeout
+
+    def size(self, prompt: Sequence[BaseMessage]) -> int:
+        """Tokens of a prompt."""
+        return sum(self._count(str(message.content)) + PER_MESSAGE for message in prompt)
+
+    def ask(self, prompt: list[BaseMessage], limit: int) -> Flow[str]:
+        """The text that the model answers.
+
+        Args:
+            prompt: the request.
+            limit: tokens that the answer is expected to take at most.
+
+        Raises:
+            SummaryError: there is no answer, or none that can be used.
+            CannotPay: the call would exceed the cap.
+        """
+        size, model = self.size(prompt), self._model
+        self.bill.hold(size + limit)
+        # A call that is cancelled or comes too late has been read all the same, and is charged.
+        spent = Cost(1, size, 0)
+        try:
+            answer = yield Io(
+                lambda: model.invoke(prompt, config=call_config()),
+                lambda: model.ainvoke(prompt, config=call_config()),
+                self._timeout,
+            )
+            spent = self._cost(answer, size)
+        except Exception as error:
+            if not is_timeout(error):  # providers charge nothing for what they turn down
+                spent = Cost(calls=1)
+            raise explained(error, self.name, self._timeout) from error
+        finally:
+            self.bill.settle(size + limit, spent)
+        return answer_text(answer, self.name)
+
+    def _cost(self, answer: object, size: int) -> Cost:
+        usage = getattr(answer, "usage_metadata", None)
+        if usage:
+            return Cost(1, int(usage["input_tokens"]), int(usage["output_tokens"]))
+        text = str(answer.text) if isinstance(answer, BaseMessage) else str(answer)
+        return Cost(1, size, self._count(text))
+
+
+def call_config() -> RunnableConfig:
+    """Marks a call as a summariser's own, on top of the tags and metadata of a run around it."""
+    from langchain.agents.middleware.internal_call_transformer import internal_call_metadata
+    from langchain_core.runnables.config import ensure_config
+
+    around = ensure_config()
+    own = {"lc_source": "summarization", **internal_call_metadata()}
+    return {
+        "metadata": {**(around.get("metadata") or {}), **own},
+        "tags": list(dict.fromkeys([*(around.get("tags") or []), "nostream"])),
+    }

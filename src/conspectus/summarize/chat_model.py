@@ -1,0 +1,206 @@
+"""The summariser that asks a chat model: any LangChain model, any size of span."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
+
+from conspectus._core.records import Cost
+from conspectus._drive import Flow, Io, arun, run
+from conspectus.errors import PolicyError, SummaryError
+from conspectus.summarize.base import Summarizer, Summary, SummaryRequest
+from conspectus.summarize.calls import Caller, CannotPay
+from conspectus.summarize.extractive import ExtractiveSummarizer
+from conspectus.summarize.prompts import Prompts
+from conspectus.summarize.reading import Reading, in_order
+
+DEFAULT_WINDOW = 32_000
+"""Input limit, in tokens, assumed for a model that has no profile and for which no `window` is
+given: small enough for nearly every model in use, and one that is smaller still says so by an
+error, after which smaller pieces are read."""
+
+
+class ChatModelSummarizer:
+    """Has a chat model read what leaves the view, whole, and write the summary.
+
+    A span that fits one reading takes one call. A longer one is divided, at turns where possible;
+    its pieces are read side by side into notes, and the notes are merged with the standing summary.
+
+    Args:
+        model: a LangChain chat model, or `provider:model` as `init_chat_model` takes it.
+        prompt: instructions instead of ours: a text with `{messages}` where the messages go, as in
+            LangChain. The standing summary comes first among them; limit and facts come after.
+        trim_tokens_to_summarize: tokens of messages in one reading; what is above it is read in
+            further calls, and nothing is left out. Values below 200 count as 200. Default: as much
+            as the window takes.
+        window: input limit of the model, in tokens. Default: what its profile says, else
+            32,000.
+        max_summarizer_tokens: the most input and output tokens that one compaction may take, by
+            estimate. The newest messages are read by the model as far as this pays for it, all
+            others by the embedded summariser; their keys are in `Summary.embedded`. Default: no
+            limit.
+        max_concurrency: calls at once.
+        timeout: seconds for each call; None waits as long as the model does. Without an event
+            loop the late call goes on in a thread of its own, and its answer is thrown away.
+        embedded: the summariser for what cannot be paid for. Default: the extractive one.
+
+    Raises:
+        PolicyError: the model is none, or cannot be built; the prompt has no `{messages}`; a
+            number makes no sense.
+
+    Example:
+        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> ChatModelSummarizer(ScriptedChatModel(answers=["## Goal\\n- ship it [m1]"])).name
+        'ScriptedChatModel:scripted'
+    """
+
+    def __init__(
+        self,
+        model: BaseChatModel | Runnable[Any, Any] | str,
+        *,
+        prompt: str | None = None,
+        trim_tokens_to_summarize: int | None = None,
+        window: int | None = None,
+        max_summarizer_tokens: int | None = None,
+        max_concurrency: int = 4,
+        timeout: float | None = 120.0,
+        embedded: Summarizer | None = None,
+    ) -> None:
+        for value, name in (
+            (trim_tokens_to_summarize, "trim_tokens_to_summarize"),
+            (window, "window"),
+            (max_summarizer_tokens, "max_summarizer_tokens"),
+            (max_concurrency, "max_concurrency"),
+        ):
+            if value is not None:
+                _whole(value, name)
+        if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
+            raise PolicyError(f"timeout must be seconds above 0, or None, got {timeout!r}.")
+        self._model, self._name = _model_and_name(model)
+        self._prompts = Prompts(prompt)
+        self._trim = trim_tokens_to_summarize
+        self._window = window or _profile_window(self._model) or DEFAULT_WINDOW
+        self._cap = max_summarizer_tokens
+        self._concurrency = max_concurrency
+        self._timeout = timeout
+        self._embedded = embedded if embedded is not None else ExtractiveSummarizer()
+
+    @property
+    def name(self) -> str:
+        """`provider:model` if it was built from that, else the model's class and its name."""
+        return self._name
+
+    @property
+    def identity(self) -> str:
+        """Hash of the model, its temperature, the prompts and the limits."""
+        parts = [
+            type(self._model).__qualname__,
+            self._name,
+            str(getattr(self._model, "temperature", None)),
+            self._prompts.identity,
+            self._trim,
+            self._window,
+            self._cap,
+            self._embedded.identity,
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        """Summarise.
+
+        Raises:
+            SummaryRejected: an answer was cut off, refused, empty, or no text.
+            SummarizerTimeout: no answer came in time.
+            SummarizerOverflow: the span did not fit the model's window, not even in pieces.
+            SummaryError: any other failure of the model.
+        """
+        return run(self._flow(request))
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        """The same on an event loop; a cancellation passes through, and no call is left behind."""
+        return await arun(self._flow(request))
+
+    def _flow(self, request: SummaryRequest) -> Flow[Summary]:
+        if not request.entries:
+            return Summary(request.standing, ())
+        caller = Caller(self._model, self._name, request.count, self._timeout, self._cap)
+        reading = Reading(
+            request, caller, self._prompts, self._window, self._trim, self._concurrency
+        )
+        every = tuple(entry.key for entry in request.entries)
+        other = Cost()  # what the embedded summariser cost, should it be one that costs anything
+        try:
+            left = reading.choose(self._cap)
+            keys = tuple(entry.key for entry in left)
+            read, older = set(every) - set(keys), ""
+            if left:
+                part = yield from self._by_embedded(reading.left_over(left))
+                older, other = part.text, part.cost
+                read |= set(part.read)
+            text = yield from reading.text(older)
+            return Summary(text, in_order(request, read), caller.bill.spent + other, keys)
+        except CannotPay:
+            part = yield from self._by_embedded(request)
+            return Summary(part.text, part.read, caller.bill.spent + other + part.cost, every)
+        except SummaryError as failure:
+            failure.cost = caller.bill.spent + other
+            raise
+
+    def _by_embedded(self, request: SummaryRequest) -> Flow[Summary]:
+        embedded = self._embedded
+        answer: Summary = yield Io(
+            lambda: embedded.summarize(request), lambda: embedded.asummarize(request)
+        )
+        return answer
+
+
+def _whole(value: object, name: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise PolicyError(f"{name} must be a whole number of at least 1, got {value!r}.")
+
+
+def _model_and_name(model: object) -> tuple[Runnable[Any, Any], str]:
+    if isinstance(model, str):
+        return _built(model), model
+    if not isinstance(model, Runnable):
+        raise PolicyError(
+            f"model must be a LangChain chat model or a text such as 'openai:gpt-5-mini', not "
+            f"{model!r}"
+        )
+    kind = type(getattr(model, "bound", model)).__name__
+    for attribute in ("model_name", "model", "model_id", "deployment_name"):
+        value = getattr(model, attribute, None)
+        if isinstance(value, str) and value:
+            return model, f"{kind}:{value}"
+    return model, kind
+
+
+def _built(model: str) -> Runnable[Any, Any]:
+    from langchain.chat_models import init_chat_model
+
+    provider = model.partition(":")[0]
+    try:
+        return init_chat_model(model)
+    except ImportError as error:
+        package = getattr(error, "name", None) or f"langchain-{provider}"
+        raise PolicyError(
+            f"the model {model!r} needs a package that is not installed: {error}. Install it, for "
+            f"example with `pip install {package.replace('_', '-')}`"
+        ) from error
+    except Exception as error:
+        raise PolicyError(
+            f"the model {model!r} could not be built ({type(error).__name__}: {error}). Write it "
+            "as 'provider:model', such as 'openai:gpt-5-mini'; install the package of the "
+            "provider (`pip install langchain-openai`) and set its key; or pass a chat model"
+        ) from error
+
+
+def _profile_window(model: object) -> int | None:
+    """The input limit in the model's profile, if it has one that makes sense."""
+    profile = getattr(model, "profile", None)
+    limit = profile.get("max_input_tokens") if isinstance(profile, dict) else None
+    return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else None

@@ -1,0 +1,219 @@
+"""What providers send back: errors told apart, answers told from cut-offs and refusals.
+
+Providers' own libraries are not imported: an error is known by LangChain's error classes, by its
+status code, by the name of its class, or by what it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from langchain_core import exceptions as langchain_errors
+from langchain_core.messages import AIMessage, BaseMessage
+
+from conspectus.errors import (
+    SummarizerOverflow,
+    SummarizerTimeout,
+    SummaryError,
+    SummaryRejected,
+)
+
+_OVERFLOW = re.compile(
+    r"context[_ ](?:length|window|size|limit)[_ ]?\w*[_ ]?exceed|exceed\w* (?:\w+ ){0,3}"
+    r"context (?:length|window|size|limit)|maximum (?:context|prompt|model|input) length"
+    r"|(?:prompt|input|message|request|conversation)s? (?:is|are) too (?:long|large)"
+    r"|too many (?:input |prompt )?tokens|input (?:token|length|tokens)\b.{0,60}\bexceed"
+    r"|prompt token count\b.{0,60}\bexceed|max_(?:model|seq)_len|model_max_length"
+    r"|reduce the length of (?:the|your)|tokens_limit_reached|string too long"
+    r"|range of input length|max_new_tokens\W+must be|too large for model with",
+    re.IGNORECASE | re.DOTALL,
+)
+_OVERFLOW_STATUS = frozenset({None, 400, 413, 422})
+_TOO_LARGE = 413
+_TRANSIENT_STATUS = frozenset({408, 425, 429})
+_TRANSIENT_NAMES = re.compile(
+    r"RateLimit|Timeout|Connection|ConnectError|ServiceUnavailable|InternalServer|Overloaded"
+    r"|TooManyRequests|Throttl|ResourceExhausted|RemoteProtocolError|ReadError|WriteError"
+)
+_NO_MONEY = re.compile(r"insufficient_quota|credit balance is too low", re.IGNORECASE)
+
+CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
+"""Reasons for the end of an answer, in lower case, that mean that it is not whole."""
+
+WINDOW_FULL = frozenset({"model_context_window_exceeded"})
+"""Reasons that mean that input and output together filled the window."""
+
+REFUSED = frozenset(
+    """content_filter content_filtered refusal safety recitation blocklist prohibited_content spii
+    guardrail_intervened language image_safety""".split()
+)
+"""Reasons that mean that the provider or the model would not answer."""
+
+_THOUGHT = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"\A```(\w*)[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status that an error carries, wherever its library keeps it."""
+    response = getattr(error, "response", None)
+    if isinstance(response, Mapping):  # boto
+        found: Any = (response.get("ResponseMetadata") or {}).get("HTTPStatusCode")
+        return found if isinstance(found, int) else None
+    for holder in (error, response):
+        for name in ("status_code", "http_status", "status", "code"):
+            value = getattr(holder, name, None)
+            if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
+                return value
+    return None
+
+
+def is_overflow(error: BaseException) -> bool:
+    """Whether a provider says that the request was too long for its model.
+
+    Example:
+        >>> is_overflow(ValueError("prompt is too long: 205371 tokens > 200000 maximum"))
+        True
+    """
+    for cause in _chain(error):
+        if isinstance(cause, langchain_errors.ContextOverflowError):
+            return True
+        status = status_of(cause)
+        if "RateLimit" in type(cause).__name__:  # "too many tokens" in a minute, not in a request
+            continue
+        if status == _TOO_LARGE or (status in _OVERFLOW_STATUS and _OVERFLOW.search(str(cause))):
+            return True
+    return False
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same request may succeed in a moment; an empty account is not one of those."""
+    for cause in _chain(error):
+        if _NO_MONEY.search(str(cause)):
+            return False
+        if getattr(cause, "is_retryable", False) is True or isinstance(
+            cause, (ConnectionError, TimeoutError)
+        ):
+            return True
+        status = status_of(cause)
+        if status is not None:
+            if status in _TRANSIENT_STATUS or status >= 500:
+                return True
+            continue
+        if any(_TRANSIENT_NAMES.search(kind.__name__) for kind in type(cause).__mro__):
+            return True
+    return False
+
+
+def is_timeout(error: BaseException) -> bool:
+    """Whether nothing came back in time."""
+    return isinstance(error, (TimeoutError, langchain_errors.ModelTimeoutError)) or any(
+        "Timeout" in kind.__name__ for kind in type(error).__mro__
+    )
+
+
+def explained(error: Exception, name: str, timeout: float | None) -> SummaryError:
+    """A summariser's failure as one of ours, marked if it is worth another try.
+
+    Args:
+        error: what the call raised.
+        name: the summariser.
+        timeout: the seconds that it had.
+    """
+    if isinstance(error, SummaryError):
+        return error
+    said = " ".join(str(error).split())[:300] or "no explanation"
+    what = f"{type(error).__name__}: {said}"
+    found: SummaryError
+    if is_overflow(error):
+        return SummarizerOverflow(f"the request was too long for {name} ({what})")
+    if is_timeout(error):
+        within = f" within {timeout:g} seconds" if timeout is not None else " in time"
+        found = SummarizerTimeout(
+            f"{name} did not answer{within}; raise timeout, or use a faster model to summarise"
+        )
+    elif is_transient(error):
+        found = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
+    else:
+        found = SummaryError(
+            f"{name} failed ({what}); check its name, its key and the rights of its account"
+        )
+    found.transient = is_transient(error)
+    return found
+
+
+def answer_text(answer: object, name: str) -> str:
+    """The text of an answer, without reasoning and without a code fence around all of it.
+
+    Args:
+        answer: what the model returned.
+        name: the summariser, for the error.
+
+    Raises:
+        SummaryRejected: it was cut off, refused, empty, or asks for tools instead.
+        SummarizerOverflow: the window was full before it was finished.
+    """
+    if not isinstance(answer, BaseMessage):
+        text = answer if isinstance(answer, str) else ""
+        return _filled(text, name)
+    reasons = set(_reasons(answer))
+    if reasons & WINDOW_FULL:
+        raise SummarizerOverflow(f"the window of {name} was full before it had finished")
+    if reasons & CUT_OFF:
+        raise _rejected(
+            f"the answer of {name} was cut off at its output limit; raise the model's max_tokens, "
+            "or ask for a smaller summary"
+        )
+    refusal = answer.additional_kwargs.get("refusal")
+    blocks = answer.content if isinstance(answer.content, list) else ()
+    if refusal is None:
+        refusal = next(
+            (
+                str(block.get("refusal", "no reason given"))
+                for block in blocks
+                if isinstance(block, Mapping) and block.get("type") == "refusal"
+            ),
+            None,
+        )
+    if reasons & REFUSED or refusal:
+        why = refusal or ", ".join(sorted(reasons & REFUSED))
+        raise _rejected(f"{name} refused to summarise ({why}); use another model for it")
+    if isinstance(answer, AIMessage) and (answer.tool_calls or answer.invalid_tool_calls):
+        raise _rejected(f"{name} asked for tools instead of summarising; use a model without tools")
+    return _filled(str(answer.text), name)
+
+
+def _filled(text: str, name: str) -> str:
+    text = _THOUGHT.sub("", text, count=1).strip()
+    fence = _FENCE.match(text)
+    if fence and (fence[1].lower() in ("markdown", "md", "text", "txt") or "```" not in fence[2]):
+        text = fence[2].strip()
+    if not text:
+        raise _rejected(f"the answer of {name} was empty; use another model to summarise")
+    return text
+
+
+def _rejected(problem: str) -> SummaryRejected:
+    return SummaryRejected(problem, (problem,))
+
+
+def _reasons(answer: BaseMessage) -> Iterator[str]:
+    """Why the answer ended, in lower case, in the keys of all providers."""
+    metadata = answer.response_metadata or {}
+    for key in ("finish_reason", "stop_reason", "stopReason", "done_reason"):
+        if isinstance(value := metadata.get(key), str):
+            yield value.lower().removeprefix("finishreason.")
+    details = metadata.get("incomplete_details")
+    if isinstance(details, Mapping) and isinstance(reason := details.get("reason"), str):
+        yield reason.lower()
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it was raised from, a few steps back."""
+    cause: BaseException | None = error
+    for _ in range(5):
+        if cause is None:
+            return
+        yield cause
+        cause = cause.__cause__

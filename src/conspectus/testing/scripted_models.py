@@ -1,0 +1,163 @@
+"""A chat model that answers from a script: a real LangChain model without a provider."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
+
+Answer = AIMessage | str | BaseException
+"""What one call gets: a message, its text, or an error to raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """One call as the model saw it.
+
+    Attributes:
+        messages: the prompt.
+        tags: tags of the run, those of surrounding runs included.
+        metadata: metadata of the run, likewise.
+        options: keyword arguments of the call, tools among them.
+    """
+
+    messages: tuple[BaseMessage, ...]
+    tags: tuple[str, ...] = ()
+    metadata: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def text(self) -> str:
+        """The whole prompt as one text."""
+        return "\n".join(str(message.text) for message in self.messages)
+
+
+class ScriptedChatModel(BaseChatModel):
+    """Answers from a list, in the order of the calls, or from a callable that sees the prompt.
+
+    Args:
+        answers: `["first", AIMessage("second"), TimeoutError()]`, or a callable
+            `(messages) -> AIMessage | str | error`. A list that is used up raises `RuntimeError`.
+        delay: seconds that each answer takes.
+        usage: input and output tokens to report with answers that are texts.
+        response_metadata: metadata of answers that are texts, such as `{"finish_reason": "stop"}`.
+        model_name: what the model calls itself.
+        profile: LangChain's model profile, such as `{"max_input_tokens": 8000}`.
+
+    Example:
+        >>> model = ScriptedChatModel(answers=["hello"])
+        >>> model.invoke("hi").text, model.calls[0].text
+        ('hello', 'hi')
+    """
+
+    answers: SkipValidation[Sequence[Answer] | Callable[[list[BaseMessage]], Answer]]
+    delay: float = 0.0
+    usage: tuple[int, int] | None = None
+    response_metadata: dict[str, Any] = Field(default_factory=dict)
+    model_name: str = "scripted"
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    _calls: list[RecordedCall] = PrivateAttr(default_factory=list)
+    _lock: Any = PrivateAttr(default_factory=threading.Lock)
+    _running: int = PrivateAttr(default=0)
+    _most_at_once: int = PrivateAttr(default=0)
+
+    @property
+    def calls(self) -> list[RecordedCall]:
+        """The calls so far, in the order in which they began."""
+        return self._calls
+
+    @property
+    def running(self) -> int:
+        """Calls under way."""
+        return self._running
+
+    @property
+    def most_at_once(self) -> int:
+        """The most calls that were ever under way together."""
+        return self._most_at_once
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Accept tools, as agents want it; they are recorded with each call."""
+        return self.bind(tools=list(tools), tool_choice=tool_choice, **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        number = self._begin(messages, run_manager, kwargs)
+        try:
+            time.sleep(self.delay)
+            return self._answer(number, messages)
+        finally:
+            self._end()
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        number = self._begin(messages, run_manager, kwargs)
+        try:
+            await asyncio.sleep(self.delay)
+            return self._answer(number, messages)
+        finally:
+            self._end()
+
+    def _begin(self, messages: list[BaseMessage], manager: Any, options: dict[str, Any]) -> int:
+        tags = tuple(manager.tags) if manager else ()
+        metadata = dict(manager.metadata) if manager else {}
+        with self._lock:
+            self._calls.append(RecordedCall(tuple(messages), tags, metadata, options))
+            self._running += 1
+            self._most_at_once = max(self._most_at_once, self._running)
+            return len(self._calls)
+
+    def _end(self) -> None:
+        with self._lock:
+            self._running -= 1
+
+    def _answer(self, number: int, messages: list[BaseMessage]) -> ChatResult:
+        if callable(self.answers):
+            answer = self.answers(messages)
+        elif number <= len(self.answers):
+            answer = self.answers[number - 1]
+        else:
+            raise RuntimeError(
+                f"the script has {len(self.answers)} answers and this is call {number}; "
+                "add an answer, or give a callable"
+            )
+        if isinstance(answer, BaseException):
+            raise answer
+        if isinstance(answer, str):
+            answer = AIMessage(answer, response_metadata=dict(self.response_metadata))
+            if self.usage is not None:
+                sent, got = self.usage
+                answer.usage_metadata = {
+                    "input_tokens": sent,
+                    "output_tokens": got,
+                    "total_tokens": sent + got,
+                }
+        return ChatResult(generations=[ChatGeneration(message=answer.model_copy(deep=True))])

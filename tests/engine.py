@@ -1,0 +1,91 @@
+"""What the promise tests share: summarisers that behave in one given way, and what must hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import CompactionResult, Compactor, ExtractiveSummarizer, Summary, SummaryRequest
+from conspectus.archive import Archive, Scope
+from conspectus.messages import is_summary_message, read_messages
+from histories import broken_pairs, unanswered
+
+SCOPE = Scope("local", "t", "main")
+
+
+@dataclass
+class Scripted:
+    """A real summariser whose text is given; it remembers what it was asked to read."""
+
+    write: Callable[[SummaryRequest], str]
+    name: str = "scripted"
+    identity: str = "scripted"
+    requests: list[SummaryRequest] = field(default_factory=list)
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        self.requests.append(request)
+        return Summary(self.write(request), tuple(e.key for e in request.entries))
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        return self.summarize(request)
+
+
+def short(request: SummaryRequest) -> str:
+    return f"- {len(request.entries)} messages about the task [x]"
+
+
+def engine(summarizer: Any = None, **more: Any) -> Compactor:
+    more.setdefault("archive", Archive(InMemoryStore()))
+    return Compactor(summarizer, **more)
+
+
+def compacted(messages: Sequence[Any], compactor: Compactor, **more: Any) -> CompactionResult:
+    return compactor.compact(list(messages), thread_id="t", **more)
+
+
+def originals_in(compactor: Compactor) -> list[Any]:
+    """Every original that the head can reach, as it was put."""
+    assert compactor.archive is not None
+    chain = compactor.archive.chain(SCOPE)
+    keys = [key for record in chain for key in record.covers]
+    return [found.message for found in compactor.archive.get(SCOPE, keys)]
+
+
+def check_nothing_missing(messages: Sequence[Any], result: Any, compactor: Compactor) -> None:
+    """Each message is kept as it is, or archived equal to the original."""
+    kept = [id(m) for m in result.messages]
+    left = [m for m in messages if id(m) not in kept]
+    if not left:
+        return
+    assert compactor.archive is not None
+    chain = compactor.archive.chain(SCOPE)
+    keys = {key for r in chain for key in (*r.covers, *(c.key for c in r.clips))}
+    entries = [e for e in read_messages(list(messages)) if id(e.source) not in kept]
+    assert {e.key for e in entries} <= keys
+    found = compactor.archive.get(SCOPE, [e.key for e in entries])
+    assert [f.message for f in found] == [e.source for e in entries]
+
+
+def check_sequence(messages: Sequence[Any], result: Any) -> None:
+    """No orphan that was none before, no call that lost its result, the user's last word there."""
+    shown = [m for m in result.messages if not is_summary_message(m)]
+    assert broken_pairs(shown) <= broken_pairs(list(messages))
+    assert unanswered(shown) == unanswered(list(messages))
+    if result.outcome == "compacted" and result.evicted:
+        assert broken_pairs(shown) == 0
+
+
+__all__ = [
+    "SCOPE",
+    "ExtractiveSummarizer",
+    "Scripted",
+    "check_nothing_missing",
+    "check_sequence",
+    "compacted",
+    "engine",
+    "originals_in",
+    "short",
+]

@@ -1,0 +1,390 @@
+"""Stores that fail: every failure becomes an ArchiveError that says what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import stat
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.store.base import BaseStore, GetOp, Op, PutOp
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+
+from conspectus.archive import Archive, Scope, default_archive_path
+from conspectus.archive.trouble import explain
+from conspectus.errors import (
+    ArchiveError,
+    ArchiveUnconfirmed,
+    ConspectusError,
+    InputError,
+    NotFoundError,
+    PolicyError,
+)
+from conspectus.testing.archive_conformance import record_of, talk
+
+SCOPE = Scope("ann", "thread")
+
+
+class Failing(InMemoryStore):
+    """Raises what it is told to, as often as it is told to, at each write."""
+
+    def __init__(self, error: Exception, times: int = 1_000_000) -> None:
+        super().__init__()
+        self.error, self.times = error, times
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        ops = list(ops)
+        if self.times and any(isinstance(op, PutOp) for op in ops):
+            self.times -= 1
+            raise self.error
+        return super().batch(ops)
+
+
+class Forgetful(InMemoryStore):
+    """Confirms every write and keeps nothing."""
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        return [None if isinstance(op, (PutOp, GetOp)) else [] for op in ops]
+
+
+class Undying(InMemoryStore):
+    """Confirms deletions and deletes nothing."""
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        kept = [GetOp((), "") if isinstance(op, PutOp) and op.value is None else op for op in ops]
+        return super().batch(kept)
+
+
+@pytest.mark.parametrize(
+    ("error", "advice"),
+    [
+        (sqlite3.OperationalError("database or disk is full"), "free some space"),
+        (OSError(28, "No space left on device"), "free some space"),
+        (sqlite3.OperationalError("database is locked"), "try again"),
+        (sqlite3.OperationalError("attempt to write a readonly database"), "writable"),
+        (sqlite3.DatabaseError("database disk image is malformed"), "backup"),
+        (sqlite3.ProgrammingError("Cannot operate on a closed database."), "open it again"),
+        (TimeoutError(), "did not answer in time"),
+        (KeyError("anything else"), "KeyError"),
+    ],
+)
+def test_whatever_a_store_raises_says_what_to_do(error: Exception, advice: str) -> None:
+    archive = Archive(Failing(error))
+    with pytest.raises(ArchiveError, match=advice) as caught:
+        archive.put(SCOPE, talk("hello"))
+    assert caught.value.__cause__ is error
+    with pytest.raises(ArchiveError, match=advice):
+        asyncio.run(archive.aput(SCOPE, talk("hello")))
+
+
+def test_a_failure_hidden_behind_a_failed_clean_up_is_the_one_told() -> None:
+    try:
+        try:
+            raise sqlite3.OperationalError("database or disk is full")
+        finally:
+            raise sqlite3.OperationalError("cannot commit - no transaction is active")
+    except sqlite3.OperationalError as error:
+        assert "free some space" in explain(error)
+
+
+def test_after_a_full_disk_the_same_put_succeeds() -> None:
+    archive = Archive(Failing(sqlite3.OperationalError("database or disk is full"), times=1))
+    entries = talk("one", "two")
+    with pytest.raises(ArchiveError):
+        archive.put(SCOPE, entries)
+    archive.put(SCOPE, entries)
+    assert archive.missing(SCOPE, entries) == ()
+
+
+def test_a_store_that_confirms_and_forgets_is_found_out() -> None:
+    archive = Archive(Forgetful())
+    entries = talk("one", "two")
+    archive.put(SCOPE, entries)
+    assert archive.missing(SCOPE, entries) == tuple(entry.key for entry in entries)
+    with pytest.raises(ArchiveUnconfirmed, match="does not give it back"):
+        archive.commit(SCOPE, record_of(entries))
+
+
+def test_a_store_that_does_not_delete_is_found_out() -> None:
+    archive = Archive(Undying())
+    archive.put(SCOPE, talk("one"))
+    with pytest.raises(ArchiveError, match="still holds"):
+        archive.forget("ann")
+
+
+def test_a_message_that_came_back_changed_is_missing() -> None:
+    store = InMemoryStore()
+    archive = Archive(store)
+    [entry] = talk("the price is 100")
+    archive.put(SCOPE, [entry])
+    place = SCOPE.namespace("messages")
+    item = store.get(place, entry.key)
+    assert item is not None
+    store.put(place, entry.key, {"v": 1, "json": item.value["json"].replace("100", "900")})
+    assert archive.missing(SCOPE, [entry]) == (entry.key,)
+    store.put(place, entry.key, {"v": 1, "json": "{"})
+    assert archive.missing(SCOPE, [entry]) == (entry.key,)
+    with pytest.raises(ArchiveError, match="backup"):
+        archive.get(SCOPE, [entry.key])
+    archive.put(SCOPE, [entry])
+    assert archive.missing(SCOPE, [entry]) == ()
+
+
+def test_a_chain_with_a_gap_is_not_trusted() -> None:
+    store = InMemoryStore()
+    archive = Archive(store)
+    first = record_of(talk("one"))
+    second = record_of(talk("two"), first)
+    archive.commit(SCOPE, first)
+    archive.commit(SCOPE, second)
+    place = SCOPE.namespace("records")
+    whole = store.get(place, first.id)
+    assert whole is not None
+    store.put(place, first.id, {"v": 1, "json": "no JSON"})
+    assert archive.chain(SCOPE) == ()
+    store.delete(place, first.id)
+    assert archive.chain(SCOPE) == ()
+    assert archive.records(SCOPE) == (second,)
+    store.put(place, first.id, whole.value)
+    assert archive.chain(SCOPE) == (first, second)
+
+
+def test_what_a_newer_version_has_written_is_refused() -> None:
+    store = InMemoryStore()
+    archive = Archive(store)
+    record = record_of(talk("one"))
+    archive.commit(SCOPE, record)
+    newer = {"record": {**record.to_json(), "v": 99}}
+    place = SCOPE.namespace("records")
+    store.put(place, record.id, {"v": 1, "json": json.dumps(newer)})
+    with pytest.raises(ArchiveError, match="upgrade conspectus"):
+        archive.chain(SCOPE)
+    store.put(place, record.id, {"v": 2, "json": "{}"})
+    with pytest.raises(ArchiveError, match="upgrade conspectus"):
+        archive.chain(SCOPE)
+
+
+def test_a_locked_database_can_be_written_to_later(tmp_path: Path) -> None:
+    path = tmp_path / "archive.db"
+    with SqliteStore.from_conn_string(str(path)) as store:
+        store.setup()
+        store.conn.execute("PRAGMA busy_timeout = 20")
+        archive = Archive(store)
+        entries = talk("one")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(ArchiveError, match="another process is writing"):
+            archive.put(SCOPE, entries)
+        other.execute("COMMIT")
+        other.close()
+        archive.put(SCOPE, entries)
+        assert archive.missing(SCOPE, entries) == ()
+
+
+def test_a_read_only_database_is_read_and_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "archive.db"
+    entries = talk("one", "two")
+    with Archive.open(path) as archive:
+        archive.put(SCOPE, entries[:1])
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
+    store = SqliteStore(connection)
+    store.is_setup = True
+    archive = Archive(store)
+    assert archive.missing(SCOPE, entries) == (entries[1].key,)
+    with pytest.raises(ArchiveError, match="writable"):
+        archive.put(SCOPE, entries)
+    assert archive.missing(SCOPE, entries[:1]) == ()
+    connection.close()
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or (hasattr(os, "geteuid") and os.geteuid() == 0),
+    reason="the administrator may write anywhere",
+)
+@pytest.mark.parametrize("what", ["file", "folder", "folder of a new file"])
+def test_what_may_not_be_written_is_said_when_it_is_opened(tmp_path: Path, what: str) -> None:
+    folder = tmp_path / "kept"
+    path = folder / "archive.db"
+    folder.mkdir()
+    if what != "folder of a new file":
+        Archive.open(path).close()
+    locked = path if what == "file" else folder
+    locked.chmod(0o500)
+    try:
+        with pytest.raises(ArchiveError, match="writable"):
+            Archive.open(path)
+    finally:
+        locked.chmod(0o700)
+
+
+def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("my notes")
+    with pytest.raises(ArchiveError, match="not a SQLite database"):
+        Archive.open(path)
+    assert path.read_text() == "my notes"
+
+
+def test_a_file_that_only_begins_like_a_database_is_said_to_be_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "archive.db"
+    path.write_bytes(b"SQLite format 3\x00" + b"\xff" * 4096)
+    with pytest.raises(ArchiveError, match="not a SQLite database|damaged"):
+        Archive.open(path)
+
+
+def test_a_folder_is_no_archive(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="is a folder"):
+        Archive.open(tmp_path)
+    with pytest.raises(ArchiveError, match="cannot be opened"):
+        Archive.open(__file__ + "/below/archive.db")
+
+
+@pytest.mark.parametrize("where", ["mysql://me:secret@host/db", "", "  ", "sqlite://"])
+def test_an_unknown_address_is_refused_without_its_password(where: str) -> None:
+    with pytest.raises(InputError, match="postgresql://") as caught:
+        Archive.open(where)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there_is_said_at_once() -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(ArchiveError, match="check that it is up") as caught:
+        Archive.open("postgresql://me:secret@127.0.0.1:1/none")
+    assert "secret" not in str(caught.value)
+
+
+def test_without_the_extra_its_name_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ArchiveError, match=r"pip install 'conspectus\[postgres\]'"):
+        Archive.open("postgresql://localhost/test")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other permissions")
+def test_files_are_for_their_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "deeper" / "archive.db"
+    before = os.umask(0)
+    try:
+        with Archive.open(path) as archive:
+            archive.put(SCOPE, talk("one"))
+            modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"archive.db": 0o600, "archive.db-wal": 0o600, "archive.db-shm": 0o600}
+    for folder in (path.parent, path.parent.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_nothing_of_a_forgotten_thread_is_left_in_the_files(tmp_path: Path) -> None:
+    entries = talk("the word is rhododendron")
+    with Archive.open(f"sqlite:///{tmp_path / 'archive.db'}") as archive:
+        archive.put(SCOPE, entries)
+        archive.commit(SCOPE, record_of(entries))
+        archive.forget("ann", "thread")
+        for path in tmp_path.rglob("*"):
+            assert path.is_dir() or b"rhododendron" not in path.read_bytes()
+
+
+def test_several_processes_worth_of_writers_may_open_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "archive.db"
+    failures: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            with Archive.open(path) as archive:
+                scope = Scope("ann", f"thread {number}")
+                entries = talk(*(f"message {i}" for i in range(20)))
+                archive.put(scope, entries)
+                archive.commit(scope, record_of(entries))
+                assert archive.missing(scope, entries) == ()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with Archive.open(path) as archive:
+        assert len(archive.threads("ann")) == 6
+
+
+def test_a_closed_archive_says_so(tmp_path: Path) -> None:
+    archive = Archive.open(tmp_path / "archive.db")
+    archive.close()
+    with pytest.raises(ArchiveError, match="open it again"):
+        archive.threads("ann")
+
+
+def test_what_has_expired_is_gone_even_if_the_store_still_holds_it(tmp_path: Path) -> None:
+    path, entries = tmp_path / "archive.db", talk("one")
+    with Archive.open(path, ttl=1e-6) as archive:
+        archive.put(SCOPE, entries)
+        assert archive.missing(SCOPE, entries) == (entries[0].key,)
+        with pytest.raises(NotFoundError, match="expired"):
+            archive.get(SCOPE, [entries[0].key])
+        assert archive.threads("ann") == ()
+    with Archive.open(path, ttl=3600) as archive:
+        archive.put(SCOPE, entries)
+        assert archive.missing(SCOPE, entries) == ()
+        [item] = archive._wire.store.batch([GetOp(SCOPE.namespace("messages"), entries[0].key)])
+        assert item is not None
+    minutes = sqlite3.connect(path).execute("SELECT DISTINCT ttl_minutes FROM store").fetchall()
+    assert minutes == [(60.0,)]
+
+
+def test_a_commit_renews_the_records_before_it(tmp_path: Path) -> None:
+    first = record_of(talk("one"))
+    second = record_of(talk("two"), first)
+    path = tmp_path / "archive.db"
+
+    def ends() -> float:
+        place = ".".join(SCOPE.namespace("records"))
+        row = sqlite3.connect(path).execute(
+            "SELECT value FROM store WHERE prefix = ? AND key = ?", (place, first.id)
+        )
+        return float(json.loads(json.loads(row.fetchone()[0])["json"])["expires"])
+
+    with Archive.open(path, ttl=3600) as archive:
+        archive.commit(SCOPE, first)
+        before = ends()
+        archive.commit(SCOPE, second)
+        assert ends() > before
+
+
+@pytest.mark.parametrize("ttl", [0, -1, float("nan"), float("inf"), True, "60"])
+def test_a_time_to_live_that_means_nothing_is_refused(tmp_path: Path, ttl: Any) -> None:
+    with pytest.raises(PolicyError, match="seconds"):
+        Archive.open(tmp_path / "archive.db", ttl=ttl)
+
+
+def test_a_store_without_time_to_live_is_refused() -> None:
+    for make in (lambda: Archive(InMemoryStore(), ttl=60), lambda: Archive.open("memory:", ttl=60)):
+        with pytest.raises(PolicyError, match="keeps no time to live"):
+            make()
+
+
+def test_labels_must_be_text_and_stores_must_be_stores() -> None:
+    wrong: Any = 7
+    with pytest.raises(InputError, match="named by text"):
+        Scope("ann", wrong)
+    with pytest.raises(ConspectusError, match=r"Archive\.open"):
+        Archive(wrong)
+    assert not isinstance(wrong, BaseStore)
+
+
+def test_the_default_path_follows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/data")
+    assert default_archive_path() == Path("/data/conspectus/archive.db")
+    monkeypatch.setenv("XDG_DATA_HOME", "relative")
+    monkeypatch.setenv("HOME", "/home/ann")
+    expected = Path("/home/ann/.local/share/conspectus/archive.db")
+    assert sys.platform == "win32" or default_archive_path() == expected

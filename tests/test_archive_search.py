@@ -1,0 +1,254 @@
+"""Search over archived originals: languages, identifiers, walls, and a cache that can be lost."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from conspectus._core.records import Record
+from conspectus._drive import run
+from conspectus.archive import Archive, RecallResult, Scope, recall_flow
+from conspectus.archive.words import query_of, terms_of
+from conspectus.errors import InputError
+from conspectus.messages import Entry
+from conspectus.testing.archive_conformance import record_of, talk
+
+SCOPE = Scope("ann", "thread")
+
+TALK = {
+    "english": "Deployments are failing because the cache was purged at 5 pm.",
+    "path": "I changed src/billing/tax_rules.py and its getUserName(), v2.10.3 on port 5433.",
+    "chinese": "订单数据库的密码在保险柜里。",
+    "japanese": "昨日、東京でロシア語の本を食べた。",
+    "korean": "데이터베이스를 절대 삭제하지 마세요.",
+    "thai": "ฉันชอบกินข้าวผัด",
+    "german": "Der Schlüssel liegt in der Straße.",
+    "russian": "Пароль лежит в сейфе.",
+}
+
+
+def archived(archive: Archive, scope: Scope, *texts: str) -> tuple[list[Entry], Record]:
+    entries = talk(*texts)
+    archive.put(scope, entries)
+    record = record_of(entries)
+    archive.commit(scope, record)
+    return entries, record
+
+
+def ask(archive: Archive, query: str, scope: Scope = SCOPE) -> RecallResult:
+    chain = archive.chain(scope)
+    return run(recall_flow(archive, scope, chain, query=query, tokens=100_000, count=len))
+
+
+def found(archive: Archive, query: str, scope: Scope = SCOPE) -> set[str]:
+    return {hit.text for hit in ask(archive, query, scope).hits if not hit.neighbour}
+
+
+@pytest.fixture
+def archive(tmp_path: Path):
+    with Archive.open(tmp_path / "archive.db") as archive:
+        yield archive
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("failed deployment", "english"),
+        ("CACHES", "english"),
+        ("5", "english"),
+        ("pm", "english"),
+        ("src/billing/tax_rules.py", "path"),
+        ("tax_rules.py", "path"),
+        ("tax rules", "path"),
+        ("getUserName", "path"),
+        ("username user", "path"),
+        ("2.10.3", "path"),
+        ("5433", "path"),
+        ("密", "chinese"),
+        ("密码", "chinese"),
+        ("数据库密码是什么", "chinese"),
+        ("本", "japanese"),
+        ("東京", "japanese"),
+        ("ロシ", "japanese"),
+        ("食べ", "japanese"),
+        ("삭", "korean"),
+        ("삭제", "korean"),
+        ("데이터베이스", "korean"),
+        ("ข้าว", "thai"),
+        ("schlüssel STRASSE", "german"),
+        ("пароль", "russian"),
+        ("ｃａｃｈｅ", "english"),
+    ],
+)
+def test_a_message_is_found(archive: Archive, query: str, expected: str) -> None:
+    archived(archive, SCOPE, *TALK.values())
+    assert found(archive, query) == {TALK[expected]}
+
+
+def test_the_identifier_asked_for_comes_before_its_parts(archive: Archive) -> None:
+    texts = ["get the user; the user name; name the user", "call getUserName now", "get user name"]
+    archived(archive, SCOPE, *texts, *(f"filler {n}" for n in range(20)))
+    assert ask(archive, "getUserName").hits[0].text == texts[1] or (
+        next(hit for hit in ask(archive, "getUserName").hits if not hit.neighbour).text == texts[1]
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '" OR "',
+        "cache AND NOT",
+        "cache*",
+        "NEAR(cache purged, 2)",
+        "words : cache",
+        "^cache",
+        "{words wholes} : cache",
+        "'; DROP TABLE docs; -- cache",
+        'cache"',
+        "cache\x00purged",
+        "cache \udc00",
+        "-cache",
+    ],
+)
+def test_search_syntax_in_a_query_is_only_words(archive: Archive, query: str) -> None:
+    archived(archive, SCOPE, "The cache was purged.", "Nothing else.")
+    expected = {"The cache was purged."} if "cache" in query else set()
+    assert found(archive, query) == expected
+    assert found(archive, "purged") == {"The cache was purged."}
+
+
+@pytest.mark.parametrize("query", ["", "   ", "?!", "...", "。、", "\x00", "()"])
+def test_a_query_without_a_word_is_refused(archive: Archive, query: str) -> None:
+    archived(archive, SCOPE, "hello")
+    with pytest.raises(InputError, match="no word"):
+        ask(archive, query)
+
+
+def test_a_very_long_query_and_a_very_long_word_are_harmless(archive: Archive) -> None:
+    archived(archive, SCOPE, "needle " + "A1b" * 50_000, "hay")
+    assert len(found(archive, "needle " + " ".join(f"word{n}" for n in range(5000)))) == 1
+    assert len(found(archive, "A1b" * 50_000)) == 1
+
+
+def test_an_abandoned_branch_is_not_recalled(archive: Archive) -> None:
+    root, left, right = talk("we start", "the left secret", "the right secret")
+    archive.put(SCOPE, [root, left, right])
+    first = record_of([root])
+    archive.commit(SCOPE, first)
+    archive.commit(SCOPE, record_of([left], first))
+    assert found(archive, "secret") == {"the left secret"}
+    archive.commit(SCOPE, record_of([right], first))
+    assert found(archive, "secret") == {"the right secret"}
+    assert found(archive, "start") == {"we start"}
+
+
+def test_messages_shown_short_can_be_recalled(archive: Archive) -> None:
+    covered, clipped = talk("an old question", "a very long answer about zebras")
+    archive.put(SCOPE, [covered, clipped])
+    archive.commit(SCOPE, record_of([covered], clips=[clipped]))
+    assert found(archive, "zebras") == {"a very long answer about zebras"}
+
+
+def test_an_index_does_not_know_other_histories(archive: Archive) -> None:
+    scopes = [Scope("ann", "a"), Scope("ann", "b"), Scope("bob", "a"), Scope("ann", "a", "sub")]
+    archived(archive, scopes[0], "alpha beta", "gamma")
+    alone = ask(archive, "alpha", scopes[0])
+    for scope in scopes[1:]:
+        archived(archive, scope, *["alpha of another"] * 30)
+        assert found(archive, "beta", scope) == set()
+    assert ask(archive, "alpha", scopes[0]) == alone
+
+
+def cache_files(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "archive.db.search").iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other permissions")
+def test_the_cache_is_private_and_forgotten_with_its_thread(
+    archive: Archive, tmp_path: Path
+) -> None:
+    for thread in ("one", "two"):
+        archived(archive, Scope("ann", thread), "hello")
+        assert found(archive, "hello", Scope("ann", thread)) == {"hello"}
+    assert stat.S_IMODE((tmp_path / "archive.db.search").stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in cache_files(tmp_path)} == {0o600}
+    assert len(cache_files(tmp_path)) == 2
+    archive.forget("ann", "one")
+    assert len(cache_files(tmp_path)) == 1
+    assert found(archive, "hello", Scope("ann", "one")) == set()
+    archive.forget("ann")
+    assert cache_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("damage", ["deleted", "emptied", "garbage", "half", "older", "a folder"])
+@pytest.mark.parametrize("reopened", [False, True])
+def test_a_lost_cache_is_built_again(tmp_path: Path, damage: str, reopened: bool) -> None:
+    archive = Archive.open(tmp_path / "archive.db")
+    archived(archive, SCOPE, *(f"message {n} about apples" for n in range(40)))
+    before = ask(archive, "apples 17")
+    if reopened:
+        archive.close()
+        archive = Archive.open(tmp_path / "archive.db")
+    [path] = cache_files(tmp_path)
+    content = path.read_bytes()
+    if damage in ("deleted", "a folder"):
+        path.unlink()
+    if damage == "a folder":
+        path.mkdir()
+    elif damage != "deleted":
+        other = tmp_path / "other"
+        other.write_bytes(
+            {
+                "emptied": b"",
+                "garbage": b"\x00 no database" * 100,
+                "half": content[: len(content) // 2],
+                "older": content[:60] + b"\x00\x00\x00\x63" + content[64:],
+            }[damage]
+        )
+        other.replace(path)
+    assert ask(archive, "apples 17") == before
+    assert ask(archive, "apples 17") == before
+    archive.close()
+
+
+def test_the_index_grows_with_the_chain(archive: Archive) -> None:
+    entries = talk("one apple", "two apples", "three apples")
+    archive.put(SCOPE, entries)
+    parent = None
+    for number, entry in enumerate(entries, 1):
+        parent = record_of([entry], parent)
+        archive.commit(SCOPE, parent)
+        assert len(found(archive, "apple")) == number
+
+
+def test_a_message_that_is_gone_is_not_found_and_may_come_back(archive: Archive) -> None:
+    entries, _ = archived(archive, SCOPE, "the secret word", "another secret")
+    assert len(found(archive, "secret")) == 2
+    place = SCOPE.namespace("messages")
+    store = archive._wire.store
+    kept = store.get(place, entries[0].key)
+    assert kept is not None
+    store.delete(place, entries[0].key)
+    assert found(archive, "secret") == {"another secret"}
+    store.put(place, entries[0].key, kept.value)
+    assert len(found(archive, "secret")) == 2
+
+
+def test_more_histories_than_indexes_are_kept_open() -> None:
+    with Archive.open("memory:") as archive:
+        scopes = [Scope("ann", f"thread {n}") for n in range(40)]
+        for number, scope in enumerate(scopes):
+            archived(archive, scope, f"apple number {number}")
+        for _ in range(2):
+            for number, scope in enumerate(scopes):
+                assert found(archive, "apple", scope) == {f"apple number {number}"}
+
+
+def test_terms_and_queries_are_read_by_the_same_rules() -> None:
+    for text in TALK.values():
+        words, query = set(terms_of(text).words), query_of(text)
+        assert set(query.words) <= words
+        assert set(query.wholes) <= set(terms_of(text).wholes)

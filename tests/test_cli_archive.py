@@ -1,0 +1,176 @@
+"""`conspectus recall` and `conspectus archive`: what was archived is found, listed, deleted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from conspectus.cli.app import app
+
+run = CliRunner().invoke
+
+
+def talk() -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+    for turn in range(15):
+        city = "Reykjavik" if turn == 3 else f"town {turn}"
+        messages.append({"role": "user", "content": f"Book {city} for me.", "id": f"u{turn}"})
+        answer = f"{city} is booked. \x1b]0;gotcha\x07 数据"
+        messages.append({"role": "assistant", "content": answer, "id": f"a{turn}"})
+    return messages
+
+
+@pytest.fixture
+def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An archive with one thread, `trip`, of which all but the end has left the view."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    path, archive = tmp_path / "talk.json", str(tmp_path / "a.db")
+    path.write_text(json.dumps(talk()), encoding="utf-8")
+    args = ["compact", str(path), "--force", "--keep", "messages:4", "--thread", "trip"]
+    result = run(app, [*args, "--archive", archive])
+    assert result.exit_code == 0, result.output
+    return archive
+
+
+def recalled(archive: str, *args: str) -> dict[str, Any]:
+    result = run(app, ["recall", "--archive", archive, "--thread", "trip", "--json", *args])
+    assert result.exit_code == 0, result.stderr
+    data: dict[str, Any] = json.loads(result.stdout)
+    return data
+
+
+def refused(*args: str, code: int = 2, **more: Any) -> str:
+    result = run(app, list(args), **more)
+    assert result.exit_code == code, result.output
+    assert result.stderr.startswith("conspectus: error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_words_find_the_message_that_holds_them(archive: str) -> None:
+    found = recalled(archive, "Reykjavik")
+    assert "u3" in [hit["id"] for hit in found["hits"]]
+    assert "Reykjavik" in found["text"]
+    assert 0 < found["tokens"] <= 1024
+
+
+def test_an_id_finds_exactly_its_message(archive: str) -> None:
+    found = recalled(archive, "--id", "u3")
+    assert [hit["text"] for hit in found["hits"]] == ["Book Reykjavik for me."]
+    assert found["truncated"] is False
+
+
+def test_a_stretch_is_found_with_both_its_ends(archive: str) -> None:
+    found = recalled(archive, "--from", "u2", "--to", "a3")
+    assert [hit["id"] for hit in found["hits"]] == ["u2", "a2", "u3", "a3"]
+
+
+def test_the_answer_stays_within_its_tokens(archive: str) -> None:
+    found = recalled(archive, "booked", "--tokens", "60")
+    assert found["tokens"] <= 60
+    assert found["truncated"] is True
+
+
+def test_a_person_sees_the_messages_and_no_escape_sequence(archive: str) -> None:
+    args = ["recall", "--archive", archive, "--thread", "trip", "--id", "a3"]
+    result = run(app, args)
+    assert result.exit_code == 0
+    assert "[a3] assistant" in result.stdout
+    assert "Reykjavik is booked." in result.stdout
+    assert "\x1b" not in result.stdout
+    assert "\x07" not in result.stdout
+
+
+def test_nothing_found_is_said_and_is_no_error(archive: str) -> None:
+    assert recalled(archive, "zeppelin")["hits"] == []
+    result = run(app, ["recall", "--archive", archive, "--thread", "trip", "zeppelin"])
+    assert result.exit_code == 0
+    assert "Nothing was found" in result.stdout
+
+
+def test_recall_of_what_is_not_there_is_exit_code_2(archive: str, tmp_path: Path) -> None:
+    here = ["recall", "--archive", archive, "--thread", "trip"]
+    assert "no archived message" in refused(*here, "--id", "nobody")
+    assert "no thread 'other'" in refused(*here[:3], "--thread", "other", "x")
+    assert "no thread 'trip' of 'bob'" in refused(*here, "x", "--tenant", "bob")
+    assert "no archive at" in refused(
+        "recall", "--archive", str(tmp_path / "none.db"), "--thread", "trip", "x"
+    )
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_recall_is_asked_in_one_way(archive: str) -> None:
+    here = ["recall", "--archive", archive, "--thread", "trip"]
+    assert "give one of a query" in refused(*here)
+    assert "give one of a query" in refused(*here, "x", "--id", "u1")
+    assert "give both" in refused(*here, "--from", "u1")
+    assert "runs backwards" in refused(*here, "--from", "a3", "--to", "u1")
+    assert "--thread" in refused("recall", "x")
+
+
+def test_list_names_the_threads_of_one_tenant(archive: str) -> None:
+    result = run(app, ["archive", "list", "--archive", archive, "--json"])
+    assert json.loads(result.stdout) == {
+        "archive": archive,
+        "tenant": "local",
+        "threads": ["trip"],
+    }
+    assert run(app, ["archive", "list", "--archive", archive]).stdout == "trip\n"
+    result = run(app, ["archive", "list", "--archive", archive, "--tenant", "bob"])
+    assert result.exit_code == 0
+    assert "keeps nothing of bob" in result.stdout
+
+
+def test_export_gives_the_originals_as_they_were(archive: str, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    args = ["archive", "export", "--archive", archive]
+    result = run(app, args)
+    assert result.exit_code == 0, result.stderr
+    rows = [json.loads(line) for line in result.stdout.splitlines()]
+    messages = [row["message"] for row in rows]
+    assert messages == talk()[: len(messages)]
+    assert len(messages) == len(talk()) - 4
+    assert {row["thread"] for row in rows} == {"trip"}
+    assert run(app, [*args, "--thread", "trip", "-o", str(out)]).exit_code == 0
+    assert [json.loads(line) for line in out.read_text("utf-8").splitlines()] == rows
+    assert "no thread" in refused(*args, "--thread", "other")
+    assert "does not exist" in refused(*args, "-o", str(tmp_path / "none" / "out.jsonl"))
+
+
+def test_forget_without_anybody_to_confirm_is_refused(archive: str) -> None:
+    args = ["archive", "forget", "--archive", archive]
+    assert "give --yes" in refused(*args, "--thread", "trip", input="y\n")
+    assert "--all" in refused(*args, "--yes")
+    assert "--all" in refused(*args, "--yes", "--all", "--thread", "trip")
+    assert recalled(archive, "--id", "u3")["hits"]
+
+
+def test_forget_deletes_one_thread_for_good(archive: str) -> None:
+    args = ["archive", "forget", "--archive", archive, "--yes"]
+    assert "no thread" in refused(*args, "--thread", "other")
+    result = run(app, [*args, "--thread", "trip", "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["deleted"] > len(talk()) - 4
+    assert "no thread" in refused("recall", "--archive", archive, "--thread", "trip", "Reykjavik")
+    assert b"Reykjavik" not in Path(archive).read_bytes()
+
+
+def test_forget_all_leaves_other_tenants_alone(archive: str, tmp_path: Path) -> None:
+    args = ["compact", str(tmp_path / "talk.json"), "--force", "--keep", "messages:4"]
+    more = ["--archive", archive, "--thread", "trip", "--tenant", "bob"]
+    assert run(app, [*args, *more]).exit_code == 0
+    forget = ["archive", "forget", "--archive", archive, "--all", "--yes"]
+    assert run(app, [*forget, "--tenant", "bob"]).exit_code == 0
+    assert recalled(archive, "--id", "u3")["hits"]
+
+
+def test_a_file_that_is_no_archive_is_exit_code_3(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    path.write_text("not an archive at all, " * 9)
+    refused("archive", "list", "--archive", str(path), code=3)
+    refused("recall", "--archive", str(path), "--thread", "t", "x", code=3)
+    assert path.read_text() == "not an archive at all, " * 9

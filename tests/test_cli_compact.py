@@ -1,0 +1,366 @@
+"""`conspectus compact`: what it prints, what it writes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import messages_to_dict
+from typer.testing import CliRunner
+
+from conspectus.cli.app import app
+from conspectus.cli.readers import read_history
+from conspectus.messages import SUMMARY_LINE, read_messages
+
+run = CliRunner().invoke
+
+FIELDS = set(
+    """outcome reason cause tokens_before tokens_after budget evicted kept clipped dropped summary
+    record_id archived archive thread format cost failures notes carried""".split()
+)
+SMALL = ["--trigger", "messages:10", "--keep", "messages:4"]
+
+
+@pytest.fixture(autouse=True)
+def _own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+def talk(turns: int = 12) -> list[dict[str, Any]]:
+    """A conversation with a rule, tool calls and a fact in each turn."""
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "You are a helpful clerk."},
+        {"role": "user", "content": "Never touch the file /etc/payroll.conf. 你好 [bold]"},
+    ]
+    for turn in range(turns):
+        call = {"name": "lookup", "arguments": json.dumps({"order": f"ORD-{1000 + turn}"})}
+        messages += [
+            {"role": "user", "content": f"Please check order ORD-{1000 + turn} for me."},
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [{"id": f"c{turn}", "type": "function", "function": call}],
+            },
+            {
+                "role": "tool",
+                "tool_call_id": f"c{turn}",
+                "content": f"shipped, {turn} parcels " * 9,
+            },
+            {"role": "assistant", "content": f"Order ORD-{1000 + turn} has been shipped."},
+        ]
+    return messages
+
+
+def anthropic_talk() -> dict[str, Any]:
+    messages: list[dict[str, Any]] = []
+    for turn in range(10):
+        use = {"type": "tool_use", "id": f"t{turn}", "name": "ls", "input": {"n": turn}}
+        done = {"type": "tool_result", "tool_use_id": f"t{turn}", "content": f"file-{turn}.py " * 9}
+        messages += [
+            {"role": "user", "content": f"Look at file-{turn}.py."},
+            {"role": "assistant", "content": [{"type": "text", "text": "I will."}, use]},
+            {"role": "user", "content": [done]},
+            {"role": "assistant", "content": f"It is file-{turn}.py, and it is fine."},
+        ]
+    return {"model": "m", "system": "Be brief.", "max_tokens": 9, "messages": messages}
+
+
+def session() -> list[dict[str, Any]]:
+    rows = []
+    for number, message in enumerate(anthropic_talk()["messages"]):
+        kind = message["role"]
+        rows.append({"type": kind, "uuid": f"u{number}", "timestamp": "2025", "message": message})
+    return rows
+
+
+def langchain_talk() -> list[dict[str, Any]]:
+    from langchain_core.messages import convert_to_messages
+
+    return messages_to_dict(convert_to_messages(talk()))
+
+
+def as_lines(rows: list[Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+HISTORIES: dict[str, tuple[str, str]] = {
+    "openai": ("openai", json.dumps(talk(), indent=1)),
+    "openai lines": ("openai", as_lines(talk())),
+    "openai body": ("openai", json.dumps({"model": "m", "messages": talk(), "n": 1})),
+    "anthropic": ("anthropic", json.dumps(anthropic_talk()["messages"])),
+    "anthropic body": ("anthropic", json.dumps(anthropic_talk())),
+    "langchain": ("langchain", json.dumps(langchain_talk())),
+    "langgraph state": ("langchain", json.dumps({"values": {"messages": langchain_talk()}})),
+    "claude code": ("claude-code", as_lines(session())),
+}
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "talk.json"
+    path.write_text(HISTORIES["openai"][1], encoding="utf-8")
+    before = path.read_bytes()
+    yield path
+    assert path.read_bytes() == before  # no command may change its input
+
+
+def report(*args: object, code: int = 0, **more: Any) -> dict[str, Any]:
+    result = run(app, ["compact", *map(str, args), "--json"], **more)
+    assert result.exit_code == code, result.stderr
+    data: dict[str, Any] = json.loads(result.stdout)
+    return data
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(
+    tmp_path: Path, name: str
+) -> None:
+    kind, text = HISTORIES[name]
+    path, out = tmp_path / "in.txt", tmp_path / "out.txt"
+    path.write_text(text, encoding="utf-8")
+    data = report(path, *SMALL, "-o", out)
+    assert data["outcome"] == "compacted"
+    assert data["format"] == kind
+    before, after = read_history(path), read_history(out)
+    expected = "anthropic" if kind == "claude-code" else kind
+    assert after.format.name == expected
+    assert after.format.lines == (before.format.lines and kind != "claude-code")
+    entries = read_messages(after.messages)
+    summaries = [i for i, e in enumerate(entries) if e.text.startswith(SUMMARY_LINE)]
+    assert len(summaries) == 1
+    leading, tail = after.messages[: summaries[0]], after.messages[summaries[0] + 1 :]
+    assert tail == before.messages[-len(tail) :]
+    assert leading == before.messages[: len(leading)]
+    assert len(tail) >= 4
+    assert data["evicted"] == len(before.messages) - len(leading) - len(tail)
+    if "body" in name:
+        whole, written = json.loads(text), json.loads(out.read_text(encoding="utf-8"))
+        assert {k: v for k, v in written.items() if k != "messages"} == {
+            k: v for k, v in whole.items() if k != "messages"
+        }
+
+
+def test_json_tells_everything(history: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "a.db"
+    data = report(history, *SMALL, "--archive", archive, "--thread", "t1")
+    assert set(data) >= FIELDS
+    assert data["outcome"] == "compacted"
+    assert data["cause"]
+    assert data["tokens_after"] < data["tokens_before"]
+    assert data["messages_before"] == len(talk())
+    assert data["kept"] + data["evicted"] == len(talk())
+    assert data["archived"] is True
+    assert data["archive"] == str(archive)
+    assert data["thread"] == "t1"
+    assert data["record_id"]
+    assert data["cost"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0}
+    assert any("/etc/payroll.conf" in fact["value"] for fact in data["carried"])
+    assert "/etc/payroll.conf" in data["summary"]
+
+
+def test_a_person_is_told_what_left_and_how_to_find_it_again(history: Path) -> None:
+    result = run(app, ["compact", str(history), *SMALL, "--thread", "my talk"])
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    for part in ("compacted", "before", "after", "Summary", "Carried word for word", "Originals:"):
+        assert part in result.stdout
+    assert "[bold]" in result.stdout  # words of the user, not markup
+    assert "Next: conspectus recall --thread 'my talk'" in result.stdout
+
+
+def test_nothing_is_done_while_nothing_asks_for_it(history: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    data = report(history, "-o", out)
+    assert data["outcome"] == "kept"
+    assert data["record_id"] is None
+    assert json.loads(out.read_text(encoding="utf-8")) == talk()
+
+
+def test_force_compacts_all_the_same(history: Path) -> None:
+    assert report(history, "--force", "--keep", "messages:4")["outcome"] == "compacted"
+
+
+def test_triggers_are_alternatives_and_plus_joins_conditions(history: Path) -> None:
+    both = ["--trigger", "messages:10+tokens:900000"]
+    assert report(history, *both)["outcome"] == "kept"
+    either = [*both, "--trigger", "messages:10", "--keep", "messages:4"]
+    assert report(history, *either)["outcome"] == "compacted"
+
+
+def test_the_result_fits_the_window_less_what_is_reserved(history: Path) -> None:
+    data = report(history, "--window", 1000, "--reserve", 200, "--max-summary-tokens", 200)
+    assert data["outcome"] == "compacted"
+    assert data["budget"] == 800
+    assert data["tokens_after"] <= 800
+
+
+def test_what_cannot_fit_is_stuck_with_the_numbers_and_exit_code_1(
+    history: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.json"
+    result = run(app, ["compact", str(history), "--window", "20", "--json", "-o", str(out)])
+    assert result.exit_code == 1
+    data = json.loads(result.stdout)
+    assert data["outcome"] == "stuck"
+    assert data["budget"] == 20
+    assert result.stderr.startswith("conspectus: error: ")
+    assert result.stderr.count("\n") == 1
+    assert json.loads(out.read_text(encoding="utf-8")) == talk()
+
+
+def test_without_an_archive_nothing_is_claimed(history: Path, tmp_path: Path) -> None:
+    data = report(history, *SMALL, "--no-archive")
+    assert data["outcome"] == "compacted"
+    assert data["archived"] is False
+    assert data["archive"] is None
+    assert not (tmp_path / "data").exists()
+    result = run(app, ["compact", str(history), *SMALL, "--no-archive"])
+    assert "not archived" in result.stdout
+    assert "recall --thread" not in result.stdout
+
+
+def test_the_users_own_archive_is_the_default(history: Path, tmp_path: Path) -> None:
+    data = report(history, *SMALL)
+    assert data["archive"] == str(tmp_path / "data" / "conspectus" / "archive.db")
+    assert Path(data["archive"]).is_file()
+
+
+def test_a_second_run_goes_on_from_the_first(history: Path) -> None:
+    first, second = report(history, *SMALL), report(history, *SMALL)
+    assert second["outcome"] == "kept"
+    assert second["dropped"] == first["evicted"]
+    assert second["summary"] == first["summary"]
+    assert second["tokens_after"] == first["tokens_after"]
+
+
+def test_standard_input_is_read_and_messages_go_to_standard_output(tmp_path: Path) -> None:
+    text = json.dumps(talk(), ensure_ascii=False)
+    result = run(app, ["compact", "-", *SMALL, "-o", "-"], input=text)
+    assert result.exit_code == 0, result.stderr
+    messages = json.loads(result.stdout)
+    assert messages[-4:] == talk()[-4:]
+    assert "compacted" in result.stderr
+    first, again = (report("-", *SMALL, input=text) for _ in range(2))
+    assert first["thread"] == again["thread"]
+
+
+def test_output_may_name_the_input_which_is_then_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(talk()), encoding="utf-8")
+    path.chmod(0o640)
+    data = report(path, *SMALL, "-o", path)
+    assert len(read_history(path).messages) == data["messages_after"] < len(talk())
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_the_first_word_of_a_policy_that_works_badly_is_a_note(history: Path) -> None:
+    result = run(
+        app, ["compact", str(history), "--trigger", "messages:5", "--keep", "messages:9", "--json"]
+    )
+    assert result.stderr == ""
+    assert any("can never get below" in note for note in json.loads(result.stdout)["notes"])
+
+
+def test_skipped_lines_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(as_lines([{"type": "summary", "summary": "x"}, *session()]))
+    data = report(path, *SMALL)
+    assert data["skipped"] == 1
+    assert any("1 lines" in note for note in data["notes"])
+
+
+BAD_USES: dict[str, tuple[list[str], str]] = {
+    "trigger": (["--trigger", "tokens"], "--trigger cannot be 'tokens'"),
+    "trigger kind": (["--trigger", "words:5"], "--trigger cannot be 'words:5'"),
+    "trigger number": (["--trigger", "tokens:many"], "--trigger cannot be"),
+    "trigger twice": (["--trigger", "tokens:5+tokens:6"], "names tokens twice"),
+    "trigger below 0": (["--trigger", "tokens:-5"], "must be greater than 0"),
+    "fraction": (["--window", "900", "--trigger", "fraction:7"], "between 0 and 1"),
+    "fraction of nothing": (["--trigger", "fraction:0.5"], "window"),
+    "keep": (["--keep", "all"], "--keep cannot be 'all'"),
+    "window": (["--window", "0"], "window must be a whole number"),
+    "window word": (["--window", "big"], "Invalid value for '--window'"),
+    "reserve": (["--window", "100", "--reserve", "100"], "leaves nothing of the window"),
+    "summary": (["--max-summary-tokens", "3"], "max_summary_tokens"),
+    "summarizer": (["--summarizer", "magic"], "--summarizer cannot be 'magic'"),
+    "model": (["--summarizer", "nobody:gpt"], "could not be built"),
+    "on failure": (["--on-failure", "shrug"], "on_failure must be one of"),
+    "archives": (["--archive", "x.db", "--no-archive"], "exclude each other"),
+    "archive empty": (["--archive", ""], "--archive is empty"),
+    "archive form": (["--archive", "ftp://x"], "names no archive"),
+    "two outputs": (["-o", "-", "--json"], "both want standard output"),
+    "thread": (["--thread", ""], "--thread is empty"),
+    "option": (["--colour"], "No such option"),
+    "no folder": (["-o", "none/such/out.json"], "does not exist"),
+    "folder": (["-o", "."], "is a directory"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_USES)
+def test_bad_use_is_one_line_and_exit_code_2(
+    history: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    args, expected = BAD_USES[name]
+    result = run(app, ["compact", str(history), *args])
+    assert result.exit_code == 2, result.output
+    assert result.stderr.startswith("conspectus: error: ")
+    assert expected in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["talk.json"]
+
+
+def test_output_may_not_be_the_archive(history: Path, tmp_path: Path) -> None:
+    archive = tmp_path / "a.db"
+    report(history, *SMALL, "--archive", archive)
+    before = archive.read_bytes()
+    result = run(app, ["compact", str(history), "--archive", str(archive), "-o", str(archive)])
+    assert result.exit_code == 2
+    assert "the archive itself" in result.stderr
+    assert archive.read_bytes() == before
+
+
+def test_an_archive_that_cannot_be_opened_is_exit_code_3(history: Path, tmp_path: Path) -> None:
+    no_database = tmp_path / "notes.db"
+    no_database.write_text("dear diary, " * 50)
+    for where in (no_database, tmp_path, "postgresql://ann:secret@127.0.0.1:9/x"):
+        result = run(app, ["compact", str(history), *SMALL, "--archive", str(where)])
+        assert result.exit_code == 3, result.output
+        assert result.stderr.count("\n") == 1
+        assert result.stderr.startswith("conspectus: error: ")
+        assert "secret" not in result.output
+    assert no_database.read_text() == "dear diary, " * 50
+
+
+def test_an_output_that_runs_out_of_room_is_exit_code_2(history: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    result = run(app, ["compact", str(history), "-o", "/dev/full"])
+    assert result.exit_code == 2
+    assert "cannot be written" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [["--on-failure", "raise"], []], ids=["raise", "degrade"])
+def test_a_model_that_cannot_be_reached_is_exit_code_4(
+    history: Path, tmp_path: Path, more: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("langchain_openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    out = tmp_path / "out.json"
+    args = ["compact", str(history), "--force", "--keep", "messages:4", "-o", str(out)]
+    args += ["--summarizer", "openai:gpt-4o-mini"]
+    result = run(app, [*args, *more])
+    assert result.exit_code == 4, result.output
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.startswith("conspectus: error: ")
+    if more:
+        assert not out.exists()
+    else:  # there is room, so the history may stay as it is
+        assert "kept" in result.stdout
+        assert json.loads(out.read_text(encoding="utf-8")) == talk()

@@ -1,0 +1,182 @@
+"""The program as a process: exit codes, quiet endings, files that are whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from conspectus.cli.app import app
+from conspectus.cli.failures import Program
+
+run = CliRunner().invoke
+PROGRAM = [sys.executable, "-m", "conspectus.cli"]
+TALK = [
+    {"role": role, "content": f"第{turn}条 message number {turn}: nothing new 😀"}
+    for turn in range(20)
+    for role in ("user", "assistant")
+]
+
+
+@pytest.fixture
+def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(TALK, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def process(*args: object, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*PROGRAM, *map(str, args)], capture_output=True, check=False, **more)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    result = process("--version")
+    assert result.returncode == 0
+    assert result.stdout.decode().split() == ["conspectus", version("conspectus")]
+    assert result.stderr == b""
+
+
+def test_help_names_the_commands_and_the_exit_codes() -> None:
+    result = run(app, ["--help"])
+    assert result.exit_code == 0
+    for word in ("compact", "recall", "tokens", "archive", "Exit codes", "130 interrupted"):
+        assert word in " ".join(result.stdout.split())
+
+
+@pytest.mark.parametrize("args", [[], ["archive"], ["nothing"], ["compact"], ["tokens", "a", "b"]])
+def test_wrong_use_is_one_line_that_names_the_help(args: list[str]) -> None:
+    result = run(app, args)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("conspectus: error: ")
+    assert result.stderr.count("\n") == 1
+    assert "--help'" in result.stderr
+
+
+def test_importing_the_command_line_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, conspectus; before = set(sys.modules); import conspectus.cli; "
+        "print(*sorted({m.partition('.')[0] for m in set(sys.modules) - before}))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    heavy = {"langchain", "langchain_core", "langgraph", "openai", "rich", "sqlite3"}
+    assert not heavy & set(loaded.stdout.decode().split())
+
+
+def test_a_bad_file_is_one_line_on_standard_error_and_no_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "two\nlines.json"
+    path.write_bytes(b"\x80\x81")
+    result = process("compact", path)
+    assert result.returncode == 2
+    assert result.stdout == b""
+    assert result.stderr.startswith(b"conspectus: error: ")
+    assert result.stderr.count(b"\n") == 1
+    assert b"Traceback" not in result.stderr
+
+
+def test_an_error_inside_is_one_line_until_the_traceback_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broken = typer.Typer(cls=Program)
+
+    @broken.command()
+    def divide() -> None:
+        print(1 // 0)
+
+    @broken.command()
+    def other() -> None:
+        """A second command, so that the first one has a name."""
+
+    result = run(broken, ["divide"])
+    assert result.exit_code == 70
+    assert "ZeroDivisionError" in result.stderr
+    assert "CONSPECTUS_DEBUG=1" in result.stderr
+    assert result.stderr.count("\n") == 1
+    monkeypatch.setenv("CONSPECTUS_DEBUG", "1")
+    result = run(broken, ["divide"])
+    assert result.exit_code == 70
+    assert "Traceback" in result.stderr
+
+
+def test_a_closed_pipe_ends_it_quietly(history: Path) -> None:
+    for args in (["tokens", str(history)], ["compact", str(history), "--json"], ["--help"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            ended = subprocess.run(
+                [*PROGRAM, *args], stdout=writer, stderr=subprocess.PIPE, check=False
+            )
+        finally:
+            os.close(writer)
+        assert ended.returncode == 141
+        assert ended.stderr == b""
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_an_interruption_is_exit_code_130(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    running = subprocess.Popen(
+        [*PROGRAM, "tokens", str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    with pipe.open("wb"):  # opens once the program reads
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert out == b""
+    assert err == b"conspectus: interrupted\n"
+
+
+def test_a_full_disk_leaves_the_old_output_and_nothing_half_written(
+    history: Path, tmp_path: Path
+) -> None:
+    resource = pytest.importorskip("resource")
+    out = tmp_path / "out.json"
+    out.write_text("as it was")
+    args = ["compact", history, "--no-archive", "-o", out]
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))  # noqa: E731
+    result = process(*args, preexec_fn=limit)
+    assert result.returncode == 2
+    assert b"cannot be written" in result.stderr
+    assert result.stderr.count(b"\n") == 1
+    assert out.read_text() == "as it was"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "talk.json"]
+
+
+def test_a_terminal_without_the_letters_gets_what_it_can_show(history: Path) -> None:
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    force = ["compact", history, "--force", "--keep", "messages:4"]
+    result = process(*force, "-o", "-", env=plain)
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout.decode("ascii"))[-4:] == TALK[-4:]
+    result = process(*force, "--json", env=plain)
+    assert "第" in json.loads(result.stdout.decode("ascii"))["summary"]
+    assert process(*force, env=plain).returncode == 0
+
+
+def test_forget_asks_whoever_sits_there(history: Path) -> None:
+    pty = pytest.importorskip("pty")
+    compact = ["compact", str(history), "--force", "--keep", "messages:4", "--thread", "t"]
+    assert run(app, compact).exit_code == 0
+    for answer, left in ((b"n\n", b"t\n"), (b"y\n", b"")):
+        ours, theirs = pty.openpty()
+        try:
+            os.write(ours, answer)
+            result = process("archive", "forget", "--thread", "t", stdin=theirs)
+        finally:
+            os.close(ours)
+            os.close(theirs)
+        assert result.returncode == 0, result.stderr
+        assert b"Delete the thread t of local" in result.stderr
+        listed = process("archive", "list")
+        assert (listed.stdout == left) if left else (b"keeps nothing" in listed.stdout)

@@ -1,0 +1,90 @@
+"""`conspectus tokens`: the numbers add up, and broken pairs are found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner
+
+from conspectus.cli.app import app
+from conspectus.tokens import TokenMeter
+
+run = CliRunner().invoke
+
+
+def call(call_id: str) -> dict[str, Any]:
+    function = {"name": "ls", "arguments": "{}"}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": call_id, "type": "function", "function": function}],
+    }
+
+
+def result_of(call_id: str, content: str = "a.py") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def counted(path: Path, messages: list[dict[str, Any]]) -> dict[str, Any]:
+    path.write_text(json.dumps(messages), encoding="utf-8")
+    result = run(app, ["tokens", str(path), "--json"])
+    assert result.exit_code == 0, result.stderr
+    data: dict[str, Any] = json.loads(result.stdout)
+    return data
+
+
+def test_the_parts_add_up_to_the_whole(tmp_path: Path) -> None:
+    messages = [
+        {"role": "user", "content": "Look around."},
+        call("c1"),
+        result_of("c1", "a long listing " * 50),
+        {"role": "assistant", "content": "There it is."},
+    ]
+    data = counted(tmp_path / "a.json", messages)
+    assert data["tokens"] == TokenMeter().messages(messages)
+    assert data["tokens"] == sum(row["tokens"] for row in data["by_role"].values())
+    assert data["messages"] == sum(row["messages"] for row in data["by_role"].values()) == 4
+    assert data["exchanges"] == 1
+    assert data["largest"][0]["index"] == 2
+    assert data["calls_without_result"] == data["results_without_call"] == []
+
+
+def test_broken_pairs_are_named_by_their_place(tmp_path: Path) -> None:
+    messages = [result_of("c0"), {"role": "user", "content": "Go on."}, call("c1")]
+    data = counted(tmp_path / "a.json", messages)
+    assert data["results_without_call"] == [0]
+    assert data["calls_without_result"] == [2]
+    shown = run(app, ["tokens", str(tmp_path / "a.json")])
+    assert "Tool calls without a result: message 2" in shown.stdout
+    assert "Tool results without a call: message 0" in shown.stdout
+
+
+def test_a_person_sees_the_same_numbers(tmp_path: Path) -> None:
+    data = counted(tmp_path / "a.json", [{"role": "user", "content": "[red]Hello\x1b[31m there"}])
+    shown = run(app, ["tokens", str(tmp_path / "a.json")])
+    assert shown.exit_code == 0
+    assert f"{data['tokens']} tokens in 1 messages" in shown.stdout
+    assert "[red]Hello" in shown.stdout
+    assert "\x1b" not in shown.stdout
+
+
+def test_an_empty_history_has_no_tokens(tmp_path: Path) -> None:
+    data = counted(tmp_path / "a.json", [])
+    assert (data["tokens"], data["messages"], data["largest"]) == (0, 0, [])
+    assert run(app, ["tokens", str(tmp_path / "a.json")]).exit_code == 0
+
+
+def test_standard_input_is_counted(tmp_path: Path) -> None:
+    text = json.dumps([{"role": "user", "content": "Hello"}])
+    assert run(app, ["tokens", "-"], input=text).exit_code == 0
+
+
+def test_a_bad_file_is_one_line_also_as_json(tmp_path: Path) -> None:
+    result = run(app, ["tokens", str(tmp_path / "none.json"), "--json"])
+    assert result.exit_code == 2
+    error = json.loads(result.stdout)["error"]
+    assert error["type"] == "InputError"
+    assert error["exit_code"] == 2
+    assert result.stderr == f"conspectus: error: {error['message']}\n"

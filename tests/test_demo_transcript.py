@@ -1,0 +1,141 @@
+"""The demo transcript keeps its promises, can be recorded again, and the demo proves its case.
+
+The recorder and the demo are scripts under `examples`, which is no package; the fixtures import
+them from there.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from conspectus.archive import Archive
+
+ROOT = Path(__file__).parents[1]
+SHIPPED = ROOT / "examples" / "data" / "demo-transcript.json"
+TASKS = 3
+"""Tasks of the session that are recorded here: with an invalid pattern, edits and test runs."""
+
+
+@pytest.fixture(scope="module")
+def examples() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "examples")
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def checks(examples: pytest.MonkeyPatch) -> ModuleType:
+    return importlib.import_module("demo_recorder.checks")
+
+
+@pytest.fixture
+def transcript() -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = json.loads(SHIPPED.read_text(encoding="utf-8"))
+    return messages
+
+
+def test_the_shipped_transcript_keeps_its_promises(checks: ModuleType) -> None:
+    assert checks.problems(SHIPPED) == []
+
+
+def test_it_is_a_long_session_of_many_turns(
+    checks: ModuleType, transcript: list[dict[str, Any]]
+) -> None:
+    sizes = checks.measures(transcript)
+    assert sizes["messages"] >= 300
+    assert sizes["tokens"] >= 60_000
+    assert sizes["turns"] >= 10
+    assert sizes["largest"] >= 40_000
+    assert SHIPPED.stat().st_size < 500_000
+
+
+def test_it_names_no_place_of_a_machine() -> None:
+    text = SHIPPED.read_text(encoding="utf-8")
+    assert [part for part in ("/work", "/tmp", "/root", "/home", "/usr/") if part in text] == []
+    assert str(ROOT) not in text
+
+
+def _without_a_result(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    last = max(at for at, message in enumerate(messages) if message["role"] == "tool")
+    return [message for at, message in enumerate(messages) if at != last]
+
+
+def _with_a_place(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{**messages[0], "content": "see /home/somebody/file"}, *messages[1:]]
+
+
+def _without_the_raise(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    gone = "up to 60 lines per function are fine"
+    return [{**m, "content": m["content"].replace(gone, "")} for m in messages]
+
+
+def _short(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return messages[:299]
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (_without_a_result, "comes before the answers to"),
+        (_with_a_place, "names places of a machine: /home"),
+        (_without_the_raise, "the user states no raised cap"),
+        (_short, "messages: 299, fewer than 300"),
+    ],
+)
+def test_a_transcript_that_breaks_a_promise_is_found_out(
+    checks: ModuleType,
+    transcript: list[dict[str, Any]],
+    tmp_path: Path,
+    damage: Any,
+    told: str,
+) -> None:
+    file = tmp_path / "damaged.json"
+    file.write_text(json.dumps(damage(transcript), ensure_ascii=False), encoding="utf-8")
+    assert any(told in problem for problem in checks.problems(file))
+
+
+@pytest.mark.slow
+def test_recording_twice_gives_the_same_file_and_leaves_the_tree_alone(
+    examples: pytest.MonkeyPatch, checks: ModuleType, tmp_path: Path
+) -> None:
+    recording = importlib.import_module("demo_recorder.recording")
+    files = [tmp_path / "first.json", tmp_path / "second.json"]
+
+    def made(file: Path) -> str:
+        recording.write(recording.record(TASKS), file)
+        return file.read_text(encoding="utf-8")
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(made, files)
+    assert first == second
+    assert "error: invalid regular expression" in first
+    assert "9 passed" in first
+    assert checks.MACHINE_PATHS.search(first) is None
+    assert str(tmp_path) not in first
+    assert not (ROOT / "tests" / "test_merge_requests.py").exists()
+
+
+@pytest.mark.slow
+def test_the_demo_proves_its_case_and_notices_an_original_that_was_lost(
+    examples: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    demo_module = importlib.import_module("demo")
+    shown = io.StringIO()
+    demo = demo_module.Demo(Console(file=shown, width=100, markup=False), str(tmp_path / "out"))
+    assert demo.run() == 0, shown.getvalue()
+    assert shown.getvalue().count("is recalled word for word") == 2
+
+    demo.before[5]["content"] += " (changed)"
+    with Archive.open(tmp_path / "out" / "archive.db") as archive:
+        demo.verify(archive)
+    assert any("originals are equal" in failure for failure in demo.failed)

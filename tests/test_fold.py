@@ -1,0 +1,102 @@
+"""What the model sees of a history: records that fit it are folded, others are dropped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from conspectus._core.records import ClipMark, Cost, Record, Sent, fold
+
+
+def record(
+    parent: Record | None, *covers: str, clips: tuple[ClipMark, ...] = (), **more: Any
+) -> Record:
+    parts: dict[str, Any] = {
+        "parent": parent.id if parent else None,
+        "covers": covers,
+        "clips": clips,
+        "summary": f"about {covers}" if covers else "",
+        "ledger": {"facts": []},
+        "cause": "test",
+        "tokens_before": 10,
+        "tokens_after": 5,
+        "messages_after": 1,
+        "archived": True,
+        "by": "x",
+        "cost": Cost(),
+    }
+    return Record.make(**{**parts, **more})
+
+
+def sent(*keys: str) -> list[Sent]:
+    return [Sent(k, system=k.startswith("s")) for k in keys]
+
+
+def shown(view: Any) -> list[str]:
+    return [s.key if s.index is not None else "SUMMARY" for s in view.shown]
+
+
+R1 = record(None, "a", "b")
+R2 = record(R1, "c", "d")
+
+
+def test_a_whole_history_sent_again_is_folded_and_covered_messages_are_dropped() -> None:
+    view = fold([R1, R2], sent("s", "a", "b", "c", "d", "e"))
+    assert shown(view) == ["s", "SUMMARY", "e"]
+    assert view.dropped == 4
+    assert view.head == R2
+
+
+def test_what_was_given_back_and_is_sent_again_keeps_its_place() -> None:
+    view = fold([R1, R2], [Sent("s", True), Sent("x", record=R2.id), *sent("e", "f")])
+    assert shown(view) == ["s", "SUMMARY", "e", "f"]
+    assert view.dropped == 0
+
+
+def test_an_edited_message_drops_the_records_that_cover_it_and_all_after_them() -> None:
+    view = fold([R1, R2], sent("a", "b", "c2", "d", "e"))
+    assert shown(view) == ["SUMMARY", "c2", "d", "e"]
+    assert view.chain == (R1,)
+    assert fold([R1, R2], sent("a2", "b", "c", "d", "e")).chain == ()
+
+
+def test_a_deleted_message_is_not_brought_back_by_a_summary() -> None:
+    view = fold([R1, R2], sent("a", "c", "d", "e"))
+    assert view.chain == ()
+    assert shown(view) == ["a", "c", "d", "e"]
+
+
+def test_messages_in_another_order_are_another_history() -> None:
+    assert fold([R1], sent("b", "a", "e")).chain == ()
+
+
+def test_going_back_to_an_earlier_summary_drops_the_later_record() -> None:
+    view = fold([R1, R2], [Sent("x", record=R1.id), *sent("c", "q")])
+    assert view.chain == (R1,)
+    assert shown(view) == ["SUMMARY", "c", "q"]
+
+
+def test_a_summary_of_an_unknown_record_is_shown_as_it_was_sent() -> None:
+    view = fold([], [Sent("x", record="unknown"), *sent("c")])
+    assert shown(view) == ["x", "c"]
+
+
+def test_an_empty_history_and_a_rewound_one_have_no_summary() -> None:
+    assert shown(fold([R1], [])) == []
+    assert shown(fold([R1], sent("a"))) == ["a"]
+
+
+def test_clips_are_shown_again_and_known_when_they_come_back() -> None:
+    mark = ClipMark("b", "b-short", 50)
+    only = record(None, clips=(mark,))
+    whole = fold([only], sent("a", "b", "c"))
+    assert [(s.key, s.clip, s.back) for s in whole.shown][1] == ("b", mark, False)
+    back = fold([only], sent("a", "b-short", "c"))
+    assert [(s.key, s.clip, s.back) for s in back.shown][1] == ("b", mark, True)
+    assert back.chain == (only,)
+
+
+def test_a_record_survives_plain_json() -> None:
+    import json
+
+    clipped = record(R1, "z", clips=(ClipMark("q", "q2", 9),), cost=Cost(1, 2, 3))
+    assert Record.from_json(json.loads(json.dumps(clipped.to_json()))) == clipped

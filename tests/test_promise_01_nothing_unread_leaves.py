@@ -1,0 +1,53 @@
+"""Promise 1: every evicted message was read whole by a summariser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus import Summary, SummaryRequest
+from engine import Scripted, check_nothing_missing, compacted, engine, short
+from histories import agent, histories, talk, tool
+
+
+@given(histories(broken=True), st.integers(300, 4_000), st.integers(1, 10))
+def test_every_message_that_leaves_was_given_whole_to_the_summariser(
+    messages: list[dict[str, Any]], window: int, keep: int
+) -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted, window=window, keep=("messages", keep))
+    result = compacted(messages, compactor, force=True)
+    if result.record is None:
+        return
+    read = {e.key: e.source for request in scripted.requests for e in request.entries}
+    assert set(result.record.covers) <= set(read)
+    sent = [id(m) for m in messages]
+    assert all(id(source) in sent for source in read.values())
+    check_nothing_missing(messages, result, compactor)
+
+
+def test_a_summariser_that_skips_messages_is_refused() -> None:
+    class Skipping(Scripted):
+        def summarize(self, request: SummaryRequest) -> Summary:
+            return Summary("- fine", tuple(e.key for e in request.entries[1:]))
+
+    result = compacted(talk(40), engine(Skipping(short)), force=True)
+    assert result.outcome == "kept"
+    assert "1 of 60 messages were not read" in result.reason
+
+
+def test_a_message_that_came_back_clipped_is_read_from_the_archive_whole() -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted, window=9_000, trigger=("tokens", 8_000), keep=("messages", 4))
+    messages = agent(6)
+    messages[5] = tool("c1", "needle " + "hay " * 9_000)
+    first = compacted(messages, compactor)
+    assert (first.clipped, first.evicted, scripted.requests) == (1, 0, [])
+    more = [*first.messages, *talk(16, 300)]
+    second = compacted(more, compactor)
+    assert second.evicted
+    texts = [e.text for request in scripted.requests for e in request.entries]
+    assert "needle " + "hay " * 9_000 in texts
+    assert not any("clipped:" in text for text in texts)

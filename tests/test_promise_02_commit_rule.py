@@ -1,0 +1,160 @@
+"""Promise 2: a history changes only after the archive has confirmed the originals."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from langgraph.store.base import PutOp
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import SummaryError
+from conspectus.archive import Archive
+from engine import SCOPE, Scripted, compacted, engine, short
+from histories import talk
+
+MESSAGES = talk(40)
+
+
+class Faulty(InMemoryStore):
+    """A store that fails, or confirms and forgets, for the kinds of values named."""
+
+    def __init__(self, *, fail: Iterable[str] = (), forget: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.fail, self.forget = set(fail), set(forget)
+
+    def batch(self, ops: Any) -> Any:
+        ops = list(ops)
+        for op in ops:
+            if isinstance(op, PutOp) and self.fail & set(op.namespace):
+                raise sqlite3.OperationalError("database or disk is full")
+        lost = [
+            i
+            for i, op in enumerate(ops)
+            if isinstance(op, PutOp) and self.forget & set(op.namespace)
+        ]
+        answers = super().batch([op for i, op in enumerate(ops) if i not in lost])
+        for i in lost:
+            answers.insert(i, None)
+        return answers
+
+
+@pytest.mark.parametrize("kind", ["messages", "records", "head"])
+@pytest.mark.parametrize("how", ["fail", "forget"])
+def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(kind: str, how: str) -> None:
+    compactor = engine(archive=Archive(Faulty(**{how: [kind]})))
+    result = compacted(MESSAGES, compactor, force=True)
+    assert result.outcome == "kept"
+    assert result.messages == MESSAGES
+    assert result.record is None
+    assert result.reason
+
+
+def test_a_draft_that_cannot_be_stored_stops_the_compaction() -> None:
+    result = compacted(MESSAGES, engine(archive=Archive(Faulty(fail=["drafts"]))), force=True)
+    assert (result.outcome, result.messages) == ("kept", MESSAGES)
+
+
+def test_after_a_failed_commit_the_summary_is_not_paid_for_again() -> None:
+    store = Faulty(fail=["records"])
+    scripted = Scripted(short)
+    compactor = engine(scripted, archive=Archive(store))
+    assert compacted(MESSAGES, compactor, force=True).outcome == "kept"
+    store.fail.clear()
+    assert compacted(MESSAGES, compactor, force=True).outcome == "compacted"
+    assert len(scripted.requests) == 1
+
+
+BAD = {
+    "empty": "",
+    "blank": " \n\t ",
+    "refusal": "I'm sorry, but I can't help with that.",
+    "refusal in Chinese": "抱歉，我无法完成。",
+    "reply": "Sure! Let me know what you would like to do next.",
+    "error": "Error generating summary: connection reset",
+    "prompt": '<message id="m1" role="user">question</message>',
+    "too long": "word " * 5_000,
+}
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
+def test_a_bad_summary_never_reaches_the_history(text: str) -> None:
+    result = compacted(MESSAGES, engine(Scripted(lambda _: text)), force=True)
+    assert (result.outcome, result.messages) == ("kept", MESSAGES)
+    with pytest.raises(SummaryError):
+        compacted(MESSAGES, engine(Scripted(lambda _: text), on_failure="raise"), force=True)
+
+
+@pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
+def test_without_room_the_embedded_summariser_takes_over(text: str) -> None:
+    compactor = engine(Scripted(lambda _: text), window=2_000)
+    result = compacted(MESSAGES, compactor)
+    assert result.outcome == "compacted"
+    assert result.record is not None
+    assert result.record.by == "extractive"
+    assert result.tokens_after <= 2_000
+    assert text.strip() == "" or text not in str(result.messages)
+    assert result.failures
+
+
+def test_a_summariser_that_raises_or_hangs_leaves_the_history_as_it_was() -> None:
+    import threading
+
+    release = threading.Event()
+
+    def hang(_: Any) -> str:
+        release.wait(30)
+        return "- late"
+
+    def broken(_: Any) -> str:
+        raise RuntimeError("boom")
+
+    for write, says in ((hang, "0.05 seconds"), (broken, "RuntimeError: boom")):
+        result = compacted(MESSAGES, engine(Scripted(write), summarizer_timeout=0.05), force=True)
+        assert (result.outcome, result.messages) == ("kept", MESSAGES)
+        assert says in result.reason
+    release.set()
+
+
+def test_without_an_archive_nothing_is_claimed_and_nothing_points_anywhere() -> None:
+    result = compacted(MESSAGES, engine(archive=None), force=True)
+    assert result.outcome == "compacted"
+    assert result.archived is False
+    assert result.record is not None
+    assert result.record.archived is False
+    assert "archived" not in result.messages[0]["content"]
+
+
+def test_a_failing_listener_does_not_undo_a_compaction() -> None:
+    def listener(event: str, data: Any) -> None:
+        raise RuntimeError(event)
+
+    assert compacted(MESSAGES, engine(on_event=listener), force=True).outcome == "compacted"
+
+
+def test_the_callers_messages_are_never_changed() -> None:
+    import copy
+
+    before = copy.deepcopy(MESSAGES)
+    compactor = engine(window=1_500)
+    compacted(MESSAGES, compactor)
+    assert before == MESSAGES
+
+
+def test_a_failed_summary_is_not_tried_again_until_the_history_has_grown() -> None:
+    scripted = Scripted(lambda _: "")
+    compactor = engine(scripted, trigger=("messages", 80), keep=("messages", 10))
+    compacted(MESSAGES, compactor)
+    compacted([*MESSAGES, *talk(1)], compactor)
+    assert len(scripted.requests) == 1
+    compacted([*MESSAGES, *talk(6)], compactor)
+    assert len(scripted.requests) == 2
+
+
+def test_the_scope_of_the_helpers_is_the_compactors_own() -> None:
+    compactor = engine()
+    compacted(MESSAGES, compactor, force=True)
+    assert compactor.archive is not None
+    assert len(compactor.archive.chain(SCOPE)) == 1

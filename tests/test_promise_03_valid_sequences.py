@@ -1,0 +1,64 @@
+"""Promise 3: calls and results stay together, and what is pending or newest stays in view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus import is_summary_message
+from engine import check_nothing_missing, check_sequence, compacted, engine
+from histories import assistant, histories, talk, tool, user
+
+
+@given(histories(broken=True), st.integers(200, 3_000), st.integers(1, 12))
+def test_no_pair_is_broken_and_nothing_pending_leaves(
+    messages: list[dict[str, Any]], window: int, keep: int
+) -> None:
+    compactor = engine(window=window, keep=("messages", keep))
+    result = compacted(messages, compactor, force=True)
+    check_sequence(messages, result)
+    check_nothing_missing(messages, result, compactor)
+
+
+@given(histories(), st.integers(1, 6))
+def test_the_newest_user_message_and_leading_system_messages_stay(
+    messages: list[dict[str, Any]], keep: int
+) -> None:
+    result = compacted(messages, engine(keep=("messages", keep)), force=True)
+    shown = [m for m in result.messages if not is_summary_message(m)]
+    newest = [m for m in messages if m["role"] == "user"][-1:]
+    assert all(any(m is s for s in shown) for m in newest)
+    if messages and messages[0]["role"] == "system":
+        assert result.messages[0] is messages[0]
+
+
+def test_the_summary_stands_after_the_system_message_and_before_all_else() -> None:
+    messages = [{"role": "system", "content": "be brief"}, *talk(40)]
+    result = compacted(messages, engine(), force=True)
+    assert [is_summary_message(m) for m in result.messages[:3]] == [False, True, False]
+
+
+def test_an_orphan_in_the_kept_part_goes_to_the_archive() -> None:
+    messages = [*talk(40), tool("nobody", "who asked?"), user("go on")]
+    compactor = engine()
+    result = compacted(messages, compactor, force=True)
+    assert not any(m["role"] == "tool" for m in result.messages)
+    check_nothing_missing(messages, result, compactor)
+
+
+def test_a_pending_approval_early_in_the_history_is_never_compacted() -> None:
+    waiting = assistant("", ("p", "delete everything?"))
+    messages = [user("start"), waiting, *talk(40)]
+    result = compacted(messages, engine(), force=True)
+    assert any(m is waiting for m in result.messages)
+
+
+def test_the_kept_messages_stay_in_order() -> None:
+    messages = talk(60)
+    compactor = engine(window=2_500, pin=lambda m: m["content"].startswith("question 7 "))
+    result = compacted(messages, compactor)
+    places = [i for m in result.messages for i, n in enumerate(messages) if n is m]
+    assert places == sorted(places)
+    assert 14 in places

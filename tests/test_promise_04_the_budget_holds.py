@@ -1,0 +1,130 @@
+"""Promise 4: after a compaction the messages fit, or the answer is stuck with the numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages.utils import count_tokens_approximately
+
+from conspectus import Compactor, PolicyError, TokenMeter
+from engine import Scripted, compacted, engine, short
+from histories import agent, histories, talk, tool, user
+
+
+@given(
+    histories(broken=True),
+    st.integers(1, 3_000),
+    st.sampled_from([None, count_tokens_approximately]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_the_result_fits_or_says_with_numbers_why_not(
+    messages: list[dict[str, Any]], window: int, counter: Any, archived: bool, force: bool
+) -> None:
+    more = {} if archived else {"archive": None}
+    compactor = engine(window=window, token_counter=counter, **more)
+    result = compacted(messages, compactor, force=force)
+    measured = TokenMeter(counter).messages(result.messages)
+    assert measured == result.tokens_after
+    if result.outcome == "stuck":
+        assert result.tokens_after > window
+        assert f"{window:,}" in result.reason
+    else:
+        assert measured <= window
+
+
+@pytest.mark.parametrize("window", [700, 1_500, 6_000])
+def test_one_giant_message_is_clipped_with_a_pointer(window: int) -> None:
+    for messages in (
+        [user("x " * 50_000)],
+        [*agent(2), user("y " * 50_000)],
+        [*agent(3)[:-1], tool("c2", "z " * 50_000)],
+    ):
+        compactor = engine(window=window)
+        result = compacted(messages, compactor)
+        assert result.outcome == "compacted"
+        assert result.tokens_after <= window
+        assert "original archived as" in str(result.messages)
+
+
+def test_without_an_archive_a_giant_is_stuck_and_the_way_out_is_named() -> None:
+    result = compacted([user("x " * 50_000)], engine(window=1_000, archive=None))
+    assert result.outcome == "stuck"
+    assert "with an archive" in result.reason
+
+
+def test_a_system_message_larger_than_the_window_is_stuck() -> None:
+    messages = [{"role": "system", "content": "rule " * 5_000}, *talk(3)]
+    result = compacted(messages, engine(window=2_000))
+    assert result.outcome == "stuck"
+    assert result.messages == messages
+
+
+def test_reserved_tokens_are_not_given_to_messages() -> None:
+    result = compacted(talk(60), engine(window=4_000, reserved_tokens=1_500))
+    assert result.budget == 2_500
+    assert result.tokens_after <= 2_500
+
+
+def test_a_long_conversation_is_compacted_rarely_and_always_fits() -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted, window=3_000)
+    history: list[dict[str, Any]] = []
+    for turn in talk(300):
+        history.append(turn)
+        result = compacted(history, compactor)
+        assert result.tokens_after <= 3_000
+        history = list(result.messages)
+    assert 5 <= len(scripted.requests) <= 60
+
+
+def test_a_history_sent_whole_each_time_is_compacted_as_rarely() -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted, window=3_000)
+    turns = talk(150)
+    for n in range(1, len(turns) + 1):
+        result = compacted(turns[:n], compactor)
+        assert result.tokens_after <= 3_000
+    assert 3 <= len(scripted.requests) <= 30
+    assert result.dropped > 200
+
+
+def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop() -> None:
+    scripted = Scripted(short)
+    with pytest.warns(UserWarning, match="Lower keep or raise trigger"):
+        compactor = engine(scripted, trigger=("messages", 10), keep=("messages", 20))
+    history = talk(30)
+    for turn in talk(10):
+        history = [*compacted(history, compactor).messages, turn]
+    assert len(scripted.requests) < 10
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"window": 0},
+        {"window": True},
+        {"window": "8000"},
+        {"window": 100, "reserved_tokens": 100},
+        {"trigger": ("fraction", 0.5)},
+        {"keep": ("fraction", 0.5)},
+        {"max_summary_tokens": 3},
+        {"on_failure": "explode"},
+        {"pin": "yes"},
+        {"token_counter": 7},
+        {"summarizer": 7},
+    ],
+)
+def test_settings_that_mean_nothing_are_refused_when_built(wrong: dict[str, Any]) -> None:
+    with pytest.raises(PolicyError):
+        Compactor(**wrong)
+
+
+@pytest.mark.parametrize("window", [200, 1_000])
+def test_empty_and_single_message_histories(window: int) -> None:
+    for messages in ([], [user("")], [user("hi")]):
+        result = compacted(messages, engine(window=window), force=True)
+        assert (result.outcome, result.messages) == ("kept", messages)

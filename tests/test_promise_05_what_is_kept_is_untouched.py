@@ -1,0 +1,67 @@
+"""Promise 5: kept messages are the caller's own objects; a clip is marked and reversible."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+from conspectus import is_summary_message
+from engine import check_nothing_missing, compacted, engine
+from histories import agent, histories, tool
+
+
+@given(histories(broken=True), st.integers(300, 3_000))
+def test_what_is_not_clipped_is_the_callers_own_object_unchanged(
+    messages: list[dict[str, Any]], window: int
+) -> None:
+    before = copy.deepcopy(messages)
+    compactor = engine(window=window, keep=("messages", 5))
+    result = compacted(messages, compactor, force=True)
+    assert messages == before
+    own = {id(m) for m in messages}
+    changed = [m for m in result.messages if id(m) not in own and not is_summary_message(m)]
+    assert len(changed) == result.clipped
+    assert all("original archived as" in str(m) or "archived as" in str(m) for m in changed)
+    check_nothing_missing(messages, result, compactor)
+
+
+def test_langchain_messages_come_out_as_langchain_messages_with_their_ids() -> None:
+    messages: list[Any] = [HumanMessage(f"q{n}", id=f"h{n}") for n in range(40)]
+    result = compacted(messages, engine(), force=True)
+    assert isinstance(result.messages[0], HumanMessage)
+    assert is_summary_message(result.messages[0])
+    assert [m.id for m in result.messages[1:]] == [f"h{n}" for n in range(20, 40)]
+
+
+def test_a_clip_is_marked_recorded_and_reversible() -> None:
+    call = {"name": "cat", "args": {}, "id": "c", "type": "tool_call"}
+    big = ToolMessage("row\n" * 20_000, tool_call_id="c", id="big", artifact={"rows": 20_000})
+    messages = [HumanMessage("go", id="u"), AIMessage("", tool_calls=[call], id="a"), big]
+    compactor = engine(window=4_000)
+    result = compacted(messages, compactor)
+    (clip,) = [m for m in result.messages if isinstance(m, ToolMessage)]
+    assert clip.id == "big"
+    assert clip.additional_kwargs["conspectus"] == {"clip_of": "big"}
+    assert result.record is not None
+    assert [c.limit for c in result.record.clips]
+    check_nothing_missing(messages, result, compactor)
+    again = compacted(result.messages, compactor)
+    assert again.messages == result.messages
+    assert compacted(messages, compactor).messages == result.messages
+
+
+def test_a_clipped_message_can_be_recalled_by_the_id_that_its_mark_names() -> None:
+    messages = agent(3)
+    for n, message in enumerate(messages):
+        message["id"] = f"m{n}"
+    messages[3] = tool("c0", "start " + "x " * 30_000 + "the end", id="m3")
+    compactor = engine(window=4_000)
+    result = compacted(messages, compactor)
+    assert "archived as m3" in str(result.messages)
+    found = compactor.recall(thread_id="t", id="m3", tokens=500)
+    assert found.hits[0].id == "m3"
+    assert found.text.count("start") == 1

@@ -1,0 +1,99 @@
+"""Promise 7: no recall, read or cached value crosses a tenant, a thread, a session, a branch."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from conspectus import ConspectusError, InputError, NotFoundError
+from engine import Scripted, engine, short
+from histories import talk, user
+
+LABELS = [
+    "a",
+    "A",
+    "a.b",
+    "a/b",
+    "..",
+    "a\x00b",
+    "а",
+    "a'; DROP TABLE store;--",
+    "*",
+    " a",
+    "\ud800",
+]
+
+
+def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named() -> None:
+    compactor = engine()
+    places = [{"tenant": "t", "thread_id": name, "session": "s"} for name in LABELS] + [
+        {"tenant": name, "thread_id": "x", "session": "s"} for name in LABELS
+    ]
+    places += [{"tenant": "t", "thread_id": "x2", "session": name} for name in LABELS]
+    for n, place in enumerate(places):
+        messages = [user(f"the secret word is zebra{n:03}", id=f"m{n}"), *talk(30)]
+        assert compactor.compact(messages, force=True, **place).evicted
+    for (n, one), (m, other) in itertools.product(enumerate(places), repeat=2):
+        found = compactor.recall(f"zebra{m:03}", tokens=2_000, **one).text
+        assert (f"zebra{m:03}" in found) == (n == m), (one, other)
+        if n != m:
+            with pytest.raises(NotFoundError):
+                compactor.recall(id=f"m{m}", **one)
+
+
+def test_a_record_of_one_thread_says_nothing_about_another() -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted)
+    messages = talk(40)
+    first = compactor.compact(messages, thread_id="one", force=True)
+    other = compactor.compact(messages, thread_id="two", force=True)
+    assert first.dropped == other.dropped == 0
+    assert len(scripted.requests) == 2
+    pasted = compactor.compact([*first.messages, *talk(2)], thread_id="three")
+    assert pasted.messages[0] is first.messages[0]
+
+
+def test_what_an_abandoned_branch_archived_is_out_of_reach() -> None:
+    compactor = engine()
+    common = talk(20)
+    left = [*common, user("the left branch found a walrus", id="left"), *talk(30)]
+    right = [*common, user("the right branch found a heron", id="right"), *talk(30)]
+    compactor.compact(left, thread_id="t", force=True)
+    assert "walrus" in compactor.recall("walrus", thread_id="t").text
+    compactor.compact(right, thread_id="t", force=True)
+    assert "heron" in compactor.recall("heron", thread_id="t").text
+    assert "walrus" not in compactor.recall("walrus", thread_id="t").text
+    with pytest.raises(NotFoundError):
+        compactor.recall(id="left", thread_id="t")
+
+
+def test_an_edited_history_loses_sight_of_what_was_edited_even_before_a_new_compaction() -> None:
+    compactor = engine(trigger=("messages", 500))
+    messages = [user("the password is swordfish", id="p"), *talk(40)]
+    compactor.compact(messages, thread_id="t", force=True)
+    edited = [user("the password is gone", id="p"), *messages[1:]]
+    assert compactor.compact(edited, thread_id="t").outcome == "kept"
+    assert "swordfish" not in compactor.recall("password swordfish", thread_id="t").text
+
+
+def test_forgetting_a_thread_takes_everything_and_only_it() -> None:
+    compactor = engine()
+    for thread in ("one", "two"):
+        compactor.compact([user(f"in {thread}"), *talk(30)], thread_id=thread, force=True)
+    assert compactor.archive is not None
+    assert compactor.archive.forget("local", "one") > 30
+    assert compactor.recall("in one", thread_id="one").text == ""
+    assert "in two" in compactor.recall("in two", thread_id="two").text
+    assert compactor.archive.threads("local") == ("two",)
+
+
+@pytest.mark.parametrize("wrong", ["", None, 7])
+def test_a_thread_without_a_name_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match="thread_id"):
+        engine().compact([], thread_id=wrong)  # type: ignore[arg-type]
+
+
+def test_recall_without_an_archive_says_so() -> None:
+    with pytest.raises(ConspectusError, match="archive="):
+        engine(archive=None).recall("x", thread_id="t")

@@ -1,0 +1,89 @@
+"""Promise 9: one code path, two drivers; and a cancelled one changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import conspectus
+from conspectus import Summary, SummaryRequest
+from engine import SCOPE, Scripted, engine, short
+from histories import agent, histories, talk
+
+
+@given(histories(broken=True), st.integers(300, 3_000), st.booleans())
+def test_both_drivers_give_the_same_result(
+    messages: list[dict[str, Any]], window: int, force: bool
+) -> None:
+    with_loop, without = engine(window=window), engine(window=window)
+    one = without.compact(messages, thread_id="t", force=force)
+    two = asyncio.run(with_loop.acompact(messages, thread_id="t", force=force))
+    assert one == two
+
+
+def test_recall_is_the_same() -> None:
+    compactor = engine()
+    compactor.compact(agent(40), thread_id="t", force=True)
+    one = compactor.recall("function_3", thread_id="t", tokens=300)
+    assert one.hits
+    assert asyncio.run(compactor.arecall("function_3", thread_id="t", tokens=300)) == one
+
+
+def test_a_cancelled_compaction_changes_nothing_and_leaves_no_task() -> None:
+    class Hanging(Scripted):
+        async def asummarize(self, request: SummaryRequest) -> Summary:
+            started.set()
+            await asyncio.sleep(60)
+            raise AssertionError
+
+    started = asyncio.Event()
+    compactor = engine(Hanging(short))
+    messages = talk(40)
+
+    async def main() -> int:
+        task = asyncio.create_task(compactor.acompact(messages, thread_id="t", force=True))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return len(asyncio.all_tasks()) - 1
+
+    assert asyncio.run(main()) == 0
+    assert compactor.archive is not None
+    assert compactor.archive.chain(SCOPE) == ()
+
+
+def test_many_threads_at_once_on_one_compactor() -> None:
+    compactor = engine()
+
+    async def main() -> list[Any]:
+        return await asyncio.gather(
+            *(compactor.acompact(talk(30), thread_id=f"t{n}", force=True) for n in range(50))
+        )
+
+    results = asyncio.run(main())
+    assert {r.outcome for r in results} == {"compacted"}
+    assert len({r.record_id for r in results}) == 1
+
+
+def test_no_body_is_written_twice() -> None:
+    """An async method of ours only awaits the flow that its twin runs."""
+    import ast
+
+    for path in Path(inspect.getfile(conspectus)).parent.rglob("*.py"):
+        if path.name == "_drive.py" or path.parent.name == "testing":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.AsyncFunctionDef):
+                body = [
+                    n
+                    for n in node.body
+                    if not isinstance(n, ast.Expr) or not isinstance(n.value, ast.Constant)
+                ]
+                assert len(body) <= 4, f"{path.name}: {node.name} has a body of its own"

@@ -1,0 +1,104 @@
+"""Promise 11: undo, branch and time travel bring back the head that belongs to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conspectus import is_summary_message
+from engine import Scripted, check_nothing_missing, check_sequence, compacted, engine, short
+from histories import histories, talk, user
+
+TURNS = talk(80)
+
+
+def test_going_back_in_a_history_sent_whole_brings_back_the_earlier_record() -> None:
+    compactor = engine(keep=("messages", 10))
+    first = compacted(TURNS[:60], compactor, force=True)
+    compacted(TURNS, compactor, force=True)
+    back = compacted(TURNS[:70], compactor)
+    assert back.summary == first.summary
+    assert back.dropped == first.evicted
+    assert back.messages[1:] == TURNS[50:70] or back.messages[-20:] == TURNS[50:70]
+
+
+def test_going_back_before_the_first_record_shows_the_messages_themselves() -> None:
+    compactor = engine(keep=("messages", 10))
+    compacted(TURNS, compactor, force=True)
+    assert compacted(TURNS[:20], compactor).messages == TURNS[:20]
+
+
+def test_going_forward_again_pays_for_nothing() -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted, keep=("messages", 10))
+    there = compacted(TURNS, compactor, force=True)
+    compacted(TURNS[:20], compactor)
+    again = compacted(TURNS, compactor, force=True)
+    assert again.record_id == there.record_id
+    assert len(scripted.requests) == 1
+
+
+def test_going_back_to_an_earlier_result_continues_from_its_summary() -> None:
+    compactor = engine(keep=("messages", 10))
+    first = compacted(TURNS[:60], compactor, force=True)
+    second = compacted([*first.messages, *TURNS[60:]], compactor, force=True)
+    assert second.record is not None
+    assert second.record.parent == first.record_id
+    forked = compacted([*first.messages, *talk(20, 5)], compactor, force=True)
+    assert forked.record is not None
+    assert forked.record.parent == first.record_id
+
+
+def test_a_summary_that_was_edited_by_hand_is_respected_and_extended() -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted)
+    first = compacted(TURNS[:60], compactor, force=True)
+    edited = user(first.messages[0]["content"] + "\n- and the user likes tea")
+    result = compacted([edited, *first.messages[1:], *TURNS[60:]], compactor, force=True)
+    assert "likes tea" in scripted.requests[-1].standing
+    assert result.outcome == "compacted"
+
+
+@settings(max_examples=60)
+@given(histories(), st.data())
+def test_any_walk_of_edits_rewinds_and_replies_stays_right(
+    messages: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    compactor = engine(window=1_500, keep=("messages", 4))
+    history = [m for m in messages if m["role"] != "tool" and "tool_calls" not in m]
+    for step in range(data.draw(st.integers(1, 6))):
+        move = data.draw(st.sampled_from(["grow", "edit", "rewind", "send back"]))
+        if move == "grow":
+            history = [*history, *talk(data.draw(st.integers(1, 8)))]
+        elif move == "edit" and history:
+            at = data.draw(st.integers(0, len(history) - 1))
+            if not is_summary_message(history[at]):
+                history = [
+                    *history[:at],
+                    {**history[at], "content": f"edited {step}"},
+                    *history[at + 1 :],
+                ]
+        elif move == "rewind":
+            history = history[: data.draw(st.integers(0, len(history)))]
+        result = compacted(history, compactor, force=data.draw(st.booleans()))
+        check_sequence(history, result)
+        check_covered(history, result, compactor)
+        if move == "send back":
+            history = list(result.messages)
+
+
+def check_covered(history: list[dict[str, Any]], result: Any, compactor: Any) -> None:
+    """What a summary stands for was in this history or behind the summary that it began with."""
+    own = [m for m in history if not is_summary_message(m)]
+    if len(own) == len(history):
+        check_nothing_missing(history, result, compactor)
+        reachable = compactor.archive.export(_scope())
+        assert all(row["message"] in history for row in reachable)
+
+
+def _scope() -> Any:
+    from engine import SCOPE
+
+    return SCOPE

@@ -1,0 +1,369 @@
+"""Reading histories: every form is told from its content, and written back as it was."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.load import dumpd
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+    messages_to_dict,
+)
+
+from conspectus.cli.readers import read_history, write_history
+from conspectus.errors import InputError, MessageError
+
+OPENAI: list[dict[str, Any]] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "What is in 数据.csv?", "name": "ana"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "cat", "arguments": "{}"}}
+        ],
+    },
+    {"role": "tool", "tool_call_id": "c1", "content": "a;b\n1;2"},
+    {"role": "assistant", "content": "Two columns.", "x_extra": {"kept": [1, 2.5, None]}},
+]
+ANTHROPIC: list[dict[str, Any]] = [
+    {"role": "user", "content": "Look."},
+    {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            {"type": "tool_use", "id": "t1", "name": "ls", "input": {"path": "."}},
+        ],
+    },
+    {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "a.py"}],
+    },
+]
+LANGCHAIN: list[BaseMessage] = [
+    SystemMessage("Be brief.", id="m0"),
+    HumanMessage("Hello", id="m1", additional_kwargs={"k": [1]}),
+    AIMessage("", id="m2", tool_calls=[{"name": "ls", "args": {"a": 1}, "id": "c1"}]),
+    ToolMessage("a.py", tool_call_id="c1", id="m3", artifact={"rows": 3}),
+    ChatMessage(role="assistant", content="done"),
+]
+
+
+def write(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    return path
+
+
+def write_lines(path: Path, rows: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_a_list_of_openai_messages_is_read_and_written_as_it_stands(tmp_path: Path) -> None:
+    history = read_history(write(tmp_path / "a.json", OPENAI))
+    assert history.messages == OPENAI
+    assert history.format.name == "openai"
+    assert json.loads(write_history(history.messages, history.format)) == OPENAI
+
+
+def test_the_content_tells_the_form_whatever_the_file_is_called(tmp_path: Path) -> None:
+    history = read_history(write_lines(tmp_path / "a.json", OPENAI))
+    assert history.messages == OPENAI
+    text = write_history(history.messages, history.format)
+    assert [json.loads(line) for line in text.splitlines()] == OPENAI
+
+
+@pytest.mark.parametrize("message", OPENAI[:2])
+def test_a_file_of_one_line_is_a_history_of_one_message(tmp_path: Path, message: Any) -> None:
+    history = read_history(write_lines(tmp_path / "a.jsonl", [message]))
+    assert history.messages == [message]
+    assert json.loads(write_history(history.messages, history.format)) == message
+
+
+def test_a_request_body_keeps_its_other_keys_in_their_order(tmp_path: Path) -> None:
+    body = {"model": "m", "messages": OPENAI, "tools": [{"type": "function"}], "n": 1}
+    history = read_history(write(tmp_path / "a.json", body))
+    assert history.messages == OPENAI
+    text = write_history(history.messages[:2], history.format)
+    assert json.loads(text) == {**body, "messages": OPENAI[:2]}
+    assert list(json.loads(text)) == list(body)
+
+
+def test_an_indented_file_stays_indented_and_a_one_line_file_one_line(tmp_path: Path) -> None:
+    flat = read_history(write(tmp_path / "a.json", OPENAI))
+    assert write_history(flat.messages, flat.format).count("\n") == 1
+    (tmp_path / "b.json").write_text(json.dumps(OPENAI, indent=4), encoding="utf-8")
+    tall = read_history(tmp_path / "b.json")
+    assert write_history(tall.messages, tall.format).count("\n") > 20
+
+
+def test_anthropic_messages_are_known_by_their_blocks(tmp_path: Path) -> None:
+    history = read_history(write(tmp_path / "a.json", ANTHROPIC))
+    assert history.format.name == "anthropic"
+    assert history.messages == ANTHROPIC
+    assert json.loads(write_history(history.messages, history.format)) == ANTHROPIC
+
+
+@pytest.mark.parametrize("system", ["Be brief.", [{"type": "text", "text": "Be brief."}]])
+def test_the_system_prompt_of_a_request_leads_the_history_and_goes_back(
+    tmp_path: Path, system: Any
+) -> None:
+    body = {"model": "m", "system": system, "messages": ANTHROPIC}
+    history = read_history(write(tmp_path / "a.json", body))
+    assert history.format.name == "anthropic"
+    assert history.messages == [{"role": "system", "content": system}, *ANTHROPIC]
+    assert json.loads(write_history(history.messages, history.format)) == body
+
+
+def test_langchain_messages_come_out_equal_from_each_of_their_forms(tmp_path: Path) -> None:
+    pairs = messages_to_dict(LANGCHAIN)
+    flat = [message.model_dump() for message in LANGCHAIN]
+    forms: dict[str, Any] = {
+        "pairs": pairs,
+        "envelopes": [dumpd(message) for message in LANGCHAIN],
+        "flat": flat,
+        "state": {"values": {"messages": flat, "todo": []}, "next": []},
+        "object": {"messages": flat},
+    }
+    for name, value in forms.items():
+        history = read_history(write(tmp_path / f"{name}.json", value))
+        assert history.format.name == "langchain", name
+        assert history.messages == LANGCHAIN, name
+        written = json.loads(write_history(history.messages, history.format))
+        if name == "state":
+            assert written == {"values": {"messages": pairs, "todo": []}, "next": []}
+        else:
+            assert (written["messages"] if name == "object" else written) == pairs, name
+        again = read_history(write(tmp_path / "again.json", written))
+        assert again.messages == LANGCHAIN, name
+
+
+def test_langchain_lines_stay_lines(tmp_path: Path) -> None:
+    history = read_history(write_lines(tmp_path / "a.jsonl", messages_to_dict(LANGCHAIN)))
+    assert history.messages == LANGCHAIN
+    text = write_history(history.messages, history.format)
+    assert [json.loads(line) for line in text.splitlines()] == messages_to_dict(LANGCHAIN)
+
+
+def test_a_class_that_a_file_names_is_not_made(tmp_path: Path) -> None:
+    bomb = {"lc": 1, "type": "constructor", "id": ["os", "PathLike"], "kwargs": {"content": "x"}}
+    with pytest.raises(MessageError, match="message 1 is an envelope of 'PathLike'"):
+        read_history(write(tmp_path / "a.json", [dumpd(LANGCHAIN[0]), bomb]))
+    inner = {"lc": 1, "type": "constructor", "id": ["langchain", "X"], "kwargs": {}}
+    held = dumpd(ToolMessage("r", tool_call_id="c"))
+    held["kwargs"]["artifact"] = inner
+    history = read_history(write(tmp_path / "b.json", [held]))
+    assert history.messages[0].artifact == inner  # type: ignore[union-attr]
+
+
+def session_lines() -> list[dict[str, Any]]:
+    """A session as Claude Code writes it: one assistant message over two lines, and noise."""
+    common = {"sessionId": "s", "isSidechain": False, "timestamp": "2025-01-01T00:00:00Z"}
+    tool_use = [{"type": "tool_use", "id": f"t{n}", "name": "ls", "input": {}} for n in (1, 2)]
+    return [
+        {"type": "summary", "summary": "Old talk", "leafUuid": "x"},
+        {
+            **common,
+            "type": "user",
+            "uuid": "u1",
+            "message": {"role": "user", "content": "Look."},
+        },
+        {
+            **common,
+            "type": "user",
+            "uuid": "u2",
+            "isMeta": True,
+            "message": {"role": "user", "content": "meta"},
+        },
+        {
+            **common,
+            "type": "assistant",
+            "uuid": "a1",
+            "message": {"id": "msg_1", "role": "assistant", "content": [tool_use[0]]},
+        },
+        {
+            **common,
+            "type": "assistant",
+            "uuid": "a2",
+            "message": {"id": "msg_1", "role": "assistant", "content": [tool_use[1]]},
+        },
+        {
+            **common,
+            "type": "user",
+            "uuid": "u3",
+            "message": {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": f"t{n}", "content": "x"} for n in (1, 2)
+                ],
+            },
+        },
+        {
+            **common,
+            "type": "assistant",
+            "uuid": "a9",
+            "isSidechain": True,
+            "message": {"id": "msg_9", "role": "assistant", "content": "side"},
+        },
+        {
+            **common,
+            "type": "user",
+            "uuid": "u1",
+            "message": {"role": "user", "content": "Look."},
+        },
+    ]
+
+
+def test_a_claude_code_session_becomes_the_conversation_in_it(tmp_path: Path) -> None:
+    history = read_history(write_lines(tmp_path / "s.jsonl", session_lines()))
+    assert history.format.name == "claude-code"
+    assert history.skipped == 4
+    assert [message["id"] for message in history.messages] == ["u1", "a1", "u3"]  # type: ignore[index]
+    whole = history.messages[1]
+    assert isinstance(whole, dict)
+    assert [block["id"] for block in whole["content"]] == ["t1", "t2"]
+    assert whole["timestamp"] == "2025-01-01T00:00:00Z"
+    written = json.loads(write_history(history.messages, history.format))
+    assert written == history.messages
+    again = read_history(write(tmp_path / "again.json", written))
+    assert again.format.name == "anthropic"
+    assert again.messages == history.messages
+
+
+def test_an_empty_list_is_an_empty_history(tmp_path: Path) -> None:
+    history = read_history(write(tmp_path / "a.json", []))
+    assert history.messages == []
+    assert json.loads(write_history([], history.format)) == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_8_and_utf_16_are_read(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(json.dumps(OPENAI, ensure_ascii=False).encode(encoding))
+    assert read_history(path).messages == OPENAI
+
+
+@pytest.mark.parametrize("content", ["nul \u0000 inside", "lone \ud83d surrogate", "line\u2028sep"])
+def test_odd_strings_survive_reading_and_writing(tmp_path: Path, content: str) -> None:
+    rows = [{"role": "user", "content": content}, {"role": "assistant", "content": "ok"}]
+    for path in (write_lines(tmp_path / "a.jsonl", rows), tmp_path / "b.json"):
+        if path.suffix == ".json":
+            path.write_text(json.dumps(rows))
+        history = read_history(path)
+        assert history.messages == rows
+        text = write_history(history.messages, history.format)
+        path.write_text(text, encoding="utf-8")
+        assert read_history(path).messages == rows
+
+
+def test_a_separator_of_unicode_does_not_end_a_line(tmp_path: Path) -> None:
+    rows = [{"role": "user", "content": "a\u2028b\x85c"}, {"role": "assistant", "content": "d"}]
+    path = tmp_path / "a.jsonl"
+    path.write_text("\r\n".join(json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8")
+    assert read_history(path).messages == rows
+
+
+def test_a_thread_name_stays_the_same_for_the_same_file(tmp_path: Path) -> None:
+    first = read_history(write(tmp_path / "my talk.json", OPENAI)).thread_hint
+    assert first.startswith("my-talk-")
+    assert read_history(write(tmp_path / "my talk.json", OPENAI[:2])).thread_hint == first
+    assert read_history(write(tmp_path / "b.json", OPENAI)).thread_hint != first
+
+
+def test_standard_input_is_named_after_its_first_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def piped(value: Any) -> str:
+        raw = io.TextIOWrapper(io.BytesIO(json.dumps(value).encode()))
+        monkeypatch.setattr("sys.stdin", raw)
+        history = read_history("-")
+        assert history.messages == value
+        assert history.path is None
+        return history.thread_hint
+
+    assert piped(OPENAI) == piped(OPENAI[:2])
+    assert piped(OPENAI) != piped(OPENAI[1:])
+    assert piped([])
+
+
+BAD_FILES: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "is empty"),
+    "blank": (b" \n\n", "is empty"),
+    "text": (b"hello there", "is not JSON (line 1, column 1"),
+    "half": (b'[{"role": "user",', "is not JSON (line 1"),
+    "tall half": (b'[\n  {"role": "user",\n', "is not JSON (line 3"),
+    "number": (b"42", "a JSON number"),
+    "string": (b'"hi"', "a JSON string"),
+    "null": (b"null", "a JSON null"),
+    "boolean": (b"true", "a JSON boolean"),
+    "image": (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\xff\xfe", "is no text in UTF-8 or UTF-16"),
+    "object": (b'{"a": 1}', "a JSON object with 'a' and no messages"),
+    "no object": (b"{}", "a JSON object with nothing and no messages"),
+    "deep": (b"[" * 100_000, "nested deeper than"),
+    "deep and whole": (b"[" * 500 + b"]" * 500, "nested deeper than"),
+    "deep line": (
+        b'{"role": "user", "content": "x"}\n{"a":' + b"[" * 500 + b"]" * 500 + b"}\n",
+        "nested deeper than",
+    ),
+    "many digits": (b"[" + b"9" * 5000 + b"]", "cannot be read as JSON"),
+    "bad line": (b'{"role": "user", "content": "x"}\n{oops}\n', "line 2 is not JSON"),
+    "conversations": (b'{"messages": []}\n{"messages": []}\n', "holds 2 conversations"),
+    "item": (b'[{"role": "user", "content": "x"}, 7]', "message 1 is a JSON number"),
+    "item list": (b'[{"role": "user", "content": "x"}, []]', "message 1 is a JSON list"),
+    "line item": (b'{"role": "user", "content": "x"}\n"hi"\n', "line 2: message 1 is a JSON str"),
+    "role": (b'[{"role": "robot", "content": "x"}]', "message 0 has the unknown role 'robot'"),
+    "role in a line": (
+        b'{"role": "user", "content": "x"}\n\n{"role": "robot", "content": "x"}\n',
+        "line 3: message 1 has the unknown role 'robot'",
+    ),
+    "no role": (b'[{"content": "x"}]', 'message 0 has no "role"'),
+    "content": (b'[{"role": "user", "content": 7}]', "content of message 0 is int"),
+    "system": (b'{"system": 7, "messages": []}', "the content of the system prompt is int"),
+    "type": (
+        b'[{"type": "human", "content": "x"}, {"type": "robot", "content": "x"}]',
+        "message 1 has the unknown type 'robot'",
+    ),
+    "mixed": (
+        b'[{"type": "human", "content": "x"}, {"role": "user", "content": "x"}]',
+        "message 1 is in OpenAI's or Anthropic's form among messages in LangChain's",
+    ),
+    "no call id": (b'[{"type": "tool", "content": "x"}]', "message 0 is no tool message"),
+    "bad calls": (
+        b'[{"type": "ai", "content": "x", "tool_calls": 7}]',
+        "message 0 is no ai message (",
+    ),
+    "removal": (b'[{"type": "remove", "content": "", "id": "x"}]', "message 0 is a RemoveMessage"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_a_bad_file_is_told_in_one_sentence(tmp_path: Path, name: str) -> None:
+    data, expected = BAD_FILES[name]
+    path = tmp_path / "a.json"
+    path.write_bytes(data)
+    with pytest.raises((InputError, MessageError)) as caught:
+        read_history(path)
+    message = str(caught.value)
+    assert expected in message
+    assert message.startswith(f"{path}")
+    assert "\n" not in message
+
+
+def test_a_path_that_is_no_file_says_so(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        read_history(tmp_path / "none.json")
+    with pytest.raises(InputError, match="is a directory"):
+        read_history(tmp_path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_history("a\0b")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_history("x" * 5000)
