@@ -91,9 +91,9 @@ def test_a_message_is_found(archive: Archive, query: str, expected: str) -> None
 def test_the_identifier_asked_for_comes_before_its_parts(archive: Archive) -> None:
     texts = ["get the user; the user name; name the user", "call getUserName now", "get user name"]
     archived(archive, SCOPE, *texts, *(f"filler {n}" for n in range(20)))
-    assert ask(archive, "getUserName").hits[0].text == texts[1] or (
-        next(hit for hit in ask(archive, "getUserName").hits if not hit.neighbour).text == texts[1]
-    )
+    hits = [hit for hit in ask(archive, "getUserName").hits if not hit.neighbour]
+    assert hits[0].text == texts[1]
+    assert {hit.text for hit in hits} == set(texts)
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_lost_cache_is_built_again(tmp_path: Path, damage: str, reopened: bool
         )
         other.replace(path)
     assert ask(archive, "apples 17") == before
-    assert ask(archive, "apples 17") == before
+    assert path.is_file() or damage == "a folder"
     archive.close()
 
 

@@ -153,6 +153,22 @@ def test_a_full_disk_leaves_the_old_output_and_nothing_half_written(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "talk.json"]
 
 
+def test_an_archive_that_cannot_be_written_is_exit_code_3(history: Path, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    archive = tmp_path / "a.db"
+    args = ["compact", history, "--force", "--keep", "messages:4", "--archive", archive]
+    assert process(*args, "--thread", "t1").returncode == 0
+    size = archive.stat().st_size
+    limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))  # noqa: E731
+    result = process(*args, "--thread", "t2", "--json", preexec_fn=limit)
+    assert result.returncode == 3, result.stderr
+    assert result.stderr.count(b"\n") == 1
+    data = json.loads(result.stdout)
+    assert (data["outcome"], data["archived"]) != ("compacted", True)
+    assert data["messages_after"] == len(TALK)
+    assert process("archive", "list", "--archive", archive).stdout.splitlines()[0] == b"t1"
+
+
 def test_a_terminal_without_the_letters_gets_what_it_can_show(history: Path) -> None:
     plain = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     force = ["compact", history, "--force", "--keep", "messages:4"]

@@ -122,7 +122,24 @@ MESSAGES: dict[str, Source] = {
 }
 """One message of every kind that LangChain has, and what stores are known to choke on."""
 
-LABELS = ("a", "a.b", "b", "", "A", "а", "a\x00", "a\udc00", "*", "%", "_", "threads", "a/b", "é")
+LABELS = (
+    "a",
+    "a ",
+    "a?",
+    "a.b",
+    "b",
+    "",
+    "A",
+    "а",
+    "a\x00",
+    "a\udc00",
+    "*",
+    "%",
+    "_",
+    "threads",
+    "a/b",
+    "é",
+)
 """Labels of tenants, threads and sessions that look alike, or mean something to some store."""
 
 
