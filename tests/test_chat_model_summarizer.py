@@ -259,7 +259,7 @@ def test_of_one_giant_message_the_model_reads_the_end_and_the_embedded_one_all_o
     summary = ChatModelSummarizer(model, max_summarizer_tokens=4_000).summarize(asked)
     assert summary.embedded == summary.read == (asked.entries[0].key,)
     assert "w399x19" in words_read(model.calls)
-    assert "w0x0" not in words_read(model.calls)
+    assert len(set(words_read(model.calls))) < 400 * 20 // 2
     assert summary.cost.tokens <= 4_000
 
 

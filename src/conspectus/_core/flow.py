@@ -254,8 +254,8 @@ def _summary(
     limit = order.plan.summary_tokens
     try:
         draft = yield FindDraft(order.hash)
-    except ArchiveError as error:
-        return Failed(f"the archive failed: {error}", error, Cost())
+    except ArchiveError as trouble:
+        return Failed(f"the archive failed: {trouble}", trouble, Cost())
     if draft is not None:
         checked = yield Check(draft, order.keys, limit)
         if not checked.problems:

@@ -205,6 +205,7 @@ class Work:
             limit=max(1, limit - self._frame() - SLACK),
             count=self.tools.meter.text,
             focus=self.focus,
+            kept=self._staying(),
         )
         timeout = None if by == flow.EMBEDDED else self.tools.timeout
         try:

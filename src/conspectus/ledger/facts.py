@@ -73,6 +73,7 @@ _DECISION = re.compile(
     r"|decidim\w+|entschieden|décidé)\b|决定|决策|原因是|決定|결정",
     re.IGNORECASE,
 )
+_BULLET = re.compile(r"^(?:[-*•+]|\d{1,2}[.)])\s+")
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
 
 
@@ -127,9 +128,9 @@ def identifiers(text: str) -> Iterator[tuple[Kind, str, int]]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """The sentences and lines of a text, in any script."""
+    """The sentences and lines of a text, in any script, without the marks of a list."""
     for part in _SENTENCE.split(text):
-        if part and (part := part.strip()):
+        if part and (part := _BULLET.sub("", part.strip())):
             yield part
 
 

@@ -22,6 +22,7 @@ class SummaryRequest:
         limit: the most that the text may take, in tokens.
         count: tokens of a text.
         focus: what the caller wants kept above all; empty for nothing in particular.
+        kept: the messages that stay in view after the summary: what they say need not be said.
     """
 
     entries: Sequence[Entry]
@@ -30,6 +31,7 @@ class SummaryRequest:
     limit: int
     count: Callable[[str], int]
     focus: str = ""
+    kept: Sequence[Entry] = ()
 
 
 @dataclass(frozen=True, slots=True)

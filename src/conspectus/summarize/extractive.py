@@ -1,88 +1,43 @@
 """The embedded summariser: offline, deterministic, linear in the history, in any script.
 
-It writes no sentence of its own. It picks, within its limit, lines of the messages that a later
-step will most likely need, and quotes them under headings, each with the id of its message. What
-an identifier is worth is what its uses say: the agent's own use of it counts most, then the
-user's, then a tool's, and late uses more than early ones; a line is worth the identifiers that no
-picked line has yet, for each token that it costs.
+It writes no sentence of its own. It picks, within its limit, pieces of the messages that a later
+step will most likely need (`need.py` says how likely), and quotes them under headings, each with
+the id of its message. A piece is worth what it says and the identifiers in it that neither a
+picked piece nor a message in view has, for each token that it costs.
 """
 
 from __future__ import annotations
 
 import heapq
-import math
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
-from conspectus.ledger import Fact, Ledger, identifiers
-from conspectus.ledger.facts import is_decision, is_rule, sentences
+from conspectus.ledger import Ledger
+from conspectus.ledger.facts import is_rule, sentences
 from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.base import Summary, SummaryRequest
+from conspectus.summarize.need import held, need, uses_of
+from conspectus.summarize.snippets import SECTIONS, SHORT, Snippet, snippets_of
 
-SECTIONS = (
-    "Goal",
-    "Standing rules",
-    "Done",
-    "Pending",
-    "Decisions",
-    "Artifacts",
-    "Facts",
-    "Next",
-)
-"""Headings of a summary, in order; empty ones are left out."""
+POOL = 4_000
+"""Pieces that compete: the best by their own worth, so that the picking stays linear."""
 
-USE = {"assistant": 3.0, "user": 2.0, "system": 1.0, "tool": 1.0, "other": 1.0}
-"""What one use of an identifier is worth, by who uses it: what the agent wrote, it writes again."""
-
-PIECE = 110
-"""Characters of a candidate line at most; longer lines are divided between words."""
-
-SHORT = 16
-"""Characters below which a line without an identifier says nothing by itself."""
-
-POOL = 6_000
-"""Candidates that compete: the best by their own worth, so that the picking stays linear."""
-
-RULES_SHARE, GOAL_SHARE = 0.25, 0.1
+RULES_SHARE, GOAL_SHARE = 0.3, 0.12
 """The most of the limit that standing rules and the goal may take."""
 
-STANDING = 2.0
-"""What a line of the standing summary is worth beside a new one: it was picked once before."""
+STANDING = 0.02
+"""What a piece of the standing summary is worth for having been picked once before."""
 
-_DONE = re.compile(
-    r"\b(?:done|finished|completed|fixed|passed|added|created|implemented|resolved|works now)\b"
-    r"|完成|已经|修复|搞定|終わ|完了|완료|terminado|fertig|terminé",
-    re.IGNORECASE,
-)
-_PENDING = re.compile(
-    r"\b(?:todo|to do|pending|remaining|still (?:need|have|open)|left to|not yet|next(?: step)?|"
-    r"open question|will need|later)\b|待办|还需|下一步|未完成|残り|次に|남은|다음"
-    r"|pendiente|offen|reste",
-    re.IGNORECASE,
-)
+JOINED = " · "
+"""Between pieces of one message."""
+
+CITED = 9
+"""Characters that naming a message and starting a line costs, about."""
+
 _HEADING = re.compile(r"^#{1,6}\s+(.*\S)")
-_CITED = re.compile(r"\[([^\[\]\s]{1,64})\]\s*$")
-_WORD = re.compile(r"[^\W\d_]{3,}|\d+(?:[.:]\d+)*|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
-
-
-@dataclass(slots=True)
-class _Line:
-    """A candidate: text, section, where it comes from, and what it holds."""
-
-    text: str
-    section: str
-    cite: str
-    place: int
-    holds: tuple[str, ...]
-    bonus: float
-    cost: int = 0
-    worth: float = field(default=0.0)
-
-    def written(self) -> str:
-        return f"- {self.text} [{self.cite}]" if self.cite else f"- {self.text}"
+_CITED = re.compile(r"\s*\[([^\[\]\s]{1,64})\]\s*$")
+_WORD = re.compile(r"\w{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
 
 
 class ExtractiveSummarizer:
@@ -101,17 +56,51 @@ class ExtractiveSummarizer:
     @property
     def identity(self) -> str:
         """Changes when its summaries would."""
-        return "extractive-1"
+        return "extractive-2"
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        """Pick the lines that a later step needs most; never fails, never exceeds the limit."""
-        lines = list(_candidates(request))
-        text = _write(request, lines)
-        return Summary(text=text, read=tuple(entry.key for entry in request.entries))
+        """Pick what a later step needs most; never fails, never exceeds the limit."""
+        return Summary(_write(request), tuple(entry.key for entry in request.entries))
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         """The same; it waits for nothing."""
         return self.summarize(request)
+
+
+def _write(request: SummaryRequest) -> str:
+    """The fixed lines first, then as many of the ranked pieces as fit, counted exactly."""
+    gone = _superseded(request.entries, request.ledger)
+    fixed = _fitting(request, _goal(request, gone), GOAL_SHARE)
+    fixed += _fitting(request, _rules(request), RULES_SHARE)
+    ranked = _ranked(request, gone, fixed)
+    low, high = 0, len(ranked)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if request.count(_render([*fixed, *ranked[:middle]])) <= request.limit:
+            low = middle
+        else:
+            high = middle - 1
+    chosen = [*fixed, *ranked[:low]]
+    while chosen and request.count(_render(chosen)) > request.limit:
+        chosen.pop()
+    return _render(chosen) or _least(request)
+
+
+def _least(request: SummaryRequest) -> str:
+    """Something true in next to no room."""
+    text = f"- {len(request.entries)} earlier messages"
+    return text if request.count(text) <= request.limit else "-"
+
+
+def _fitting(request: SummaryRequest, snippets: Iterator[Snippet], share: float) -> list[Snippet]:
+    """As many as their share of the limit allows, the first first."""
+    room, chosen = share * request.limit, []
+    for snippet in snippets:
+        cost = request.count(_line([snippet]) + "\n")
+        if cost <= room:
+            room -= cost
+            chosen.append(snippet)
+    return chosen
 
 
 def _superseded(entries: Sequence[Entry], ledger: Ledger) -> set[str]:
@@ -126,186 +115,121 @@ def _superseded(entries: Sequence[Entry], ledger: Ledger) -> set[str]:
     }
 
 
-def _candidates(request: SummaryRequest) -> Iterator[_Line]:
-    gone = _superseded(request.entries, request.ledger)
-    yield from _standing_lines(request.standing)
-    count = max(1, len(request.entries))
-    for place, entry in enumerate(request.entries):
-        late = 0.5 + 0.5 * (place + 1) / count
-        for text in _pieces(entry):
-            if entry.role in ("user", "system") and any(old in text for old in gone):
-                continue
-            holds = tuple(dict.fromkeys(value for _, value, _ in identifiers(text)))
-            section, bonus = _section(entry, text)
-            yield _Line(as_notes(text), section, entry.cite, place, holds, bonus, worth=late)
+def _goal(request: SummaryRequest, gone: set[str]) -> Iterator[Snippet]:
+    """What the user asked for first, and last."""
+    standing = [s for s in _standing(request.standing) if s.section == "Goal"]
+    yield from standing[:1]
+    asked = [entry for entry in request.entries if entry.role == "user" and entry.text]
+    first = [] if standing else asked[:1]
+    for entry in first + [e for e in asked[-1:] if e not in first]:
+        for sentence in sentences(entry.text):
+            text = " ".join(sentence.split())
+            tells = len(text) >= 2 * SHORT or (len(text) >= SHORT // 2 and not text.isascii())
+            if tells and text not in gone and not text.startswith("<"):
+                yield Snippet(as_notes(text[:300]), "Goal", entry.cite, 0, 0.0)
+                break
 
 
-def _standing_lines(standing: str) -> Iterator[_Line]:
-    """The lines of the summary so far, each under its heading, with its citation."""
+def _rules(request: SummaryRequest) -> Iterator[Snippet]:
+    """Standing rules from the ledger, word for word, and what the user has decided."""
+    for fact in request.ledger.standing():
+        section = "Standing rules" if fact.kind == "rule" else "Decisions"
+        yield Snippet(as_notes(" ".join(fact.value.split())), section, fact.source, 0, 0.0)
+
+
+def _standing(text: str) -> Iterator[Snippet]:
+    """The pieces of the summary so far, each with its section and its citation."""
     section = "Facts"
-    for row in standing.split("\n"):
+    for row in text.split("\n"):
         if heading := _HEADING.match(row):
             section = next((s for s in SECTIONS if s.lower() == heading[1].lower()), "Facts")
             continue
-        text = row.strip().removeprefix("- ").strip()
-        if not text or section == "Standing rules":  # rules are written from the ledger
-            continue
-        cited = _CITED.search(text)
-        cite = cited[1] if cited else ""
-        text = text[: cited.start()].rstrip() if cited else text
-        holds = tuple(dict.fromkeys(value for _, value, _ in identifiers(text)))
-        yield _Line(text, section, cite, -1, holds, STANDING, worth=1.0)
+        line = row.strip().removeprefix("- ").strip()
+        cited = _CITED.search(line)
+        line = line[: cited.start()] if cited else line
+        for piece in line.split(JOINED):
+            if piece:
+                yield Snippet(piece, section, cited[1] if cited else "", -1, STANDING)
 
 
-def _pieces(entry: Entry) -> Iterator[str]:
-    for raw in entry.reading.split("\n"):
-        line = " ".join(raw.split())
-        if len(line) < 4:
-            continue
-        if len(line) <= PIECE:
-            yield line
-            continue
-        start = 0
-        while start < len(line):
-            end = min(len(line), start + PIECE)
-            if end < len(line) and (space := line.rfind(" ", start + PIECE // 2, end)) > 0:
-                end = space
-            yield line[start:end].strip()
-            start = end
+def _ranked(request: SummaryRequest, gone: set[str], fixed: Sequence[Snippet]) -> list[Snippet]:
+    """Pieces in the order of new worth for each token, the best first.
 
+    Worth only falls as others are picked, so a heap of stale values is enough: a piece that is
+    still the best after its worth was counted anew is the next.
+    """
+    entries = request.entries
+    worth = need(uses_of(entries, request.ledger), len(entries) + len(request.kept), request.kept)
+    focus = set(_WORD.findall(request.focus.lower()))
+    pieces = [s for s in _standing(request.standing) if s.section not in ("Goal", "Standing rules")]
+    for place, entry in enumerate(entries):
+        stale = entry.role in ("user", "system")
+        for snippet in snippets_of(entry, place):
+            if not (stale and any(old in snippet.text or snippet.text in old for old in gone)):
+                pieces.append(snippet)
+    values = [[value for _, value in held(piece.text)] for piece in pieces]
+    own = [_own(piece, focus) for piece in pieces]
 
-def _section(entry: Entry, text: str) -> tuple[str, float]:
-    """Where a line belongs, and what it is worth beside its identifiers."""
-    if entry.role in ("assistant", "user") and len(text) >= SHORT:
-        if is_decision(text):
-            return "Decisions", 1.5
-        if _PENDING.search(text):
-            return "Pending", 0.6
-        if entry.role == "assistant" and _DONE.search(text):
-            return "Done", 0.6
-        if entry.role == "user":
-            return "Facts", 0.4
-        return ("Artifacts", 0.0) if "/" in text else ("Facts", 0.0)
-    return "Facts", 0.0
+    def gain(n: int, covered: set[str]) -> float:
+        new = sum(worth.get(v, 0.0) for v in values[n] if v not in covered)
+        return new + own[n]
 
-
-def _write(request: SummaryRequest, lines: Sequence[_Line]) -> str:
-    count, room = request.count, request.limit
-    chosen: list[_Line] = []
-    room -= count("## Goal\n\n") if room > 40 else 0
-    for line, share in (*_goal(request), *_rules(request)):
-        line.cost = count(line.written() + "\n") + 1
-        spent = sum(other.cost for other in chosen if other.section == line.section)
-        if spent + line.cost <= share * request.limit and line.cost <= room:
-            chosen.append(line)
-            room -= line.cost
-    worth = _worth(request.entries, lines, request.focus)
-    seen = {line.text for line in chosen}
-    for line in _picked([line for line in lines if line.text not in seen], worth, room, count):
-        chosen.append(line)
-    text = _render(chosen)
-    while chosen and count(text) > request.limit:
-        chosen.pop()
-        text = _render(chosen)
-    return text or _least(request)
-
-
-def _least(request: SummaryRequest) -> str:
-    """Something true in next to no room."""
-    text = f"- {len(request.entries)} earlier messages"
-    return text if request.count(text) <= request.limit else "-"
-
-
-def _goal(request: SummaryRequest) -> Iterator[tuple[_Line, float]]:
-    """What the user asked for first and last."""
-    standing = [line for line in _standing_lines(request.standing) if line.section == "Goal"]
-    gone = _superseded(request.entries, request.ledger)
-    asked = [entry for entry in request.entries if entry.role == "user" and entry.text]
-    for line in standing[:1]:
-        yield line, GOAL_SHARE
-    first = [] if standing else asked[:1]
-    for entry in first + [e for e in asked[-1:] if e not in first]:
-        says = (s for s in sentences(entry.text) if _says_something(s))
-        opening = next((s for s in says if " ".join(s.split()) not in gone), "")
-        if not opening:
-            continue
-        text = as_notes(" ".join(opening.split())[: PIECE * 2])
-        yield _Line(text, "Goal", entry.cite, 0, (), 0.0), GOAL_SHARE
-
-
-def _says_something(sentence: str) -> bool:
-    """Not a tag, a greeting, or a heading."""
-    return len(sentence) >= SHORT or (len(sentence) >= SHORT // 4 and not sentence.isascii())
-
-
-def _rules(request: SummaryRequest) -> Iterator[tuple[_Line, float]]:
-    for fact in request.ledger.standing():
-        section = "Standing rules" if fact.kind == "rule" else "Decisions"
-        text = as_notes(" ".join(fact.value.split()))
-        yield _Line(text, section, fact.source, 0, _holds(fact), 0.0), RULES_SHARE
-
-
-def _holds(fact: Fact) -> tuple[str, ...]:
-    return tuple(value for _, value, _ in identifiers(fact.value))
-
-
-def _worth(entries: Sequence[Entry], lines: Sequence[_Line], focus: str) -> dict[str, float]:
-    """What each identifier and, much less, each word is worth."""
-    weight: dict[str, float] = defaultdict(float)
-    for line in lines:
-        role = entries[line.place].role if line.place >= 0 else "assistant"
-        for value in line.holds:
-            weight[value] += USE[role] * line.worth
-    worth = {value: math.log1p(w) - 0.5 for value, w in weight.items() if math.log1p(w) > 0.6}
-    for word in _WORD.findall(focus.lower()):
-        worth[f"word:{word}"] = 1.5
-    return worth
-
-
-def _picked(
-    lines: Sequence[_Line],
-    worth: dict[str, float],
-    room: int,
-    count: Callable[[str], int],
-) -> Iterator[_Line]:
-    """Greedy by new worth for each token; a line's worth only falls, so a heap is enough."""
-    focus = {key[5:] for key in worth if key.startswith("word:")}
-
-    def gain(line: _Line, covered: set[str]) -> float:
-        new = sum(worth.get(value, 0.0) for value in line.holds if value not in covered)
-        hit = sum(1.5 for word in focus if word in line.text.lower()) if focus else 0.0
-        return new + hit + line.bonus * line.worth
-
-    rough = [(gain(line, set()) / (len(line.text) + 12), n) for n, line in enumerate(lines)]
-    pool = [n for g, n in heapq.nlargest(POOL, rough) if g > 0]
-    covered: set[str] = set()
-    said: set[str] = set()
-    heap: list[tuple[float, int]] = []
-    for n in pool:
-        lines[n].cost = count(lines[n].written() + "\n") + 1
-        heap.append((-gain(lines[n], covered) / lines[n].cost, n))
+    nothing: set[str] = set()
+    rough = [(gain(n, nothing) / (len(p.text) + CITED), n) for n, p in enumerate(pieces)]
+    pool = [n for value, n in heapq.nlargest(POOL, rough) if value > 0]
+    covered = {value for piece in fixed for _, value in held(piece.text)}
+    said = {piece.text for piece in fixed}
+    cost = {n: _cost(pieces[n].text, request.count) for n in pool}
+    heap = [(-gain(n, covered) / cost[n], n) for n in pool]
     heapq.heapify(heap)
-    while heap and room > 6:
+    room, ranked, cited = 1.3 * request.limit, [], set[str]()
+    while heap and room > 0:
         _, n = heapq.heappop(heap)
-        line = lines[n]
-        if line.cost > room or line.text in said:
+        piece = pieces[n]
+        if piece.text in said:
             continue
-        now = gain(line, covered) / line.cost
+        now = gain(n, covered) / cost[n]
         if now <= 0:
             continue
         if heap and -now > heap[0][0] + 1e-12:
             heapq.heappush(heap, (-now, n))
             continue
-        room -= line.cost
-        covered.update(line.holds)
-        said.add(line.text)
-        yield line
+        room -= cost[n]
+        covered.update(values[n])
+        said.add(piece.text)
+        cited.add(piece.cite)
+        ranked.append(Snippet(as_notes(piece.text), *_rest(piece)))
+    return ranked
 
 
-def _render(lines: Sequence[_Line]) -> str:
+def _rest(piece: Snippet) -> tuple[str, str, int, float]:
+    return piece.section, piece.cite, piece.place, piece.worth
+
+
+def _own(piece: Snippet, focus: set[str]) -> float:
+    """What a piece is worth for what it says, and for what the caller asked to keep."""
+    if not focus:
+        return piece.worth
+    return piece.worth + 0.5 * len(focus.intersection(_WORD.findall(piece.text.lower())))
+
+
+def _cost(text: str, count: Callable[[str], int]) -> float:
+    """Tokens of a piece with its share of a line; counted four times over, as counters round."""
+    return count("\n".join([text] * 4)) / 4 + 2.5
+
+
+def _line(pieces: Sequence[Snippet]) -> str:
+    text = JOINED.join(piece.text for piece in pieces)
+    return f"- {text} [{pieces[0].cite}]" if pieces[0].cite else f"- {text}"
+
+
+def _render(snippets: Sequence[Snippet]) -> str:
+    """Headings with lines; pieces of one message share a line."""
     parts = []
     for section in SECTIONS:
-        rows = sorted((ln for ln in lines if ln.section == section), key=lambda ln: ln.place)
-        if rows:
-            parts.append("\n".join([f"## {section}", *(line.written() for line in rows)]))
+        lines: dict[str, list[Snippet]] = {}
+        for snippet in sorted((s for s in snippets if s.section == section), key=lambda s: s.place):
+            lines.setdefault(snippet.cite, []).append(snippet)
+        if lines:
+            parts.append("\n".join([f"## {section}", *(_line(line) for line in lines.values())]))
     return "\n".join(parts)

@@ -1,0 +1,131 @@
+"""Pieces of messages that a summary can quote, each with the section that it belongs to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from conspectus.ledger.facts import is_decision, sentences
+from conspectus.messages import Entry
+
+SECTIONS = (
+    "Goal",
+    "Standing rules",
+    "Done",
+    "Pending",
+    "Decisions",
+    "Artifacts",
+    "Facts",
+    "Next",
+)
+"""Headings of a summary, in order; empty ones are left out."""
+
+PROSE = 220
+"""Characters of a sentence that are quoted at most; a longer one is divided between words."""
+
+DATA = 76
+"""Characters of a piece of a tool's output or of code, likewise."""
+
+WORDS = 6
+"""Words that a piece of a longer line has at least: fewer do not say what something is about."""
+
+SHORT = 16
+"""Characters below which a sentence says nothing by itself."""
+
+FULL = 90
+"""Characters from which a sentence is worth all that its kind is worth."""
+
+DECISION, OPEN, ASKED, SAID = 0.4, 0.15, 0.1, 0.02
+"""What sentences are worth by kind, in likelihoods of being needed: decisions and causes; what is
+done and what is left; what the user says; what the agent says."""
+
+_DONE = re.compile(
+    r"\b(?:done|finished|completed|fixed|pass(?:es|ed)?|added|created|implemented|resolved|works)\b"
+    r"|完成|已经|修复|搞定|終わ|完了|완료|terminado|fertig|terminé",
+    re.IGNORECASE,
+)
+_PENDING = re.compile(
+    r"\b(?:todo|to do|pending|remaining|still (?:need|have|open)|left to|not yet|next(?: step)?"
+    r"|open question|will need)\b|待办|还需|下一步|未完成|残り|次に|남은|다음"
+    r"|pendiente|offen|reste",
+    re.IGNORECASE,
+)
+_MARKUP = re.compile(r"^\W*(?:</?\w[^>]*>)?\W*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """A piece of a message.
+
+    Attributes:
+        text: as it stands in the message, white space folded.
+        section: where it belongs.
+        cite: how its message is named.
+        place: its message's place; -1 for one that the standing summary had.
+        worth: what it is worth beside its identifiers, as a likelihood of being needed.
+    """
+
+    text: str
+    section: str
+    cite: str
+    place: int
+    worth: float
+
+
+def snippets_of(entry: Entry, place: int) -> Iterator[Snippet]:
+    """The pieces of one message, in order."""
+    if entry.role in ("assistant", "user", "system", "other"):
+        for sentence in sentences(entry.text):
+            text = " ".join(sentence.split())
+            section, worth = _section(entry, text)
+            for piece in _divided(text, PROSE):
+                yield Snippet(piece, section, entry.cite, place, worth)
+    else:
+        yield from _data(entry.text, "Facts", entry, place)
+    for call in entry.calls:
+        yield from _data(call.reading, "Artifacts", entry, place)
+
+
+def _data(text: str, section: str, entry: Entry, place: int) -> Iterator[Snippet]:
+    for line in text.split("\n"):
+        folded = " ".join(line.split())
+        if len(folded) > 3 and not _MARKUP.match(folded):
+            for piece in _divided(folded, DATA):
+                yield Snippet(piece, section, entry.cite, place, 0.0)
+
+
+def _divided(text: str, size: int) -> Iterator[str]:
+    """A line as it is, or in pieces of about `size` characters and at least `WORDS` words."""
+    if len(text) <= size * 1.3:
+        yield text
+        return
+    words = text.split(" ")
+    if len(words) <= WORDS:
+        for start in range(0, len(text), size * 3):
+            yield text[start : start + size * 3]
+        return
+    start = 0
+    while start < len(words):
+        end, length = start, 0
+        while end < len(words) and (length <= size or end - start < WORDS):
+            length += len(words[end]) + 1
+            end += 1
+        if len(words) - end < WORDS:
+            end = len(words)
+        yield " ".join(words[start:end])[: size * 6]
+        start = end
+
+
+def _section(entry: Entry, text: str) -> tuple[str, float]:
+    """Where a sentence belongs, and what it is worth for what it says."""
+    if len(text) < SHORT and text.isascii():
+        return "Facts", 0.0
+    says = min(1.0, len(text) / FULL)
+    if is_decision(text):
+        return "Decisions", DECISION * says
+    if _PENDING.search(text):
+        return "Pending", OPEN * says
+    if entry.role == "assistant":
+        return ("Done", OPEN * says) if _DONE.search(text) else ("Facts", SAID * says)
+    return "Facts", ASKED * says
