@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,9 @@ from conspectus.archive import Archive, Scope
 
 POINTER = re.compile(r"original archived as ([^\]\s]+)\]")
 """How a message that is shown short names its original."""
+
+LEAST_SUMMARY = 160
+"""Tokens of the smallest summary message that says anything beside its frame and one rule."""
 
 ROLES = {"human": "user", "ai": "assistant"}
 
@@ -91,22 +94,59 @@ def judge(
 
 
 def least_tokens(messages: Sequence[Any]) -> int:
-    """The fewest tokens that what must stay in view can take.
+    """The fewest tokens that what must stay in view can take, a smallest summary included.
 
-    That is the system messages at the start, whole, and the newest user message and the calls that
-    nothing has answered, each as hardly more than a pointer to its original.
+    The system messages at the start stay whole. The newest user message, calls that nothing has
+    answered, and the newest message with its call stay too, but may be shown as pointers.
     """
     meter = TokenMeter()
-    pointer = {"role": "user", "content": "[clipped: 9 of 9 characters left out; x]"}
-    smallest = meter.message(pointer)
     lead = 0
     while lead < len(messages) and role_of(messages[lead]) == "system":
         lead += 1
-    newest = [m for m in messages[lead:] if role_of(m) == "user"][-1:]
-    waiting = {index for index, _ in unanswered(messages)}
-    rest = [*newest, *(messages[index] for index in waiting)]
-    small = sum(min(smallest, meter.message(message)) for message in rest)
-    return meter.messages(messages[:lead]) + small
+    stay = {index for index, _ in unanswered(messages)} | {len(messages) - 1}
+    stay |= {max((i for i, m in enumerate(messages) if role_of(m) == "user"), default=lead)}
+    answers = {answer_of(messages[-1])} - {None}
+    if answers:
+        asked = next(
+            i for i in range(len(messages) - 1, -1, -1) if answers & set(calls_of(messages[i]))
+        )
+        stay |= set(range(asked, len(messages)))
+    rest = [messages[i] for i in sorted(stay) if i >= lead]
+    whole = meter.messages(messages[:lead]) + sum(
+        min(meter.message(message), meter.message(_smallest(message))) for message in rest
+    )
+    return whole if lead + len(rest) == len(messages) else whole + LEAST_SUMMARY
+
+
+def _smallest(message: Any) -> Any:
+    """The message with pointers for its text and for long texts among its arguments."""
+    pointer = "[clipped: 9 of 9 characters left out; x]"
+
+    def short(value: Any) -> Any:
+        if isinstance(value, str):
+            return min(value, pointer, key=len)
+        if isinstance(value, dict):
+            return {key: short(part) for key, part in value.items()}
+        return [short(part) for part in value] if isinstance(value, list) else value
+
+    if isinstance(message, AIMessage):
+        calls = [{**call, "args": short(call["args"])} for call in message.tool_calls]
+        return AIMessage(pointer, tool_calls=calls)
+    if isinstance(message, BaseMessage):
+        return message.model_copy(update={"content": pointer})
+    calls = [
+        {**c, "function": {**c["function"], "arguments": _short_json(c, short)}}
+        for c in message.get("tool_calls") or ()
+    ]
+    return {**message, "content": pointer, **({"tool_calls": calls} if calls else {})}
+
+
+def _short_json(call: Mapping[str, Any], short: Callable[[Any], Any]) -> str:
+    raw = call["function"]["arguments"]
+    try:
+        return json.dumps(short(json.loads(raw)), ensure_ascii=False)
+    except ValueError:
+        return str(short(raw))
 
 
 # Pairs

@@ -4,8 +4,8 @@
 
 Every `*.json` in the folders below `CONSPECTUS_DATA` is one history, a list of messages in OpenAI's
 form. Each is compacted at every window with the embedded summariser; then new messages come in, and
-then the whole history is sent again to another compactor, as clients of a chat API do. The exit code
-is 1 if any promise was broken, and 0 where there are no transcripts.
+then the whole history is sent again to another compactor, as clients of a chat API do. The exit
+code is 1 if any promise was broken, and 0 where there are no transcripts.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from typing import Any
 
 from langchain_core.messages import convert_to_messages
 from promises import Verdict, judge, unanswered
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from conspectus import CompactionResult, Compactor
+from conspectus import CompactionResult, Compactor, TokenMeter
 from conspectus.archive import Archive, Scope
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -54,7 +55,7 @@ class Run:
         evicted: messages that left the view.
         before: tokens of the whole history.
         after: tokens after the first compaction.
-        again: promises broken in the second step: messages that came back or were read twice.
+        again: 1 if the whole history, sent again, was seen otherwise or compacted once more.
         stuck: reasons given, each of them found true or listed in `verdict.said`.
     """
 
@@ -162,7 +163,7 @@ def one_run(name: str, messages: Sequence[Any], window: int, file: Path) -> Run:
     three = step(messages, messages, other)
     _compare(run, two, three, _archive_of(other))
     _archive_of(other).close()
-    run.before = one.tokens_before if one.dropped == 0 else 0
+    run.before = TokenMeter().messages(messages)
     return run
 
 
@@ -179,7 +180,7 @@ def _compare(run: Run, two: CompactionResult, three: CompactionResult, archive: 
     }
     for what, holds in checks.items():
         if not holds:
-            run.again += 1
+            run.again = 1
             run.verdict.said.append(what)
 
 
@@ -224,42 +225,47 @@ def totals(rows: Sequence[Row]) -> dict[str, Any]:
     runs = [(row, run) for row in rows for run in row.runs]
     sums["seconds"] = round(sums["seconds"], 1)
     sums["tokens"] = sum(run.before for _, run in runs)
-    for name, lines in (
-        ("wrong", lambda run: run.verdict.said),
-        ("stuck_because", lambda run: run.stuck),
-    ):
-        sums[name] = [
-            f"{row.folder}/{run.name} at {row.window:,} ({row.form}): {line}"
-            for row, run in runs
-            for line in dict.fromkeys(lines(run))
-        ]
+    sums["wrong"] = [_line(row, run, said) for row, run in runs for said in run.verdict.said]
+    sums["stuck_because"] = [
+        _line(row, run, why) for row, run in runs for why in dict.fromkeys(run.stuck)
+    ]
     return sums
+
+
+def _line(row: Row, run: Run, what: str) -> str:
+    return f"{row.folder}/{run.name} at {row.window:,} ({row.form}): {what}"
 
 
 def show(rows: Sequence[Row], screen: Console) -> None:
     """The table and one line of totals."""
-    table = Table(title="Real transcripts, embedded summariser, originals in a SQLite file")
+    table = Table(
+        title="Real transcripts, embedded summariser, originals in a SQLite file",
+        caption="median: tokens after the first compaction; again: the whole history, sent again",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
     for name in COLUMNS:
-        table.add_column(name.replace("_", " "), justify="left" if name in COLUMNS[:2] else "right")
+        left = name in COLUMNS[:2]
+        heading = name.removesuffix("_after")
+        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     last = ""
     for row in rows:
         if last and row.folder != last:
             table.add_section()
         last, data = row.folder, row.data()
         cells = [data[name] for name in COLUMNS]
-        table.add_row(*(f"{c:,}" if isinstance(c, int) else "-" if c is None else str(c)
-                        for c in cells))  # fmt: skip
+        table.add_row(*(f"{c:,}" if isinstance(c, int) else str(c or "-") for c in cells))
     screen.print(table)
     all_of = totals(rows)
     for line in all_of["stuck_because"]:
-        screen.print(f"stuck: {line}", markup=False)
+        screen.print(f"stuck: {line}", markup=False, soft_wrap=True)
     for line in all_of["wrong"]:
-        screen.print(f"BROKEN PROMISE: {line}", style="bold red", markup=False)
+        screen.print(f"BROKEN PROMISE: {line}", style="bold red", markup=False, soft_wrap=True)
     screen.print(
         f"{all_of['runs']:,} runs, {all_of['tokens']:,} tokens, {all_of['compactions']:,} "
         f"compactions, {all_of['evicted']:,} messages evicted: {all_of['broken']} broken pairs, "
         f"{all_of['missing']} messages missing, {all_of['altered']} altered, {all_of['over']} over "
-        f"budget, {all_of['again']} read twice; {all_of['stuck']} stuck, "
+        f"budget, {all_of['again']} seen otherwise when sent again; {all_of['stuck']} stuck; "
         f"{all_of['seconds']} seconds",
         soft_wrap=True,
         markup=False,
@@ -282,7 +288,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.json:
         print(json.dumps({"rows": [row.data() for row in rows], "totals": found}, indent=1))
     else:
-        show(rows, Console(width=None if sys.stdout.isatty() else 132))
+        show(rows, Console(width=None if sys.stdout.isatty() else 126))
     return 1 if found["wrong"] else 0
 
 

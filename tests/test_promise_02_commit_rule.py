@@ -49,6 +49,7 @@ def test_a_store_that_fails_or_forgets_leaves_the_history_as_it_was(kind: str, h
     assert result.outcome == "kept"
     assert result.messages == MESSAGES
     assert result.record is None
+    assert result.failed == "archive"
     assert result.reason
 
 

@@ -27,7 +27,7 @@ PER_MEDIA = 1_100
 _PIECES = re.compile(
     r"(?P<word>[A-Za-z]+)|(?P<digits>\d+)|(?P<space>\s+)|(?P<latin>[À-ɏ]+)"
     r"|(?P<han>[\u3400-\u9fff\uf900-\ufaff]+)|(?P<kana>[\u3040-\u30ff]+)"
-    r"|(?P<hangul>[\uac00-\ud7af]+)|(?P<other>[^\x00-\x7f]+)|(?P<mark>.)",
+    r"|(?P<hangul>[\uac00-\ud7af]+)|(?P<other>[^\x00-\x7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+)|(?P<mark>.)",
     re.DOTALL,
 )
 

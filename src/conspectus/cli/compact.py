@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from conspectus.compactor import CompactionResult, Compactor
 
 STDOUT = Path("-")
-ARCHIVE_REASONS = ("the archive failed", "the record could not be written")
-"""How the reason of a compaction begins that an archive has refused."""
 
 
 def compact(
@@ -167,9 +165,6 @@ def _compactor(
 
 def _verdict(result: CompactionResult) -> tuple[int, str]:
     """The exit code, and the error to tell where it is not 0."""
-    if result.outcome == "compacted" or (result.outcome == "kept" and not result.cause):
-        return DONE, ""
-    if result.cause:  # something asked for a compaction, and it could not be carried out
-        refused = result.reason.startswith(ARCHIVE_REASONS)
-        return ARCHIVE_FAILED if refused else NO_SUMMARY, result.reason
-    return STUCK, result.reason
+    if result.failed is not None:
+        return ARCHIVE_FAILED if result.failed == "archive" else NO_SUMMARY, result.reason
+    return (STUCK, result.reason) if result.outcome == "stuck" else (DONE, "")

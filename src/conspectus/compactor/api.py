@@ -19,10 +19,10 @@ from conspectus._core.records import Cost, Record
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import Archive, RecallResult, Scope, recall_flow
 from conspectus.compactor.memory import Memory
-from conspectus.compactor.result import CompactionResult, Outcome
+from conspectus.compactor.result import CompactionResult, Failure, Outcome
 from conspectus.compactor.view import History, look, with_floors
 from conspectus.compactor.work import OnEvent, Tools, Work, shown_in
-from conspectus.errors import InputError, PolicyError
+from conspectus.errors import ArchiveError, InputError, PolicyError
 from conspectus.messages import Source, read_messages
 from conspectus.summarize import ChatModelSummarizer, ExtractiveSummarizer, Summarizer
 from conspectus.tokens import TokenCounter, TokenMeter
@@ -246,6 +246,7 @@ class Compactor:
                 history,
                 cause=decided.cause,
                 cost=outcome.spent,
+                failed="archive" if isinstance(outcome.error, ArchiveError) else "summary",
             )
         remembered.failed = None
         notes: tuple[str, ...] = ()
@@ -304,6 +305,7 @@ class Compactor:
         record: Record | None = None,
         cost: Cost | None = None,
         evicted: int = 0,
+        failed: Failure | None = None,
         failures: tuple[str, ...] = (),
         notes: tuple[str, ...] = (),
     ) -> CompactionResult:
@@ -325,6 +327,7 @@ class Compactor:
             dropped=before.dropped,
             cost=cost or Cost(),
             carried=shown_in(summary.summary, summary.ledger) if summary else (),
+            failed=failed,
             failures=failures,
             notes=notes,
         )

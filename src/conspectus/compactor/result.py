@@ -9,6 +9,7 @@ from conspectus._core.records import Cost, Record
 from conspectus.ledger import Fact
 
 Outcome = Literal["kept", "compacted", "stuck"]
+Failure = Literal["archive", "summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class CompactionResult:
         dropped: messages left out on arrival because the record in force covers them.
         cost: what summarising cost now; a draft that was found costs nothing.
         carried: exact facts that stand in the summary, word for word.
+        failed: what kept a compaction that was asked for from happening; None if nothing did.
         failures: tries that failed on the way, one sentence each.
         notes: what else the caller should know.
     """
@@ -55,6 +57,7 @@ class CompactionResult:
     dropped: int
     cost: Cost = field(default_factory=Cost)
     carried: tuple[Fact, ...] = ()
+    failed: Failure | None = None
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -81,9 +81,7 @@ class Work:
         if isinstance(outcome, flow.Failed):
             return outcome, self.history
         gone = set(self.plan.evicted)
-        return outcome, applied(
-            self.history, outcome.record, gone, self.clips, self.tools.meter
-        )
+        return outcome, applied(self.history, outcome.record, gone, self.clips, self.tools.meter)
 
     # What the order needs
 

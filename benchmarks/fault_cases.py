@@ -1,0 +1,137 @@
+"""Summarisers that go wrong, each in one way that has been seen in the field."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from made_thread import RULE
+
+from conspectus import TokenMeter
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+Script = Callable[[list[BaseMessage]], Any]
+"""Answers a prompt with a text, a message or an error."""
+
+GOOD = f"""## Goal
+- Find out why the nightly job fails, and fix it [m1]
+## Standing rules
+- {RULE} [m1]
+## Done
+- Read the logs of the worker and the module that rounds the totals [m2]
+## Next
+- Report what was found [m3]"""
+LOSSY = GOOD.replace(f"- {RULE} [m1]\n", "- Some rules apply [m1]\n")
+MARK = "zebra"
+"""A word in every bad answer, by which it would be known in a history."""
+
+SMALL_WINDOW = 1_500
+"""Tokens above which the overflowing model refuses a request."""
+
+
+class ProviderError(Exception):
+    """What a provider's client raises: a status and an explanation."""
+
+    def __init__(self, status_code: int, message: str) -> None:
+        super().__init__(f"Error code: {status_code} - {message}")
+        self.status_code = status_code
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way to answer.
+
+    Attributes:
+        name: what goes wrong.
+        script: makes the model's answers, anew for each run.
+        passes: whether the model's summary may come into force.
+        delay: seconds that the model takes.
+    """
+
+    name: str
+    script: Callable[[], Script]
+    passes: bool = False
+    delay: float = 0.0
+
+    def model(self) -> ScriptedChatModel:
+        """A model that goes wrong in this way."""
+        return ScriptedChatModel(answers=self.script(), delay=self.delay, usage=(900, 90))
+
+
+def _always(answer: Any) -> Callable[[], Script]:
+    return lambda: lambda prompt: answer
+
+
+def _material(prompt: list[BaseMessage]) -> str:
+    return "\n".join(str(message.content) for message in prompt)
+
+
+def _sized(share: float) -> Callable[[], Script]:
+    """A text whose tokens are a share of those of the first request, whatever is asked later."""
+
+    def script() -> Script:
+        first: list[int] = []
+
+        def answer(prompt: list[BaseMessage]) -> str:
+            if not first:
+                first.append(TokenMeter().text(_material(prompt)))
+            lines = int(first[0] * share) // 12
+            return "## Done\n" + "\n".join(
+                f"- step {n}: {MARK} looked at the log of the worker [m2]" for n in range(lines)
+            )
+
+        return answer
+
+    return script
+
+
+def _overflowing() -> Script:
+    def answer(prompt: list[BaseMessage]) -> Any:
+        tokens = TokenMeter().text(_material(prompt))
+        if tokens <= SMALL_WINDOW:
+            return GOOD
+        return ProviderError(
+            400,
+            f"This model's maximum context length is {SMALL_WINDOW} tokens, however you requested "
+            f"{tokens} tokens. Please reduce the length of the messages. context_length_exceeded",
+        )
+
+    return answer
+
+
+def _busy_twice() -> Script:
+    lock, count = threading.Lock(), [0]
+
+    def answer(prompt: list[BaseMessage]) -> Any:
+        with lock:
+            count[0] += 1
+            return GOOD if count[0] > 2 else ProviderError(429, f"Rate limit reached {MARK}")
+
+    return answer
+
+
+CASES = (
+    Case("a good summary", _always(GOOD), passes=True),
+    Case("lossy: a standing rule is gone", _always(LOSSY), passes=True),
+    Case("busy twice (429), then good", _busy_twice_script := lambda: _busy_twice(), passes=True),
+    Case("too long a request (400)", lambda: _overflowing(), passes=True),
+    Case("empty", _always("")),
+    Case("blank", _always(" \n\t\n ")),
+    Case("refuses", _always(f"I'm sorry, but I cannot help with that. {MARK}")),
+    Case("replies to the user", _always(f"Sure! I'll help you with the job. {MARK}")),
+    Case("error text as summary", _always(f"Error generating summary: HTTP 503 {MARK}")),
+    Case("repeats the prompt", lambda: lambda prompt: f"{MARK}\n{_material(prompt)[-4_000:]}"),
+    Case("inflates: larger than its source", _sized(1.5)),
+    Case("over the limit", _sized(0.6)),
+    Case(
+        "cut off (finish_reason=length)",
+        _always(AIMessage(f"{GOOD}\n- {MARK} and", response_metadata={"finish_reason": "length"})),
+    ),
+    Case("hangs", _always(f"{GOOD}\n- {MARK}"), delay=1.5),
+    Case("fails always (500)", lambda: lambda p: ProviderError(500, f"Internal error {MARK}")),
+    Case("wrong language", _always(f"## Done\n- 已经检查了夜间任务的日志，并修复了金额计算的错误，"
+        f"随后把结果发给了用户，所有测试都已通过，下一步是写报告并等待确认 {MARK} [m2]" * 1)),
+)
