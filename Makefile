@@ -45,3 +45,17 @@ lock:
 
 clean:
 	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
+.PHONY: bench bench-transcripts bench-faults bench-scale
+
+bench: bench-transcripts bench-faults bench-scale
+
+bench-transcripts: $(READY)
+	@$(BIN)/python benchmarks/transcripts.py
+
+bench-faults: $(READY)
+	@$(BIN)/python benchmarks/summarizer_faults.py
+
+bench-scale: $(READY)
+	@$(BIN)/python benchmarks/scale.py

@@ -25,10 +25,19 @@ GOOD = f"""## Goal
 ## Next
 - Report what was found [m3]"""
 LOSSY = GOOD.replace(f"- {RULE} [m1]\n", "- Some rules apply [m1]\n")
+KOREAN = (
+    "- 야간 작업의 로그를 확인하고 금액 계산 오류를 고쳤으며 사용자에게 결과를 모두 보고했습니다"
+)
+HEBREW = "- נבדקו היומנים של המשימה הלילית ותוקן חישוב הסכומים, והתוצאה דווחה למשתמש במלואה"
+"""Summaries in languages that nobody in the thread speaks."""
+
+ECHO = 600
+"""Characters of the prompt that come back as an answer: well within every limit."""
+
 MARK = "zebra"
 """A word in every bad answer, by which it would be known in a history."""
 
-SMALL_WINDOW = 1_500
+SMALL_WINDOW = 3_000
 """Tokens above which the overflowing model refuses a request."""
 
 
@@ -49,12 +58,14 @@ class Case:
         script: makes the model's answers, anew for each run.
         passes: whether the model's summary may come into force.
         delay: seconds that the model takes.
+        timeout: seconds that it gets.
     """
 
     name: str
     script: Callable[[], Script]
     passes: bool = False
     delay: float = 0.0
+    timeout: float = 60.0
 
     def model(self) -> ScriptedChatModel:
         """A model that goes wrong in this way."""
@@ -108,7 +119,7 @@ def _busy_twice() -> Script:
     def answer(prompt: list[BaseMessage]) -> Any:
         with lock:
             count[0] += 1
-            return GOOD if count[0] > 2 else ProviderError(429, f"Rate limit reached {MARK}")
+            return GOOD if count[0] > 2 else ProviderError(429, f"Rate limit reached, {MARK}")
 
     return answer
 
@@ -116,22 +127,24 @@ def _busy_twice() -> Script:
 CASES = (
     Case("a good summary", _always(GOOD), passes=True),
     Case("lossy: a standing rule is gone", _always(LOSSY), passes=True),
-    Case("busy twice (429), then good", _busy_twice_script := lambda: _busy_twice(), passes=True),
-    Case("too long a request (400)", lambda: _overflowing(), passes=True),
+    Case("busy twice (429), then good", _busy_twice, passes=True),
+    Case("request too long (400)", _overflowing, passes=True),
     Case("empty", _always("")),
     Case("blank", _always(" \n\t\n ")),
     Case("refuses", _always(f"I'm sorry, but I cannot help with that. {MARK}")),
     Case("replies to the user", _always(f"Sure! I'll help you with the job. {MARK}")),
     Case("error text as summary", _always(f"Error generating summary: HTTP 503 {MARK}")),
-    Case("repeats the prompt", lambda: lambda prompt: f"{MARK}\n{_material(prompt)[-4_000:]}"),
-    Case("inflates: larger than its source", _sized(1.5)),
+    Case("repeats the messages", lambda: lambda prompt: f"{MARK}\n{prompt[-1].text[:ECHO]}"),
+    Case("repeats its instructions", lambda: lambda prompt: f"{prompt[0].text[:ECHO]} {MARK}"),
+    Case("repeats the prompt's end", lambda: lambda prompt: f"{prompt[-1].text[-ECHO:]} {MARK}"),
+    Case("larger than its source", _sized(1.5)),
     Case("over the limit", _sized(0.6)),
     Case(
         "cut off (finish_reason=length)",
         _always(AIMessage(f"{GOOD}\n- {MARK} and", response_metadata={"finish_reason": "length"})),
     ),
-    Case("hangs", _always(f"{GOOD}\n- {MARK}"), delay=1.5),
-    Case("fails always (500)", lambda: lambda p: ProviderError(500, f"Internal error {MARK}")),
-    Case("wrong language", _always(f"## Done\n- 已经检查了夜间任务的日志，并修复了金额计算的错误，"
-        f"随后把结果发给了用户，所有测试都已通过，下一步是写报告并等待确认 {MARK} [m2]" * 1)),
+    Case("hangs", _always(f"{GOOD}\n- {MARK}"), delay=1.5, timeout=0.2),
+    Case("fails always (500)", _always(ProviderError(500, f"Internal error, {MARK}"))),
+    Case("another language (Korean)", _always(f"## Done\n{KOREAN}\n- {MARK} [m2]")),
+    Case("another language (Hebrew)", _always(f"## Done\n{HEBREW}\n- {MARK} [m2]")),
 )

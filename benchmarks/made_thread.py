@@ -113,7 +113,10 @@ class _Maker:
     def text(self, forms: tuple[str, ...]) -> str:
         """One of the forms, filled in."""
         return self.chance.choice(forms).format(
-            id=self.id(), file=self.file(), n=self.chance.randint(1, 9999), day=self.chance.randint(1, 28)
+            id=self.id(),
+            file=self.file(),
+            n=self.chance.randint(1, 9999),
+            day=self.chance.randint(1, 28),
         )
 
     def id(self) -> str:
@@ -122,4 +125,5 @@ class _Maker:
 
     def file(self) -> str:
         """One of some four hundred files."""
-        return f"src/{self.chance.choice(('billing', 'orders', 'stock', 'mail'))}/part_{self.chance.randint(1, 99)}.py"
+        folder = self.chance.choice(("billing", "orders", "stock", "mail"))
+        return f"src/{folder}/part_{self.chance.randint(1, 99)}.py"

@@ -135,10 +135,20 @@ def _run(path: Path, form: str, window: int) -> Run:
         return one_run(path.stem, messages, window, Path(folder) / "archive.db")
 
 
-def one_run(name: str, messages: Sequence[Any], window: int, file: Path) -> Run:
-    """Compact, go on, and send it all again; `file` will be the archive."""
+def one_run(
+    name: str, messages: Sequence[Any], window: int, file: Path, held_back: int = HELD_BACK
+) -> Run:
+    """Compact, go on, and send it all again.
+
+    Args:
+        name: what the run is called.
+        messages: the whole history.
+        window: what every result must fit in, in tokens.
+        file: will be the archive.
+        held_back: how many messages come in after the first compaction, about.
+    """
     run = Run(name)
-    first = list(messages[: _pause(messages)])
+    first = list(messages[: _pause(messages, held_back)])
     compactor = Compactor(window=window, keep=KEEP, archive=file)
 
     def step(sent: Sequence[Any], whole: Sequence[Any], by: Compactor) -> CompactionResult:
@@ -184,9 +194,9 @@ def _compare(run: Run, two: CompactionResult, three: CompactionResult, archive: 
             run.verdict.said.append(what)
 
 
-def _pause(messages: Sequence[Any]) -> int:
+def _pause(messages: Sequence[Any], held_back: int) -> int:
     """How many messages there are before the new ones come in: never between call and result."""
-    at = max(1, len(messages) - HELD_BACK)
+    at = max(1, len(messages) - held_back)
     while at > 1 and unanswered(messages[:at]) != unanswered(messages):
         at -= 1
     return at

@@ -66,9 +66,9 @@ def test_the_newest_user_message_stays_and_a_summary_is_not_one() -> None:
     assert stay([u(), a(), u(summary=True), a()]) == {0}
 
 
-def test_results_in_a_user_message_are_not_what_the_user_says() -> None:
+def test_a_users_words_beside_results_are_the_newest_and_keep_their_call() -> None:
     items = [u(), a("1"), Item("k", "user", 1, answers=("1",)), a()]
-    assert stay(items) == {0}
+    assert stay(items) == {1, 2}
 
 
 def test_leading_system_messages_stay_and_later_ones_do_not() -> None:

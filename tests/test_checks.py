@@ -66,8 +66,10 @@ def test_sizes_and_reading_are_held_against_the_numbers() -> None:
 
 def test_a_summary_must_be_in_the_conversations_language() -> None:
     assert found("- 修复了登录页面的错误，并决定保留日志。" * 3, CHINESE) == ()
+    paths = "".join(f"- 修改了 src/app/handlers/login_page_{n}.py\n" for n in range(9))
+    assert found(paths, CHINESE) == ()
     english = "The user asked how the login page should be fixed, many times over."
-    assert any("latin script" in problem for problem in found(english, CHINESE))
+    assert any("no han script" in problem for problem in found(english, CHINESE))
 
 
 def test_the_embedded_summariser_only_quotes_and_may_quote_anything() -> None:

@@ -37,7 +37,7 @@ def good(effect: Any) -> Any:
     match effect:
         case flow.ReadBack():
             return ()
-        case flow.Summarise(keys, by, _):
+        case flow.Summarise(keys, by):
             return Draft(f"summary by {by}", by, keys, Cost(1, 100, 10))
         case flow.Check(draft, _, _):
             return flow.Checked(replace(draft, tokens=50), ())

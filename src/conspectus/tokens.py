@@ -44,7 +44,7 @@ class TokenMeter:
 
     Example:
         >>> TokenMeter().text("a short line of English")
-        6
+        5
     """
 
     def __init__(self, counter: TokenCounter | None = None) -> None:

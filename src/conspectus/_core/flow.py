@@ -50,11 +50,17 @@ class FindDraft:
 
 @dataclass(frozen=True, slots=True)
 class Summarise:
-    """Have summariser `by` read these originals; answered with a `Draft`."""
+    """Have summariser `by` read these originals; answered with a `Draft`.
+
+    Attributes:
+        limit: the most that the summary message may take, in tokens.
+        spent: what earlier tries of this compaction have cost, in tokens.
+    """
 
     keys: tuple[str, ...]
     by: str
     limit: int
+    spent: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +157,15 @@ class Order:
 
     @property
     def hash(self) -> str:
-        """Names the draft of this plan: same originals, same standing summary, same limit."""
-        parts = [self.parent, self.keys, self.plan.summary_tokens, self.identity, self.standing]
+        """Names the draft of this plan: same originals, standing summary, facts and limit."""
+        parts = [
+            self.parent,
+            self.keys,
+            self.plan.summary_tokens,
+            self.identity,
+            self.standing,
+            dict(self.ledger),
+        ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
@@ -269,7 +282,7 @@ def _summary(
     for by in ladder:
         for wait in (*RETRY_AFTER, None):
             try:
-                draft = yield Summarise(order.keys, by, limit)
+                draft = yield Summarise(order.keys, by, limit, spent.tokens)
                 spent += draft.cost
                 checked = yield Check(draft, order.keys, limit)
                 if not checked.problems:

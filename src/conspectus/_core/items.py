@@ -73,9 +73,6 @@ class Span:
     start: int
     stop: int
 
-    def __len__(self) -> int:
-        return self.stop - self.start
-
 
 def spans_of(indexes: Sequence[int]) -> tuple[Span, ...]:
     """Rising indexes as the fewest spans."""

@@ -150,8 +150,10 @@ class _Room:
             if stale and item.tokens > over and short < item.tokens // 2:
                 clips.append(Clip(i, short))
                 saved += item.tokens - short
-        after = self.tokens - saved
-        if not clips or after > waits_for // RELIEF:
+        after, enough = self.tokens - saved, waits_for // RELIEF
+        if self.budget is not None:
+            enough = min(enough, int(self.budget * self.policy.aim))
+        if not clips or after > enough:
             return None
         return Compact(self.cause, (), tuple(clips), 0, self.tokens, after, self.budget)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from conspectus._core.items import Size
 from conspectus.errors import PolicyError
@@ -250,12 +250,3 @@ def tightest(trigger: Sequence[TriggerClause]) -> int | None:
     return min(
         (c.tokens for c in trigger if c.tokens is not None and c.messages is None), default=None
     )
-
-
-def as_json(policy: Policy) -> dict[str, Any]:
-    """The policy as plain data, for reports."""
-    return {
-        "trigger": [str(clause) for clause in policy.trigger],
-        "keep": list(policy.keep),
-        "max_summary_tokens": policy.max_summary_tokens,
-    }

@@ -84,7 +84,8 @@ class ClipMark:
 
     Attributes:
         key: the original.
-        shown: key of the clipped message, by which it is recognised when it is sent back.
+        shown: hash of the clipped text, by which it is recognised when it is sent back, whatever
+            ids and marks it has been given on the way.
         limit: the tokens that it was clipped to.
     """
 
@@ -174,11 +175,13 @@ class Sent:
         key: identity and version.
         system: it is a system message.
         record: the record whose summary it is, if it is one of ours.
+        text: hash of its text, where that says that it is a clip; else empty.
     """
 
     key: str
     system: bool = False
     record: str | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,14 +229,17 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
     the ones behind a summary message that was sent back, or, in a whole history, the first one
     whose messages are not all there, unchanged and in order, and all after it.
     """
-    marker = next((sent.record for sent in reversed(history) if sent.record), None)
-    at = next((i for i, record in enumerate(chain) if record.id == marker), None)
-    live = tuple(chain[: at + 1]) if at is not None else _fitting(chain, history)
-    covered: set[str] = set()
-    if at is None:
-        covered = {key for record in live for key in record.covers}
+    at = next((i for i in range(len(history) - 1, -1, -1) if history[i].record), None)
+    marker = None if at is None else history[at].record
+    number = next((i for i, record in enumerate(chain) if record.id == marker), None)
+    if at is None or number is None:
+        live, at = _fitting(chain, history), len(history)
+    else:
+        live = tuple(chain[: number + 1])
+    covered = {key for record in live for key in record.covers}
     clips = {mark.key: mark for record in live for mark in record.clips}
-    originals = _originals(live)
+    originals = originals_of(live)
+    known = {record.id for record in live}
     shown: list[Shown] = []
     dropped = 0
     summary = next((r for r in reversed(live) if r.summary), None)
@@ -244,27 +250,27 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
         if pending is not None and not leading:
             shown.append(Shown(None, f"summary:{pending.id}"))
             pending = None
-        if at is not None and sent.record is not None and any(r.id == sent.record for r in live):
+        if sent.record in known:
             continue  # the standing summary takes its place
-        key = originals.get(sent.key, sent.key)
-        if key in covered:
+        key = originals.get(sent.text, sent.key)
+        if key in covered and index < at:
             dropped += 1
         else:
-            shown.append(Shown(index, key, clips.get(key), back=key != sent.key))
+            shown.append(Shown(index, key, clips.get(key), back=sent.text in originals))
     if pending is not None:
         shown.append(Shown(None, f"summary:{pending.id}"))
     return View(live, tuple(shown), dropped)
 
 
-def _originals(chain: Chain) -> dict[str, str]:
-    """Keys of clipped messages, as callers send them back, with those of their originals."""
+def originals_of(chain: Chain) -> dict[str, str]:
+    """The texts of clipped messages, hashed, with the keys of their originals."""
     return {mark.shown: mark.key for record in chain for mark in record.clips}
 
 
 def _fitting(chain: Chain, history: Sequence[Sent]) -> tuple[Record, ...]:
     """The records, from the first, whose messages are all in a whole history, in order."""
-    originals = _originals(chain)
-    place = {originals.get(sent.key, sent.key): index for index, sent in enumerate(history)}
+    originals = originals_of(chain)
+    place = {originals.get(sent.text, sent.key): index for index, sent in enumerate(history)}
     taken: set[str] = set()
     for count, record in enumerate(chain):
         before = -1

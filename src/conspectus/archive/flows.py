@@ -105,6 +105,10 @@ class ArchiveFlows:
         records, head = scope.namespace("records"), scope.namespace("head")
         ops: list[Op] = [self._registry_op(scope)]
         ops += (self._wire.put_op(records, one.id, {"record": one.to_json()}) for one in written)
+        if record.summary:
+            named = {"record": record.id}
+            place = scope.namespace("summaries")
+            ops.append(self._wire.put_op(place, label_hash(record.summary), named))
         yield from self._wire.batch(ops)
         yield from self._wire.batch([self._wire.put_op(head, HEAD, {"record": record.id})])
         kept = yield from self._record(scope, record.id)
@@ -133,6 +137,19 @@ class ArchiveFlows:
             return ()
         found = yield from self._ancestry(scope, head)
         return tuple(reversed(found or ()))
+
+    def chain_of_flow(self, scope: Scope, summary: str) -> Flow[tuple[Record, ...]]:
+        """The chain whose head wrote this summary; empty if there is none, or it is not sound.
+
+        This is how a history that comes back with an older summary, or with that of another
+        branch, finds its records again.
+        """
+        name = label_hash(summary)
+        found = yield from self._wire.read(scope.namespace("summaries"), [name])
+        head = (found.get(name) or {}).get("record")
+        if not isinstance(head, str):
+            return ()
+        return tuple(reversed((yield from self._ancestry(scope, head)) or ()))
 
     def records_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
         """Every sound record of a scope, abandoned branches too; parents before children."""

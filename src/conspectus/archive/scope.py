@@ -13,7 +13,7 @@ from typing import Literal
 
 from conspectus.errors import InputError
 
-Kind = Literal["messages", "records", "drafts", "head"]
+Kind = Literal["messages", "records", "summaries", "drafts", "head"]
 
 ROOT = "conspectus"
 """First label of every namespace that we use."""

@@ -11,19 +11,18 @@ from typing import Any
 from langchain_core.language_models import BaseChatModel
 from langgraph.store.base import BaseStore
 
-from conspectus._core.flow import EMBEDDED, FAILURES, Failed, OnFailure
-from conspectus._core.items import Compact, Keep, Plan, Window
-from conspectus._core.plan import GIANT, budget_of, plan
+from conspectus._core.flow import EMBEDDED, FAILURES, OnFailure
+from conspectus._core.items import Window
+from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
-from conspectus._core.records import Cost, Record
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import Archive, RecallResult, Scope, recall_flow
 from conspectus.compactor.memory import Memory
-from conspectus.compactor.result import CompactionResult, Failure, Outcome
-from conspectus.compactor.view import History, look, with_floors
-from conspectus.compactor.work import OnEvent, Tools, Work, shown_in
-from conspectus.errors import ArchiveError, InputError, PolicyError
-from conspectus.messages import Source, read_messages
+from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.session import Session
+from conspectus.compactor.work import OnEvent, Tools
+from conspectus.errors import InputError, PolicyError
+from conspectus.messages import Source, summary_message, summary_text
 from conspectus.summarize import ChatModelSummarizer, ExtractiveSummarizer, Summarizer
 from conspectus.tokens import TokenCounter, TokenMeter
 
@@ -36,8 +35,8 @@ DEFAULT_WITH_WINDOW = ("fraction", 0.85)
 DEFAULT_WITHOUT = ("tokens", 170_000)
 """Triggers where none is given: those of Deep Agents, with and without a known window."""
 
-SUMMARY_FLOOR = 160
-"""Tokens below which a summary message says little beside its frame and one rule."""
+LEAST_BODY = 24
+"""Tokens of a summary beside its frame that is worth writing."""
 
 AnySummarizer = Summarizer | BaseChatModel | str
 
@@ -72,8 +71,8 @@ class Compactor:
         pin: says of a message whether it must stay in view.
         clip_over: tool results and arguments older than what `keep` asks for and larger than this
             many tokens are clipped first. None switches that off. Default: 1,000.
-        summarizer_timeout: seconds that one try of a summariser may take; None for no limit.
-            Default: 300.
+        summarizer_timeout: seconds that one call of a model, or one try of a summariser of your
+            own, may take; None for no limit. Default: 120.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.
 
     Raises:
@@ -103,7 +102,7 @@ class Compactor:
         on_failure: OnFailure = "degrade",
         pin: Callable[[Any], bool] | None = None,
         clip_over: int | None = 1000,
-        summarizer_timeout: float | None = 300.0,
+        summarizer_timeout: float | None = 120.0,
         on_event: OnEvent | None = None,
     ) -> None:
         self._window = _window(window, reserved_tokens)
@@ -123,7 +122,11 @@ class Compactor:
             raise PolicyError(f"on_failure must be one of {FAILURES}, not {on_failure!r}")
         if pin is not None and not callable(pin):
             raise PolicyError(f"pin must be a callable that takes a message, not {pin!r}")
+        timeout = summarizer_timeout
+        if timeout is not None and (isinstance(timeout, bool) or not _positive(timeout)):
+            raise PolicyError(f"summarizer_timeout must be seconds above 0, or None: {timeout!r}")
         self._pin = pin
+        meter = TokenMeter(token_counter)
         # With no window of its own, a history must fit what it is asked to stay below.
         self._room = budget_of(self.policy, self._window)
         self.archive = _archive(archive)
@@ -136,6 +139,7 @@ class Compactor:
                     given,
                     trim_tokens_to_summarize=trim_tokens_to_summarize,
                     max_summarizer_tokens=max_summarizer_tokens,
+                    timeout=summarizer_timeout,
                 )
             if isinstance(given, Summarizer):
                 return given
@@ -153,7 +157,8 @@ class Compactor:
                 name += "'"
             named[name] = one
         self._tools = Tools(
-            meter=TokenMeter(token_counter),
+            meter=meter,
+            frame=_frame(meter, max_summary_tokens),
             archive=self.archive,
             memory=Memory(),
             order=tuple(named),
@@ -194,11 +199,12 @@ class Compactor:
         Raises:
             MessageError: a message cannot be understood.
             InputError: `thread_id` or `tenant` is no text.
-            ArchiveError: the archive cannot be read; what cannot be written is in the result.
+            ArchiveError: the archive cannot be read. One that cannot be written is in the result,
+                unless `on_failure` is `"raise"`.
             SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
         """
         scope = _scope(tenant, thread_id, session)
-        return run(self._compact(messages, scope, force, focus or ""))
+        return run(self._session(scope).compact(messages, force, focus or ""))
 
     async def acompact(
         self,
@@ -212,125 +218,10 @@ class Compactor:
     ) -> CompactionResult:
         """`compact` on an event loop."""
         scope = _scope(tenant, thread_id, session)
-        return await arun(self._compact(messages, scope, force, focus or ""))
+        return await arun(self._session(scope).compact(messages, force, focus or ""))
 
-    def _compact(
-        self, messages: Sequence[Source], scope: Scope, force: bool, focus: str
-    ) -> Flow[CompactionResult]:
-        tools, remembered = self._tools, self._tools.memory.of(scope)
-        entries = read_messages(messages)
-        known = remembered.chain
-        if self.archive is not None:
-            known = yield from self.archive.chain_flow(scope)
-        pins = [self._pin is not None and bool(self._pin(e.source)) for e in entries]
-        history = look(entries, known, tools.meter, pins)
-        if entries and history.chain != tuple(known):
-            # The history is that of another branch: what it has left behind is out of reach.
-            remembered.chain = history.chain
-            if self.archive is not None:
-                head = history.head.id if history.head else None
-                yield from self.archive.set_head_flow(scope, head)
-        history, decided = self._plan(history, remembered.failed, force)
-        if not isinstance(decided, Compact):
-            stuck = not isinstance(decided, Keep)
-            return self._result("stuck" if stuck else "kept", decided.reason, history, history)
-        work = Work(tools, scope, history, decided, focus)
-        outcome, after = yield from work.run()
-        if isinstance(outcome, Failed):
-            remembered.failed = history.size
-            over = decided.budget is not None and decided.tokens > decided.budget
-            return self._result(
-                "stuck" if over else "kept",
-                outcome.reason,
-                history,
-                history,
-                cause=decided.cause,
-                cost=outcome.spent,
-                failed="archive" if isinstance(outcome.error, ArchiveError) else "summary",
-            )
-        remembered.failed = None
-        notes: tuple[str, ...] = ()
-        if outcome.draft is not None and outcome.draft.embedded:
-            count = len(outcome.draft.embedded)
-            notes = (f"{count} messages were read by the embedded summariser to stay in the cap",)
-        return self._result(
-            "compacted",
-            "the history is within its budget" if decided.budget else "compacted as asked",
-            history,
-            after,
-            cause=decided.cause,
-            record=outcome.record,
-            cost=outcome.spent,
-            evicted=len(work.leaving),
-            failures=outcome.failures,
-            notes=notes,
-        )
-
-    def _plan(self, history: History, failed: Any, force: bool) -> tuple[History, Plan]:
-        """Plan with the floors of large messages; with those of all only if that is not enough."""
-        clip = self.archive is not None
-        head = history.head
-        last = failed or (head.size_after if head else None)
-
-        def decide(view: History) -> Plan:
-            return plan(
-                view.items,
-                self.policy,
-                self._room,
-                last=last,
-                force=force,
-                clip=clip,
-                floor=SUMMARY_FLOOR,
-            )
-
-        if not clip:
-            return history, decide(history)
-        bounds = [self.policy.clip_over] if self.policy.clip_over is not None else []
-        bounds += [self._room.budget // GIANT] if self._room is not None else []
-        history = with_floors(history, self._tools.meter, min(bounds, default=0))
-        decided = decide(history)
-        if isinstance(decided, (Keep, Compact)):
-            return history, decided
-        history = with_floors(history, self._tools.meter, 0)
-        return history, decide(history)
-
-    def _result(
-        self,
-        outcome: Outcome,
-        reason: str,
-        before: History,
-        after: History,
-        *,
-        cause: str = "",
-        record: Record | None = None,
-        cost: Cost | None = None,
-        evicted: int = 0,
-        failed: Failure | None = None,
-        failures: tuple[str, ...] = (),
-        notes: tuple[str, ...] = (),
-    ) -> CompactionResult:
-        summary = next((r for r in reversed(after.chain) if r.summary), None)
-        return CompactionResult(
-            outcome=outcome,
-            reason=reason,
-            cause=cause,
-            messages=after.sources,
-            summary=summary.summary if summary else "",
-            record=record,
-            archived=self.archive is not None and all(r.archived for r in after.chain),
-            tokens_before=before.size.tokens,
-            tokens_after=after.size.tokens,
-            budget=None if self._room is None else self._room.budget,
-            evicted=evicted,
-            kept=sum(not place.item.summary for place in after.places),
-            clipped=sum(place.item.clipped for place in after.places),
-            dropped=before.dropped,
-            cost=cost or Cost(),
-            carried=shown_in(summary.summary, summary.ledger) if summary else (),
-            failed=failed,
-            failures=failures,
-            notes=notes,
-        )
+    def _session(self, scope: Scope) -> Session:
+        return Session(self._tools, self.policy, self._room, self._pin, scope)
 
     # Recall
 
@@ -414,6 +305,21 @@ def _window(window: int | None, reserved: int) -> Window | None:
             f"reserved_tokens ({reserved:,}) leaves nothing of the window ({window:,})"
         )
     return Window(window, reserved)
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, (int, float)) and value > 0
+
+
+def _frame(meter: TokenMeter, limit: int | None) -> int:
+    """Tokens of a summary message that says nothing yet."""
+    frame = meter.message(summary_message(summary_text("", archived=True), "0" * 16))
+    if limit is not None and limit < frame + LEAST_BODY:
+        raise PolicyError(
+            f"max_summary_tokens is {limit:,}, and the frame of a summary alone takes {frame:,} by "
+            f"this token_counter: allow at least {frame + LEAST_BODY:,}"
+        )
+    return frame
 
 
 def _archive(given: Archive | BaseStore | str | Path | None) -> Archive | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from typing import Any
 
 from conspectus._core.items import Size
 from conspectus._core.records import Draft, Record
@@ -13,8 +14,8 @@ from conspectus.archive import Scope
 THREADS = 256
 """Sessions remembered at most; the one that was used least recently goes first."""
 
-DRAFTS = 8
-"""Drafts remembered of each session."""
+KEPT = 8
+"""Drafts, and chains, remembered of each session."""
 
 
 @dataclass(slots=True)
@@ -22,20 +23,24 @@ class Remembered:
     """What is remembered of one session.
 
     Attributes:
-        chain: its records, where there is no archive to hold them.
+        chain: the records in force, where there is no archive to hold them.
+        chains: earlier and other ones by the summary of their head, likewise.
         drafts: its drafts, likewise.
-        failed: its size when the latest summary failed; None since the latest success.
+        failed: the head and the size of the view when the latest summary failed; None since the
+            latest success.
     """
 
     chain: tuple[Record, ...] = ()
+    chains: OrderedDict[str, tuple[Record, ...]] = field(default_factory=OrderedDict)
     drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict)
-    failed: Size | None = None
+    failed: tuple[str | None, Size] | None = None
 
 
 class Memory:
-    """What a compactor remembers between calls: bounded, and never more than a help.
+    """What a compactor remembers between calls: bounded.
 
-    Losing it costs a summary at most: with an archive only the back-off lives here.
+    With an archive only the back-off lives here. Without one the records do, so that a history
+    sent whole again is not summarised again; once they are forgotten, it is.
     """
 
     def __init__(self) -> None:
@@ -51,17 +56,24 @@ class Memory:
                 self._threads.popitem(last=False)
             return found
 
+    def commit(self, scope: Scope, chain: tuple[Record, ...]) -> None:
+        """Put a chain in force."""
+        remembered = self.of(scope)
+        remembered.chain = chain
+        self._keep(remembered.chains, chain[-1].summary, chain)
+
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
         """The draft of a plan, if it is remembered."""
         return self.of(scope).drafts.get(plan)
 
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
-        """Remember a draft; the oldest of the session goes when there are too many."""
-        drafts = self.of(scope).drafts
-        with self._lock:
-            drafts[plan] = draft
-            while len(drafts) > DRAFTS:
-                drafts.popitem(last=False)
+        """Remember a draft."""
+        self._keep(self.of(scope).drafts, plan, draft)
 
-    def __len__(self) -> int:
-        return len(self._threads)
+    def _keep(self, place: OrderedDict[str, Any], name: str, value: Any) -> None:
+        """Put a value last; the oldest of the session goes when there are too many."""
+        with self._lock:
+            place.pop(name, None)
+            place[name] = value
+            while len(place) > KEPT:
+                place.popitem(last=False)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from conspectus._core.records import Cost, Record
+from conspectus.errors import StuckError
 from conspectus.ledger import Fact
 
 Outcome = Literal["kept", "compacted", "stuck"]
@@ -36,6 +37,7 @@ class CompactionResult:
         dropped: messages left out on arrival because the record in force covers them.
         cost: what summarising cost now; a draft that was found costs nothing.
         carried: exact facts that stand in the summary, word for word.
+        needed: where it is stuck, the fewest tokens that what must stay takes.
         failed: what kept a compaction that was asked for from happening; None if nothing did.
         failures: tries that failed on the way, one sentence each.
         notes: what else the caller should know.
@@ -43,23 +45,34 @@ class CompactionResult:
 
     outcome: Outcome
     reason: str
-    cause: str
     messages: list[Any]
     summary: str
-    record: Record | None
     archived: bool
     tokens_before: int
     tokens_after: int
     budget: int | None
-    evicted: int
     kept: int
     clipped: int
     dropped: int
+    cause: str = ""
+    record: Record | None = None
+    evicted: int = 0
     cost: Cost = field(default_factory=Cost)
     carried: tuple[Fact, ...] = ()
+    needed: int | None = None
     failed: Failure | None = None
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def raise_if_stuck(self) -> None:
+        """Raise where `outcome` is `stuck`, for callers that cannot go on then.
+
+        Raises:
+            StuckError: with the reason and the numbers.
+        """
+        if self.outcome == "stuck":
+            needed, budget = self.needed or self.tokens_after, self.budget or 0
+            raise StuckError(self.reason, needed=needed, budget=budget)
 
     @property
     def record_id(self) -> str | None:

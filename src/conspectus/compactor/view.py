@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus._core.items import Clip, Item, Size
-from conspectus._core.records import ClipMark, Record, Sent, View, fold
+from conspectus._core.records import ClipMark, Record, Sent, View, fold, originals_of
 from conspectus.messages import (
+    POINTER,
     SUMMARY_LINE,
     Entry,
     Source,
     clip,
     is_summary_message,
+    name_entries,
+    occurrences,
     read_messages,
     smallest_clip,
     summary_message,
@@ -52,7 +56,6 @@ class History:
         chain: the records in force.
         dropped: messages left out because the chain covers them.
         like: the caller's kind of message.
-        seen: what was sent, read.
     """
 
     places: tuple[Place, ...]
@@ -86,18 +89,47 @@ def like_of(messages: Sequence[Source]) -> type:
     return dict if any(isinstance(message, dict) for message in messages) else object
 
 
+def clip_text(entry: Entry) -> str:
+    """Hash of the text of a clip, by which it is known again; empty for any other message."""
+    if POINTER not in entry.reading:
+        return ""
+    return hashlib.sha256(entry.reading.encode("utf-8", "backslashreplace")).hexdigest()[:32]
+
+
 def marked_record(entry: Entry, texts: dict[str, str]) -> str | None:
     """The record whose summary message this is: its text must be that record's, to the letter."""
     return texts.get(entry.text) if entry.text.startswith(SUMMARY_LINE) else None
+
+
+def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
+    """What the core sees of a history as it was sent.
+
+    Messages without ids are named by their content and its occurrence. Where the start of a
+    history is missing, because a summary or a clip stands in its place, those that are missing
+    are counted too, so that a new message with an old text is not taken for the old one.
+    """
+    texts = {summary_text(r.summary, archived=r.archived): r.id for r in chain if r.summary}
+    records = [marked_record(entry, texts) for entry in entries]
+    clips = [clip_text(entry) for entry in entries]
+    marked = next((r for r in reversed(records) if r), None)
+    originals = originals_of(chain)
+    missing = [originals[text] for text in clips if text in originals]
+    if marked is not None:
+        behind = chain[: next(i for i, r in enumerate(chain) if r.id == marked) + 1]
+        missing += [key for record in behind for key in record.covers]
+    if missing:
+        name_entries(entries, occurrences(missing))
+    return [
+        Sent(entry.key, entry.role == "system", record, text)
+        for entry, record, text in zip(entries, records, clips, strict=True)
+    ]
 
 
 def look(
     entries: Sequence[Entry], chain: Sequence[Record], meter: TokenMeter, pins: Iterable[bool]
 ) -> History:
     """Fold the records of a thread over a history, and measure what the model would see."""
-    texts = {summary_text(r.summary, archived=r.archived): r.id for r in chain if r.summary}
-    sent = [Sent(e.key, e.role == "system", marked_record(e, texts)) for e in entries]
-    view: View = fold(chain, sent)
+    view: View = fold(chain, sent_of(entries, chain))
     pinned = list(pins)
     like = like_of([entry.source for entry in entries])
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
@@ -113,8 +145,10 @@ def look(
         source = entry.source
         if shown.clip is not None and not shown.back:
             source = clip(entry, shown.clip.limit, meter.message)
-        foreign = is_summary_message(source) and (
-            like is not dict or (shown.index == first and shown.index != newest)
+        foreign = (
+            is_summary_message(source)
+            and not pinned[shown.index]
+            and (like is not dict or (shown.index == first and shown.index != newest))
         )
         item = Item(
             key=shown.key,
@@ -142,10 +176,7 @@ def with_floors(history: History, meter: TokenMeter, over: int) -> History:
     """The history with the least size of every message larger than `over` tokens measured."""
     places = tuple(
         replace(place, item=replace(place.item, floor=smallest_clip(place.entry, meter.message)))
-        if place.entry is not None
-        and not place.back
-        and place.item.floor < 0
-        and place.item.tokens > max(SMALL, over)
+        if place.entry is not None and place.item.floor < 0 and place.item.tokens > max(SMALL, over)
         else place
         for place in history.places
     )
@@ -155,7 +186,7 @@ def with_floors(history: History, meter: TokenMeter, over: int) -> History:
 def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter) -> Place:
     """A place shown short, from its original, with the mark by which it is known again."""
     short = clip(original, how.limit, meter.message)
-    mark = ClipMark(place.item.key, read_messages([short])[0].key, how.limit)
+    mark = ClipMark(place.item.key, clip_text(read_messages([short])[0]), how.limit)
     item = replace(place.item, tokens=meter.message(short), clipped=True)
     return Place(item, short, place.entry, place.back, mark)
 
@@ -172,7 +203,8 @@ def applied(
         if summary is not None and not leading:
             places.append(summary)
             summary = None
-        if index in gone or (place.item.summary and record.summary):
+        replaced = place.entry is None or place.item.key in record.covers
+        if index in gone or (place.item.summary and record.summary and replaced):
             continue
         places.append(clips.get(index, place))
     if summary is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conspectus._core import flow
 from conspectus._core.items import Compact
-from conspectus._core.records import Draft
+from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow, Io, interpret, pause
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.memory import Memory
@@ -25,7 +26,14 @@ from conspectus.messages import (
 )
 from conspectus.messages.framing import as_notes
 from conspectus.messages.summary import summary_body
-from conspectus.summarize import FLOOR, Summarizer, SummaryRequest, problems, with_missing_facts
+from conspectus.summarize import (
+    FLOOR,
+    Summarizer,
+    Summary,
+    SummaryRequest,
+    problems,
+    with_missing_facts,
+)
 from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus")
@@ -38,9 +46,22 @@ OnEvent = Callable[[str, Mapping[str, Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a compaction works with; the same for every session of a compactor."""
+    """What a compaction works with; the same for every session of a compactor.
+
+    Attributes:
+        meter: counts tokens.
+        frame: tokens of a summary message that says nothing yet.
+        archive: where originals go, if anywhere.
+        memory: what is remembered between calls.
+        summarizers: all there are, by name, the embedded one included.
+        order: names of those to try, in turn.
+        on_failure: what follows when none succeeds.
+        timeout: seconds for one try of a summariser that sets none itself.
+        on_event: whom to tell.
+    """
 
     meter: TokenMeter
+    frame: int
     archive: Archive | None
     memory: Memory
     summarizers: Mapping[str, Summarizer]
@@ -72,6 +93,7 @@ class Work:
     ledger: Ledger = field(default_factory=Ledger)
     leaving: tuple[Place, ...] = ()
     clips: dict[int, Place] = field(default_factory=dict)
+    lost: int = 0
 
     def run(self) -> Flow[tuple[flow.Done | flow.Failed, History]]:
         """Carry out the plan; the history that comes back is the new view, or the old one."""
@@ -89,23 +111,23 @@ class Work:
         """The originals of all that leaves or is clipped; those that came back clipped are read
         from the archive, so that a summariser reads the whole of them."""
         places = self.history.places
-        foreign = [
+        gone = set(self.plan.evicted)
+        self.leaving = tuple(
             place
-            for place in places
-            if self.plan.summary_tokens and place.item.summary and place.entry is not None
-        ]
-        evicted = [places[i] for i in self.plan.evicted]
-        self.leaving = (*foreign, *evicted)
+            for i, place in enumerate(places)
+            if i in gone or (self.plan.summary_tokens and _foreign(place))
+        )
         wanted = [*self.leaving, *(places[clip.index] for clip in self.plan.clips)]
         short = [place for place in wanted if place.back]
         found: dict[str, Entry] = {}
         if short and self.tools.archive is not None:
             keys = [place.item.key for place in short]
-            archived = yield from self.tools.archive.get_flow(self.scope, keys)
-            for place, original in zip(short, archived, strict=True):
+            archived = yield from self.tools.archive.find_flow(self.scope, keys)
+            for key, original in archived.items():
                 entry = read_messages([original.message])[0]
-                entry.key, entry.id = place.item.key, original.id
-                found[entry.key] = entry
+                entry.key, entry.id = key, original.id
+                found[key] = entry
+            self.lost = len(set(keys) - set(found))
         for place in wanted:
             assert place.entry is not None
             self.originals[place.item.key] = found.get(place.item.key, place.entry)
@@ -118,7 +140,8 @@ class Work:
     def _order(self) -> flow.Order:
         head, plan, tools = self.history.head, self.plan, self.tools
         before = Ledger.from_json(head.ledger) if head else Ledger()
-        left = [self.originals[place.item.key] for place in self.leaving]
+        # A summary quotes others: what it says is nobody's own statement.
+        left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
         self.ledger = before.updated(left).without_superseded(self._staying())
         gone = set(plan.evicted)
         kept = [
@@ -174,8 +197,8 @@ class Work:
                 if archive is None:
                     return memory.find_draft(scope, plan)
                 return (yield from archive.find_draft_flow(scope, plan))
-            case flow.Summarise(keys, by, limit):
-                return (yield from self._summarise(keys, by, limit))
+            case flow.Summarise():
+                return (yield from self._summarise(effect))
             case flow.Check(draft, keys, limit):
                 return self._check(draft, keys, limit)
             case flow.SaveDraft(plan, draft):
@@ -185,7 +208,7 @@ class Work:
                     yield from archive.save_draft_flow(scope, plan, draft)
             case flow.Commit(record):
                 if archive is None:
-                    memory.of(scope).chain = (*self.history.chain, record)
+                    memory.commit(scope, (*self.history.chain, record))
                 else:
                     yield from archive.commit_flow(scope, record)
             case flow.Wait(seconds):
@@ -194,41 +217,43 @@ class Work:
                 self._emit(event, data)
         return None
 
-    def _summarise(self, keys: Sequence[str], by: str, limit: int) -> Flow[Draft]:
+    def _summarise(self, wanted: flow.Summarise) -> Flow[Draft]:
+        by, timeout = wanted.by, self.tools.timeout
         summarizer = self.tools.summarizers[by]
         request = SummaryRequest(
-            entries=[self.originals[key] for key in keys],
+            entries=[self.originals[key] for key in wanted.keys],
             standing=self._standing(),
             ledger=self.ledger,
-            limit=max(1, limit - self._frame() - SLACK),
+            limit=max(1, wanted.limit - self.tools.frame - SLACK),
             count=self.tools.meter.text,
             focus=self.focus,
             kept=self._staying(),
+            spent=wanted.spent,
         )
-        timeout = None if by == flow.EMBEDDED else self.tools.timeout
+        steps = getattr(summarizer, "summarize_flow", None)
         try:
-            summary = yield Io(
-                lambda: summarizer.summarize(request),
-                lambda: summarizer.asummarize(request),
-                timeout,
-            )
+            if steps is not None:  # it sets a time for each of its own calls
+                answer = yield from steps(request)
+            else:
+                answer = yield Io(
+                    lambda: summarizer.summarize(request),
+                    lambda: summarizer.asummarize(request),
+                    None if by == flow.EMBEDDED else timeout,
+                )
+            return _draft(answer, by)
         except SummaryError:
             raise
         except TimeoutError as error:
-            raise SummarizerTimeout(f"{by} did not answer within {timeout:g} seconds") from error
+            within = f" within {timeout:g} seconds" if timeout is not None else " in time"
+            raise SummarizerTimeout(f"{by} did not answer{within}") from error
         except Exception as error:
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
-        return Draft(summary.text, by, summary.read, summary.cost, 0, summary.embedded)
 
     def _standing(self) -> str:
         """The summary so far: ours, and those of other libraries that ours replaces."""
         head = self.history.head
-        foreign = [summary_body(p.entry.text) for p in self.leaving if p.item.summary and p.entry]
+        foreign = [summary_body(p.entry.text) for p in self.leaving if _foreign(p) and p.entry]
         return "\n".join(part for part in (head.summary if head else "", *foreign) if part)
-
-    def _frame(self) -> int:
-        """Tokens of a summary message without a body."""
-        return self._size("") - self.tools.meter.text("")
 
     def _size(self, body: str) -> int:
         text = summary_text(body, archived=self.tools.archive is not None)
@@ -239,8 +264,10 @@ class Work:
         entries = [self.originals[key] for key in keys]
         text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
         if text:
-            room = limit - self._frame() - SLACK
+            room = limit - self.tools.frame - SLACK
             text = with_missing_facts(text, self.ledger.standing(), room, meter.text)
+        if self.tools.archive is None:
+            text = _uncited(text, {entry.cite for entry in entries})
         tokens = self._size(text)
         found = problems(draft, entries, tokens=tokens, replaced=self._replaced(), limit=limit)
         return flow.Checked(flow.with_tokens(draft, text, tokens), found, self.ledger.to_json())
@@ -261,3 +288,36 @@ def shown_in(body: str, ledger: Mapping[str, Any]) -> tuple[Fact, ...]:
     folded = " ".join(body.split())
     facts = Ledger.from_json(ledger).facts
     return tuple(fact for fact in facts if " ".join(fact.value.split()) in folded)
+
+
+def _foreign(place: Place) -> bool:
+    """A summary that somebody else wrote, or that we wrote for records we do not have."""
+    return place.item.summary and place.entry is not None
+
+
+def _draft(answer: object, by: str) -> Draft:
+    """What a summariser answered, or a `SummaryError` that says what is wrong with it."""
+    fits = (
+        isinstance(answer, Summary)
+        and isinstance(answer.text, str)
+        and isinstance(answer.cost, Cost)
+        and isinstance(answer.read, tuple)
+        and isinstance(answer.embedded, tuple)
+    )
+    if not fits:
+        raise SummaryError(
+            f"{by} must answer with a Summary(text, read: tuple of keys, cost, embedded), and "
+            f"answered with {answer!r:.200}"
+        )
+    assert isinstance(answer, Summary)
+    return Draft(answer.text, by, answer.read, answer.cost, 0, answer.embedded)
+
+
+def _uncited(text: str, cites: set[str]) -> str:
+    """A summary without the ids that it cites: where nothing is archived they lead nowhere."""
+
+    def known(match: re.Match[str]) -> str:
+        named = {name.strip() for name in match[1].split(",")}
+        return "" if named <= cites else match[0]
+
+    return re.sub(r"[ \t]*\[([^\[\]\n]{1,200})\]", known, text)

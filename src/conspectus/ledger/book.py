@@ -16,6 +16,18 @@ LIMIT = 200
 ALIKE = 0.6
 """Two rules are about the same thing when they share this much of their words, numbers aside."""
 
+_CHANGE = re.compile(
+    r"\b(?:from now on|instead|no longer|rather than|changed?|chang(?:es|ing)|rais(?:e|es|ed|ing)"
+    r"|lower(?:s|ed|ing)?|increas\w+|decreas\w+|extend\w*|mov(?:e|es|ed|ing)|now|new|updat\w+"
+    r"|correct(?:s|ed|ion)|ahora|jetzt|désormais|maintenant)\b"
+    r"|改为|改成|提高到|降到|从现在|更正|今後|変更|이제|변경",
+    re.IGNORECASE,
+)
+"""Words that say that a statement replaces an earlier one."""
+
+COMPARED = 200
+"""Rules that a new one is compared with: the latest, so that the work stays linear."""
+
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
 _WORD = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _FILLER = frozenset(
@@ -30,6 +42,7 @@ class Ledger:
 
     Attributes:
         facts: the facts, in the order in which their messages came.
+        gone: rules that a later one has replaced, the latest last; at most `COMPARED`.
 
     Example:
         >>> Ledger().facts
@@ -37,6 +50,7 @@ class Ledger:
     """
 
     facts: tuple[Fact, ...] = ()
+    gone: tuple[str, ...] = ()
 
     def updated(self, entries: Sequence[Entry]) -> Ledger:
         """The ledger after more messages: later statements win, the rest is merged and bounded."""
@@ -49,6 +63,7 @@ class Ledger:
         """This ledger with later facts put on top of it."""
         book: dict[tuple[str, str], Fact] = {(f.kind, f.value): f for f in self.facts}
         rules = [f for f in self.facts if f.kind == "rule"]
+        gone = dict.fromkeys(self.gone)
         for fact in newer:
             key = (fact.kind, fact.value)
             if (known := book.pop(key, None)) is not None:
@@ -57,22 +72,24 @@ class Ledger:
                 better = fact if known.role == "tool" and fact.role != "tool" else known
                 fact = replace(better, used=used, order=fact.order)
             elif fact.kind == "rule":
-                for old in [old for old in rules if _supersedes(fact, old)]:
+                for old in [old for old in rules[-COMPARED:] if _supersedes(fact, old)]:
                     rules.remove(old)
                     book.pop((old.kind, old.value), None)
+                    gone[old.value] = None
+                gone.pop(fact.value, None)
                 rules.append(fact)
             book[key] = fact
+        replaced = tuple(gone)[-COMPARED:]
         if len(book) <= LIMIT:
-            return Ledger(tuple(book.values()))
+            return Ledger(tuple(book.values()), replaced)
         best = sorted(book.values(), key=priority, reverse=True)[:LIMIT]
-        return Ledger(tuple(sorted(best, key=lambda fact: fact.order)))
+        return Ledger(tuple(sorted(best, key=lambda fact: fact.order)), replaced)
 
     def without_superseded(self, later: Sequence[Entry]) -> Ledger:
         """This ledger less the rules that messages after it, still in view, have replaced."""
-        after = {(f.kind, f.value) for f in self.updated(later).facts if f.kind == "rule"}
-        return Ledger(
-            tuple(f for f in self.facts if f.kind != "rule" or (f.kind, f.value) in after)
-        )
+        gone = self.updated(later).gone
+        facts = tuple(f for f in self.facts if f.kind != "rule" or f.value not in gone)
+        return Ledger(facts, gone)
 
     def standing(self) -> tuple[Fact, ...]:
         """What must be in every summary, most important first: rules, then decisions of users."""
@@ -82,12 +99,13 @@ class Ledger:
 
     def to_json(self) -> dict[str, Any]:
         """The ledger as plain data."""
-        return {"facts": [fact.to_json() for fact in self.facts]}
+        return {"facts": [fact.to_json() for fact in self.facts], "gone": list(self.gone)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Ledger:
         """The ledger that `to_json` wrote."""
-        return cls(tuple(Fact.from_json(fact) for fact in data.get("facts", ())))
+        facts = tuple(Fact.from_json(fact) for fact in data.get("facts", ()))
+        return cls(facts, tuple(data.get("gone", ())))
 
 
 def priority(fact: Fact) -> tuple[int, int, int]:
@@ -97,12 +115,19 @@ def priority(fact: Fact) -> tuple[int, int, int]:
 
 
 def _supersedes(newer: Fact, older: Fact) -> bool:
-    """Whether two rules say different things about the same one thing, as a raised cap does."""
+    """Whether a rule gives another figure for the same one thing, as a raised cap does.
+
+    Losing a rule costs more than carrying two, so the words must be the same, or the newer one
+    must say that it changes something and share most of them; and only one figure may differ.
+    """
     if newer.role != older.role:
         return False
     figures = set(_NUMBER.findall(newer.value)), set(_NUMBER.findall(older.value))
-    if not figures[0] or not figures[1] or figures[0] == figures[1]:
+    if len(figures[0] - figures[1]) != 1 or len(figures[1] - figures[0]) != 1:
         return False
     words = [{w.lower() for w in _WORD.findall(f.value)} - _FILLER for f in (newer, older)]
+    if words[0] == words[1]:
+        return True
     shared = len(words[0] & words[1])
-    return shared >= 1 and shared >= ALIKE * min(len(words[0]), len(words[1]))
+    changes = _CHANGE.search(newer.value) is not None
+    return changes and shared >= 1 and shared >= ALIKE * min(len(words[0]), len(words[1]))

@@ -11,8 +11,11 @@ from conspectus.messages import Entry
 
 Kind = Literal["rule", "decision", "path", "url", "error", "id", "number", "symbol"]
 
-QUOTE = 160
-"""Characters of the sentence around a fact that are kept with it."""
+QUOTE = 120
+"""Characters around an identifier that are kept with it."""
+
+STATEMENT = 600
+"""Characters up to which a sentence is carried as a rule or a decision."""
 
 _EXTENSION = (
     r"(?:pyi?|jsx?|tsx?|jsonl?|md|txt|rst|html?|css|ya?ml|toml|cfg|ini|sh|cpp|cc|hpp|java|kt|go|rs"
@@ -154,8 +157,8 @@ def facts_of(entry: Entry, order: int = 0) -> Iterator[Fact]:
         order: its place in the thread, in messages.
     """
     used = 1 if entry.role == "assistant" else 0
-    for sentence in sentences(entry.text):
-        if len(sentence) > 2 * QUOTE:
+    for sentence in sentences(entry.own):
+        if len(sentence) > STATEMENT:
             continue
         if entry.role in ("user", "system") and is_rule(sentence):
             yield Fact("rule", sentence, sentence, entry.cite, entry.role, used, order)

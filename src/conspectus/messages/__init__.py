@@ -1,8 +1,15 @@
 """LangChain messages and OpenAI- or Anthropic-style dicts, read into entries and written back."""
 
-from conspectus.messages.clipping import clip, smallest_clip
+from conspectus.messages.clipping import POINTER, clip, smallest_clip
 from conspectus.messages.codec import Encoded, decode, encode
-from conspectus.messages.entries import Call, Entry, Source, read_messages
+from conspectus.messages.content import Call
+from conspectus.messages.entries import (
+    Entry,
+    Source,
+    name_entries,
+    occurrences,
+    read_messages,
+)
 from conspectus.messages.framing import as_data
 from conspectus.messages.summary import (
     SUMMARY_LINE,
@@ -12,6 +19,7 @@ from conspectus.messages.summary import (
 )
 
 __all__ = [
+    "POINTER",
     "SUMMARY_LINE",
     "Call",
     "Encoded",
@@ -22,6 +30,8 @@ __all__ = [
     "decode",
     "encode",
     "is_summary_message",
+    "name_entries",
+    "occurrences",
     "read_messages",
     "smallest_clip",
     "summary_message",

@@ -8,14 +8,21 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from conspectus.messages.entries import Entry, Source, _describe
+from conspectus.messages.content import describe
+from conspectus.messages.entries import Entry, Source
 
 Count = Callable[[Source], int]
 
 HEAD = 2 / 3
 """Share of a clipped text that its beginning gets; ends hold results, beginnings say what it is."""
 
+POINTER = "archived as "
+"""Stands in every clip, before the name of its original."""
+
 MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original archived as {cite}]"
+
+LEVELS = ("texts", "media", "whole")
+"""How much gives way: long texts; images and files too; at last all blocks become one text."""
 
 
 def clip(entry: Entry, limit: int, count: Count) -> Source:
@@ -32,14 +39,14 @@ def clip(entry: Entry, limit: int, count: Count) -> Source:
     """
     if count(entry.source) <= limit:
         return entry.source
-    for media in (True, False):
-        shortest = _shorten(entry, 0, media)
-        if count(shortest) <= limit or not media:
+    for level in LEVELS:
+        shortest = _shorten(entry, 0, level)
+        if count(shortest) <= limit:
             break
     low, high, best = 0, _longest(entry), shortest
     while low < high:
         middle = (low + high + 1) // 2
-        tried = _shorten(entry, middle, media)
+        tried = _shorten(entry, middle, level)
         if count(tried) <= limit:
             low, best = middle, tried
         else:
@@ -49,16 +56,16 @@ def clip(entry: Entry, limit: int, count: Count) -> Source:
 
 def smallest_clip(entry: Entry, count: Count) -> int:
     """The fewest tokens that `clip` can bring a message to."""
-    return min(count(entry.source), count(_shorten(entry, 0, media=False)))
+    return min(count(entry.source), count(_shorten(entry, 0, LEVELS[-1])))
 
 
 def _longest(entry: Entry) -> int:
     return max([len(entry.text), *(len(call.args) for call in entry.calls)])
 
 
-def _shorten(entry: Entry, size: int, media: bool) -> Source:
-    """The message with every text cut to `size` characters, and media left in or described."""
-    cite = entry.cite
+def _shorten(entry: Entry, size: int, level: str) -> Source:
+    """The message with every text cut to `size` characters."""
+    cite, media, whole = entry.cite, level == "texts", level == "whole"
 
     def text(value: str) -> str:
         mark = MARK.format(left_out=max(0, len(value) - size), whole=len(value), cite=cite)
@@ -85,17 +92,22 @@ def _shorten(entry: Entry, size: int, media: bool) -> Source:
             return {**value, "content": content(value["content"])}
         if media or kind in ("thinking", "redacted_thinking", "reasoning"):
             return value  # a signed thought must stay as it is, or the provider refuses it
-        return {"type": "text", "text": f"{_describe(str(kind), value)} (archived as {cite})"}
+        return {"type": "text", "text": f"{describe(str(kind), value)} (archived as {cite})"}
 
     def content(value: Any) -> Any:
-        return [block(part) for part in value] if isinstance(value, list) else block(value)
+        if not isinstance(value, list):
+            return block(value)
+        blocks = [block(part) for part in value]
+        return _joined(blocks, text) if whole else blocks
 
-    def arguments(value: Any) -> Any:
+    def arguments(value: Any, outermost: bool = True) -> Any:
+        if whole and outermost and len(shown := json.dumps(value, default=str)) > size + 200:
+            return {"clipped": text(shown)}
         if isinstance(value, str):
             return text(value)
         if isinstance(value, Mapping):
-            return {key: arguments(part) for key, part in value.items()}
-        return [arguments(part) for part in value] if isinstance(value, list) else value
+            return {key: arguments(part, False) for key, part in value.items()}
+        return [arguments(part, False) for part in value] if isinstance(value, list) else value
 
     def raw_arguments(value: Any) -> Any:
         """Arguments as providers want them: a JSON object in a string, also when clipped."""
@@ -126,3 +138,20 @@ def _shorten(entry: Entry, size: int, media: bool) -> Source:
         if raw := source.additional_kwargs.get("tool_calls"):
             update["additional_kwargs"]["tool_calls"] = openai_calls(raw)
     return source.model_copy(update=update)
+
+
+def _joined(blocks: list[Any], text: Callable[[str], str]) -> list[Any]:
+    """The blocks with each run of plain texts made one, so that many small ones can be clipped."""
+    out: list[Any] = []
+    for block in blocks:
+        plain = isinstance(block, Mapping) and block.get("type") == "text"
+        if plain and out and isinstance(out[-1], Mapping) and out[-1].get("type") == "text":
+            out[-1] = {"type": "text", "text": f"{out[-1]['text']}\n{block['text']}"}
+        else:
+            out.append(block)
+    return [
+        {**block, "text": text(block["text"])}
+        if isinstance(block, Mapping) and block.get("type") == "text"
+        else block
+        for block in out
+    ]

@@ -7,10 +7,9 @@ back as they are: an entry keeps the caller's own object.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, ToolMessage
@@ -19,6 +18,14 @@ from langchain_core.messages.function import FunctionMessage
 from conspectus._core.items import Role
 from conspectus.errors import MessageError
 from conspectus.messages.codec import Encoded, encode
+from conspectus.messages.content import (
+    FUNCTION,
+    Call,
+    Parts,
+    function_call,
+    openai_calls,
+    read_content,
+)
 
 Source = BaseMessage | Mapping[str, Any]
 """A message as callers have it."""
@@ -40,30 +47,6 @@ SHORT_ID = 12
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One tool call: its id, the tool's name, and its arguments as text."""
-
-    id: str
-    name: str
-    args: str
-
-    @property
-    def reading(self) -> str:
-        """The call as a person would note it: line breaks as such, not escaped."""
-        try:
-            values = json.loads(self.args)
-        except ValueError:
-            values = None
-        if not isinstance(values, dict):
-            return f"{self.name} {self.args}".strip()
-        shown = [
-            (key, part if isinstance(part, str) else _as_text(part)) for key, part in values.items()
-        ]
-        rest = [f"{key}: {part}" for key, part in shown[1:]]
-        return "\n".join([f"{self.name} {shown[0][1]}" if shown else self.name, *rest])
-
-
 @dataclass(slots=True)
 class Entry:
     """One message, read.
@@ -75,6 +58,7 @@ class Entry:
         role: who speaks.
         name: the speaker's or the tool's name, if given.
         text: everything a reader would see: text, reasoning, media as short descriptions.
+        own: the speaker's own words in it, without the results of tools.
         calls: tool calls that it makes.
         answers: ids of calls that it answers.
         date: when it was said, as the caller wrote it, if known.
@@ -94,11 +78,12 @@ class Entry:
     date: str | None = None
     media: int = 0
     given_id: str | None = None
+    own: str = ""
 
     @property
     def cite(self) -> str:
         """How a summary names it: its id if short and plain, else the start of its key."""
-        plain = len(self.id) <= SHORT_ID and all(c.isalnum() or c in "-_:." for c in self.id)
+        plain = 0 < len(self.id) <= SHORT_ID and all(c.isalnum() or c in "-_:." for c in self.id)
         return self.id if plain and self.given_id is not None else self.key[:8]
 
     @property
@@ -110,23 +95,13 @@ class Entry:
         return f"{self.text}\n{calls}" if self.text else calls
 
 
-@dataclass(slots=True)
-class _Parts:
-    """What the content of a message holds, gathered block by block."""
-
-    text: list[str] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    answers: list[str] = field(default_factory=list)
-    media: int = 0
-    results: int = 0  # how many of the texts are results of tools, not the speaker's own words
-
-
 def read_messages(messages: Sequence[Source], seen: Mapping[str, int] | None = None) -> list[Entry]:
     """Read a history.
 
     Args:
         messages: LangChain messages, or dicts in OpenAI's or Anthropic's form.
-        seen: how often each content (by digest) has come before, where the start is missing.
+        seen: how often each content came before, where the start of the history is missing: what
+            `occurrences` gives for the keys of the messages that are not there.
 
     Raises:
         MessageError: one of them cannot be understood; says which and what is expected.
@@ -136,24 +111,39 @@ def read_messages(messages: Sequence[Source], seen: Mapping[str, int] | None = N
             f"messages must be a list of messages, not {type(messages).__name__}; wrap a single "
             "message in a list"
         )
-    digests: Counter[str] = Counter(seen or {})
+    entries = [_read(source, place) for place, source in enumerate(messages)]
+    name_entries(entries, seen)
+    return entries
+
+
+def name_entries(entries: Sequence[Entry], seen: Mapping[str, int] | None = None) -> None:
+    """Give each entry its key, and an id where it has none; see `read_messages`."""
+    contents: Counter[str] = Counter(seen or {})
     keys: Counter[str] = Counter()
-    entries = []
-    for place, source in enumerate(messages):
-        entry = _read(source, place)
+    for entry in entries:
         digest = hashlib.sha256(entry.encoded.text.encode()).hexdigest()
         if entry.given_id is None:
-            entry.id = f"{digest[:12]}-{digests[digest]}"
-            digests[digest] += 1
-        base = hashlib.sha256(f"{entry.id}\0{digest}".encode("utf-8", "backslashreplace"))
-        entry.key = base.hexdigest()[:32]
-        if keys[entry.key]:  # the same message twice, id and all
-            again = hashlib.sha256(f"{entry.key}\0{keys[entry.key]}".encode())
-            keys[entry.key] += 1
-            entry.key = again.hexdigest()[:32]
-        keys[entry.key] += 1
-        entries.append(entry)
-    return entries
+            # The key says which content it is and which of its kind, so that the messages that
+            # are no longer there can be counted by their keys alone.
+            content = digest[:28]
+            entry.id = entry.key = f"{content}-{contents[content]}"
+            contents[content] += 1
+            continue
+        named = f"{entry.given_id}\0{digest}".encode("utf-8", "backslashreplace")
+        key = hashlib.sha256(named).hexdigest()[:32]
+        again = keys[key]  # the same message twice, id and all
+        keys[key] += 1
+        entry.key = hashlib.sha256(f"{key}\0{again}".encode()).hexdigest()[:32] if again else key
+
+
+def occurrences(keys: Iterable[str]) -> Counter[str]:
+    """How often each content occurs among messages that had no id, told from their keys."""
+    counts: Counter[str] = Counter()
+    for key in keys:
+        content, dash, number = key.partition("-")
+        if dash and number.isdigit():
+            counts[content] = max(counts[content], int(number) + 1)
+    return counts
 
 
 def _read(source: Source, place: int) -> Entry:
@@ -177,22 +167,18 @@ def _from_langchain(message: BaseMessage, place: int) -> Entry:
     role: Role = ROLES.get(
         message.role.lower() if isinstance(message, ChatMessage) else kind, "other"
     )
-    parts = _Parts()
-    _content(message.content, parts)
-    known = {call.id for call in parts.calls}
+    parts = Parts()
+    read_content(message.content, parts)
     if isinstance(message, AIMessage):
-        for call in message.tool_calls:
-            if (call["id"] or "") not in known:
-                parts.calls.append(Call(call["id"] or "", call["name"], _as_text(call["args"])))
-        for bad in message.invalid_tool_calls:
-            if bad["id"] and bad["id"] not in known:
-                parts.calls.append(Call(bad["id"], bad["name"] or "", bad["args"] or ""))
-        if not parts.calls and (raw := message.additional_kwargs.get("tool_calls")):
-            _openai_calls(raw, parts)
+        for call in (*message.tool_calls, *message.invalid_tool_calls):
+            parts.call(call["id"], call["name"], call["args"] or "")
+        openai_calls(message.additional_kwargs.get("tool_calls"), parts)
+        function_call(message.additional_kwargs.get("function_call"), parts)
     if isinstance(message, ToolMessage):
         parts.answers.append(message.tool_call_id)
     elif isinstance(message, FunctionMessage):
         role = "tool"
+        parts.answers.append(FUNCTION + str(message.name))
     extra = {**(message.response_metadata or {}), **(message.additional_kwargs or {})}
     if thought := extra.get("reasoning_content"):
         parts.text.insert(0, str(thought))
@@ -217,14 +203,14 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
             f"the content of message {place} is {type(content).__name__}; it must be text, a list "
             "of content blocks, or null"
         )
-    parts = _Parts()
+    parts = Parts()
     if thought := message.get("reasoning_content"):
-        parts.text.append(str(thought))
-    _content(content, parts)
-    if calls := message.get("tool_calls"):
-        _openai_calls(calls, parts)
-    if isinstance(old := message.get("function_call"), Mapping):
-        parts.text.append(f"{old.get('name', '')}({_as_text(old.get('arguments', ''))})")
+        parts.say(str(thought))
+    read_content(content, parts)
+    openai_calls(message.get("tool_calls"), parts)
+    function_call(message.get("function_call"), parts)
+    if role_name == "function":
+        parts.answers.append(FUNCTION + str(message.get("name", "")))
     if role_name == "tool":
         call_id = message.get("tool_call_id")
         if not isinstance(call_id, str):
@@ -233,7 +219,7 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
                 "answers"
             )
         parts.answers.append(call_id)
-    if role == "user" and parts.answers and len(parts.text) == parts.results:
+    if role == "user" and parts.answers and not any(parts.own):
         role = "tool"
     given = message.get("id")
     return _entry(
@@ -246,7 +232,7 @@ def _entry(
     given_id: str | None,
     role: Role,
     name: Any,
-    parts: _Parts,
+    parts: Parts,
     extra: Mapping[str, Any],
 ) -> Entry:
     date = next((str(extra[key]) for key in DATE_KEYS if extra.get(key)), None)
@@ -263,76 +249,5 @@ def _entry(
         date=date,
         media=parts.media,
         given_id=given_id,
+        own="" if role == "tool" else "\n".join(part for part in parts.own if part),
     )
-
-
-def _content(content: Any, parts: _Parts) -> None:
-    if isinstance(content, str):
-        parts.text.append(content)
-        return
-    for block in content or ():
-        if isinstance(block, str):
-            parts.text.append(block)
-        elif isinstance(block, Mapping):
-            _block(block, parts)
-        else:
-            parts.text.append(_as_text(block))
-
-
-def _block(block: Mapping[str, Any], parts: _Parts) -> None:
-    kind = str(block.get("type", ""))
-    if kind in ("tool_use", "tool_call", "server_tool_use", "server_tool_call"):
-        args = block.get("input", block.get("args", {}))
-        if kind.startswith("server"):  # answered inside the same message, so it pairs with nothing
-            parts.text.append(f"{block.get('name', '')}({_as_text(args)})")
-        else:
-            parts.calls.append(
-                Call(str(block.get("id", "")), str(block.get("name", "")), _as_text(args))
-            )
-    elif kind == "tool_result":
-        parts.answers.append(str(block.get("tool_use_id", "")))
-        inner = _Parts()
-        _content(block.get("content"), inner)
-        parts.text.extend(inner.text)
-        parts.results += len(inner.text)
-        parts.media += inner.media
-    elif isinstance(block.get("text"), str):
-        parts.text.append(block["text"])
-    elif isinstance(thought := block.get("thinking", block.get("reasoning")), str):
-        parts.text.append(thought)
-    elif isinstance(block.get("content"), (str, list)):
-        _content(block["content"], parts)
-    else:
-        parts.media += 1
-        parts.text.append(_describe(kind, block))
-
-
-def _describe(kind: str, block: Mapping[str, Any]) -> str:
-    """An image or a document in a few words; its bytes are in the archive, not in the text."""
-    source = block.get("source")
-    inner: Mapping[str, Any] = source if isinstance(source, Mapping) else {}
-    image = block.get("image_url")
-    url = image.get("url") if isinstance(image, Mapping) else image
-    url = url or block.get("url") or inner.get("url") or block.get("file_id") or ""
-    data = block.get("data") or block.get("base64") or inner.get("data") or ""
-    mime = block.get("mime_type") or inner.get("media_type") or ""
-    if isinstance(url, str) and url.startswith("data:"):
-        mime, url, data = url[5:].split(";")[0], "", url
-    size = f"{len(data) * 3 // 4:,} bytes" if isinstance(data, (str, bytes)) and data else ""
-    details = ", ".join(str(part) for part in (mime, block.get("filename"), url, size) if part)
-    return f"[{kind or 'block'}: {details}]" if details else f"[{kind or 'block'}]"
-
-
-def _openai_calls(calls: Any, parts: _Parts) -> None:
-    for call in calls if isinstance(calls, list) else ():
-        if not isinstance(call, Mapping):
-            continue
-        function = call.get("function") or call.get("custom") or call
-        name, args = function.get("name", ""), function.get("arguments", function.get("input", ""))
-        parts.calls.append(Call(str(call.get("id") or ""), str(name), _as_text(args)))
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, default=str)

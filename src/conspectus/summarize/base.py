@@ -10,6 +10,18 @@ from conspectus._core.records import Cost
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry
 
+SECTIONS = (
+    "Goal",
+    "Standing rules",
+    "Done",
+    "Pending",
+    "Decisions",
+    "Artifacts",
+    "Facts",
+    "Next",
+)
+"""Headings of a summary, in order; empty ones are left out."""
+
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
@@ -23,6 +35,7 @@ class SummaryRequest:
         count: tokens of a text.
         focus: what the caller wants kept above all; empty for nothing in particular.
         kept: the messages that stay in view after the summary: what they say need not be said.
+        spent: what earlier tries of this compaction have cost, in tokens; counts towards a cap.
     """
 
     entries: Sequence[Entry]
@@ -32,6 +45,7 @@ class SummaryRequest:
     count: Callable[[str], int]
     focus: str = ""
     kept: Sequence[Entry] = ()
+    spent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

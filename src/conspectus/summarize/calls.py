@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io
+from conspectus.errors import SummaryRejected
 from conspectus.summarize.provider_errors import answer_text, explained, is_timeout
 
 PER_MESSAGE = 4
 """Tokens that a chat format spends on the role and the delimiters of one message."""
+
+RUN = 12
+"""Words of our instructions in a row that nobody writes by chance."""
+
+_FRAME = re.compile(r"<message id=|</(?:messages?|facts|focus|notes|summary)>")
 
 
 class CannotPay(Exception):
@@ -123,7 +130,14 @@ class Caller:
             raise explained(error, self.name, self._timeout) from error
         finally:
             self.bill.settle(size + limit, spent)
-        return answer_text(answer, self.name)
+        text = answer_text(answer, self.name)
+        if repeats(text, prompt):
+            raise SummaryRejected(
+                f"the answer of {self.name} repeats what it was asked; use another model to "
+                "summarise",
+                ("it repeats the prompt",),
+            )
+        return text
 
     def _cost(self, answer: object, size: int) -> Cost:
         usage = getattr(answer, "usage_metadata", None)
@@ -131,6 +145,19 @@ class Caller:
             return Cost(1, int(usage["input_tokens"]), int(usage["output_tokens"]))
         text = str(answer.text) if isinstance(answer, BaseMessage) else str(answer)
         return Cost(1, size, self._count(text))
+
+
+def repeats(answer: str, prompt: Sequence[BaseMessage]) -> bool:
+    """Whether an answer holds our instructions or frames, which are no part of a conversation.
+
+    What a conversation says is framed with its own tags made harmless, so a whole tag is ours.
+    """
+    if _FRAME.search(answer):
+        return True
+    said = " ".join(answer.split())
+    words = " ".join(m.text for m in prompt if isinstance(m, SystemMessage)).split()
+    runs = (" ".join(words[n : n + RUN]) for n in range(len(words) - RUN + 1))
+    return any(run in said for run in runs)
 
 
 def call_config() -> RunnableConfig:

@@ -118,23 +118,25 @@ class ChatModelSummarizer:
             SummarizerOverflow: the span did not fit the model's window, not even in pieces.
             SummaryError: any other failure of the model.
         """
-        return run(self._flow(request))
+        return run(self.summarize_flow(request))
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
         """The same on an event loop; a cancellation passes through, and no call is left behind."""
-        return await arun(self._flow(request))
+        return await arun(self.summarize_flow(request))
 
-    def _flow(self, request: SummaryRequest) -> Flow[Summary]:
+    def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
+        """The same as steps for a driver: whoever stops driving stops the calls."""
+        cap = None if self._cap is None else max(0, self._cap - request.spent)
         if not request.entries:
             return Summary(request.standing, ())
-        caller = Caller(self._model, self._name, request.count, self._timeout, self._cap)
+        caller = Caller(self._model, self._name, request.count, self._timeout, cap)
         reading = Reading(
             request, caller, self._prompts, self._window, self._trim, self._concurrency
         )
         every = tuple(entry.key for entry in request.entries)
         other = Cost()  # what the embedded summariser cost, should it be one that costs anything
         try:
-            left = reading.choose(self._cap)
+            left = reading.choose(cap)
             keys = tuple(entry.key for entry in left)
             read, older = set(every) - set(keys), ""
             if left:

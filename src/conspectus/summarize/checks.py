@@ -36,12 +36,15 @@ _ERROR = re.compile(
     r"|http \d{3}|\{\"error\")",
     re.IGNORECASE,
 )
-_PROMPT = ("<message id=", "</messages>", "<messages>")
+_PROMPT = "<message id="
 _SCRIPTS = {
     "han": re.compile(r"[\u3400-\u9fff]"),
     "kana": re.compile(r"[\u3040-\u30ff]"),
     "hangul": re.compile(r"[\uac00-\ud7af]"),
     "cyrillic": re.compile(r"[\u0400-\u04ff]"),
+    "greek": re.compile(r"[\u0370-\u03ff]"),
+    "hebrew": re.compile(r"[\u0590-\u05ff]"),
+    "thai": re.compile(r"[\u0e00-\u0e7f]"),
     "arabic": re.compile(r"[\u0600-\u06ff]"),
     "devanagari": re.compile(r"[\u0900-\u097f]"),
     "latin": re.compile(r"[A-Za-zÀ-ɏ]"),
@@ -79,7 +82,7 @@ def problems(
         found.append("it is an error message")
     elif _REPLY.search(text):
         found.append("it is a reply, not a summary")
-    if any(mark in text for mark in _PROMPT):
+    if _PROMPT in text:
         found.append("it repeats the prompt")
     if (wrong := _other_script(text, entries)) is not None:
         found.append(wrong)
@@ -123,8 +126,8 @@ def _other_script(text: str, entries: Sequence[Entry]) -> str | None:
     said, room = [], SAMPLE
     for entry in entries:
         if entry.role in ("user", "assistant") and room > 0:
-            said.append(entry.text[:room])
-            room -= len(entry.text)
+            said.append(entry.own[:room])
+            room -= len(entry.own)
     spoken = _shares("\n".join(said))
     if sum(spoken.values()) < 200:
         return None
@@ -134,11 +137,12 @@ def _other_script(text: str, entries: Sequence[Entry]) -> str | None:
     if letters < 40:
         return None
     theirs = max(written, key=lambda script: written[script])
-    # Identifiers are Latin in every language, and Han is shared by Japanese: only a script that
-    # the conversation hardly has, or a summary that lacks the conversation's own, is wrong.
-    if spoken[theirs] < 0.02 * sum(spoken.values()):
+    # Identifiers are Latin in every language, so Latin letters prove nothing where the
+    # conversation's own script is there too; and Japanese shares Han with Chinese.
+    own = written[main] >= 0.02 * letters
+    if theirs != "latin" and spoken[theirs] < 0.02 * sum(spoken.values()):
         return f"it is written in {theirs} script and the conversation is not"
-    if main != "latin" and written[main] < 0.02 * letters and spoken[main] > 2 * spoken["latin"]:
+    if main != "latin" and not own and spoken[main] > 2 * spoken["latin"]:
         return f"it is not in the conversation's language: no {main} script"
     return None
 

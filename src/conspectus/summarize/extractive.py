@@ -12,18 +12,16 @@ import heapq
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from conspectus.ledger import Ledger
-from conspectus.ledger.facts import is_rule, sentences
-from conspectus.messages import Entry
+from conspectus.ledger.facts import sentences
 from conspectus.messages.framing import as_notes
-from conspectus.summarize.base import Summary, SummaryRequest
+from conspectus.summarize.base import SECTIONS, Summary, SummaryRequest
 from conspectus.summarize.need import held, need, uses_of
-from conspectus.summarize.snippets import SECTIONS, SHORT, Snippet, snippets_of
+from conspectus.summarize.snippets import SHORT, Snippet, snippets_of
 
 POOL = 4_000
 """Pieces that compete: the best by their own worth, so that the picking stays linear."""
 
-RULES_SHARE, GOAL_SHARE = 0.3, 0.12
+RULES_SHARE, GOAL_SHARE = 0.25, 0.1
 """The most of the limit that standing rules and the goal may take."""
 
 STANDING = 0.02
@@ -69,7 +67,7 @@ class ExtractiveSummarizer:
 
 def _write(request: SummaryRequest) -> str:
     """The fixed lines first, then as many of the ranked pieces as fit, counted exactly."""
-    gone = _superseded(request.entries, request.ledger)
+    gone = {" ".join(value.split()) for value in request.ledger.gone}
     fixed = _fitting(request, _goal(request, gone), GOAL_SHARE)
     fixed += _fitting(request, _rules(request), RULES_SHARE)
     ranked = _ranked(request, gone, fixed)
@@ -103,26 +101,14 @@ def _fitting(request: SummaryRequest, snippets: Iterator[Snippet], share: float)
     return chosen
 
 
-def _superseded(entries: Sequence[Entry], ledger: Ledger) -> set[str]:
-    """Sentences of users that were rules once and are none in the ledger any more."""
-    rules = {fact.value for fact in ledger.facts if fact.kind == "rule"}
-    return {
-        " ".join(sentence.split())
-        for entry in entries
-        if entry.role in ("user", "system")
-        for sentence in sentences(entry.text)
-        if is_rule(sentence) and sentence not in rules
-    }
-
-
 def _goal(request: SummaryRequest, gone: set[str]) -> Iterator[Snippet]:
     """What the user asked for first, and last."""
     standing = [s for s in _standing(request.standing) if s.section == "Goal"]
     yield from standing[:1]
-    asked = [entry for entry in request.entries if entry.role == "user" and entry.text]
+    asked = [entry for entry in request.entries if entry.role == "user" and entry.own]
     first = [] if standing else asked[:1]
     for entry in first + [e for e in asked[-1:] if e not in first]:
-        for sentence in sentences(entry.text):
+        for sentence in sentences(entry.own):
             text = " ".join(sentence.split())
             tells = len(text) >= 2 * SHORT or (len(text) >= SHORT // 2 and not text.isascii())
             if tells and text not in gone and not text.startswith("<"):
@@ -219,7 +205,7 @@ def _cost(text: str, count: Callable[[str], int]) -> float:
 
 
 def _line(pieces: Sequence[Snippet]) -> str:
-    text = JOINED.join(piece.text for piece in pieces)
+    text = JOINED.join(piece.text for piece in pieces).removeprefix("- ")
     return f"- {text} [{pieces[0].cite}]" if pieces[0].cite else f"- {text}"
 
 

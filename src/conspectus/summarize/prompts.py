@@ -17,18 +17,19 @@ from conspectus.errors import PolicyError
 from conspectus.ledger import Fact, Ledger
 from conspectus.ledger.book import priority
 from conspectus.messages import Entry, as_data
+from conspectus.summarize.base import SECTIONS
 
-SECTIONS = (
-    ("Goal", "what the user wants in the end, and what for"),
-    ("Standing rules", "what the user or the system demanded for good, word for word"),
-    ("Done", "what was finished, with its outcome"),
-    ("Pending", "what was begun or promised and is not finished; what is waited for"),
-    ("Decisions", "what was chosen, against what, and why; what failed and how"),
-    ("Artifacts", "files, documents, tables, branches, tickets: where they are, what state"),
-    ("Facts", "names, numbers, dates, ids, versions, error texts that may be needed again"),
-    ("Next", "the very next step"),
+HOLDS = (
+    "what the user wants in the end, and what for",
+    "what the user or the system demanded for good, word for word",
+    "what was finished, with its outcome",
+    "what was begun or promised and is not finished; what is waited for",
+    "what was chosen, against what, and why; what failed and how",
+    "files, documents, tables, branches, tickets: where they are, what state",
+    "names, numbers, dates, ids, versions, error texts that may be needed again",
+    "the very next step",
 )
-"""Headings of a summary and what belongs under each."""
+"""What belongs under each heading of a summary, in the order of `SECTIONS`."""
 
 WORDS = 0.7
 """Words of English in a token, rounded down: models keep to words better than to tokens."""
@@ -66,7 +67,7 @@ UPDATE = "\n\n".join(
         "condense it a second time. <notes> report on messages that came after it, in order; "
         "<messages> come after those.",
         "Use these headings, in this order, and leave out one that would stay empty:\n"
-        + "\n".join(f"## {name}\n({what})" for name, what in SECTIONS),
+        + "\n".join(f"## {name}\n({what})" for name, what in zip(SECTIONS, HOLDS, strict=True)),
         _EXACT,
         "<facts> are exact wordings that are known to matter: those which still hold belong in "
         "the summary as they are. What <focus> names matters most to the person who asked for "

@@ -9,18 +9,6 @@ from dataclasses import dataclass
 from conspectus.ledger.facts import is_decision, sentences
 from conspectus.messages import Entry
 
-SECTIONS = (
-    "Goal",
-    "Standing rules",
-    "Done",
-    "Pending",
-    "Decisions",
-    "Artifacts",
-    "Facts",
-    "Next",
-)
-"""Headings of a summary, in order; empty ones are left out."""
-
 PROSE = 220
 """Characters of a sentence that are quoted at most; a longer one is divided between words."""
 
@@ -75,16 +63,37 @@ class Snippet:
 
 def snippets_of(entry: Entry, place: int) -> Iterator[Snippet]:
     """The pieces of one message, in order."""
-    if entry.role in ("assistant", "user", "system", "other"):
-        for sentence in sentences(entry.text):
-            text = " ".join(sentence.split())
-            section, worth = _section(entry, text)
-            for piece in _divided(text, PROSE):
-                yield Snippet(piece, section, entry.cite, place, worth)
-    else:
-        yield from _data(entry.text, "Facts", entry, place)
+    if entry.own or entry.role != "tool":
+        for line in entry.own.split("\n"):
+            for text in _said(line):
+                section, worth = _section(entry, text)
+                for piece in _divided(text, PROSE):
+                    yield Snippet(piece, section, entry.cite, place, worth)
+    if entry.text != entry.own:  # what tools have answered
+        yield from _data(entry.text.removesuffix(entry.own), "Facts", entry, place)
     for call in entry.calls:
         yield from _data(call.reading, "Artifacts", entry, place)
+
+
+def _said(line: str) -> list[str]:
+    """The sentences of a line; a short one joins its neighbour, as alone it says too little."""
+    pieces: list[str] = []
+    short = False
+    for sentence in sentences(line):
+        text = " ".join(sentence.split())
+        if pieces and (short or _words(text) < WORDS):
+            pieces[-1] += f" {text}"
+        else:
+            pieces.append(text)
+        short = _words(pieces[-1]) < WORDS
+    if len(pieces) == 1 and short and line.strip() == f"- {pieces[0]}":
+        return [line.strip()]
+    return [piece for piece in pieces if not _MARKUP.match(piece)]
+
+
+def _words(text: str) -> int:
+    """How many words a text has; scripts without spaces have one for every two characters."""
+    return text.count(" ") + 1 if text.isascii() else max(text.count(" ") + 1, len(text) // 2)
 
 
 def _data(text: str, section: str, entry: Entry, place: int) -> Iterator[Snippet]:

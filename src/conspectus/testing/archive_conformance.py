@@ -352,15 +352,15 @@ class ArchiveConformance:
             archive.put(scope, entries)
             archive.save_draft(scope, "plan", Draft("text", "model", ()))
             archive.commit(scope, record_of(entries))
-        # Of each of the two sessions: two messages, a draft, a record and a head; and the name.
-        assert archive.forget(tenant, "gone") == 11
+        # Of each of the two sessions: two messages, a draft, a record, its summary, a head; a name.
+        assert archive.forget(tenant, "gone") == 13
         assert archive.threads(tenant) == ("kept",)
         for scope in scopes[:2]:
             assert archive.chain(scope) == archive.records(scope) == ()
             assert archive.find_draft(scope, "plan") is None
             assert len(archive.missing(scope, entries)) == 2
         assert archive.missing(scopes[2], entries) == ()
-        assert archive.forget(tenant) == 6
+        assert archive.forget(tenant) == 7
         assert archive.forget(tenant) == 0
 
     def test_no_order_of_a_search_is_relied_on(self, store: BaseStore, scope: Scope) -> None:
@@ -372,7 +372,7 @@ class ArchiveConformance:
         for number in range(30):
             archive.put(Scope(scope.tenant, f"thread {number:02}"), entries[:1])
         assert len(archive.threads(scope.tenant)) == 31
-        assert archive.forget(scope.tenant) == 450 + 2 + 1 + 2 * 30
+        assert archive.forget(scope.tenant) == 450 + 3 + 1 + 2 * 30
         assert archive.threads(scope.tenant) == ()
 
     def test_with_and_without_an_event_loop_it_is_the_same(

@@ -1,0 +1,49 @@
+"""The adapter through which an outside script measures what our compactions keep.
+
+It calls only the public `Compactor` and `recall`, with LangChain's approximate token counter, so that
+sizes mean the same on both sides. A script that takes `module:factory` is given
+`benchmarks/retention_policy.py:make`, run from this folder as `retention_policy:make`.
+"""
+
+from __future__ import annotations
+
+from itertools import count as numbers
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.messages.utils import count_tokens_approximately
+
+from conspectus import Compactor
+from conspectus._core.policy import ContextSize
+
+OVERHEAD = 4
+"""Tokens that the counter adds for the message that recalled text would be sent in."""
+
+
+class Policy:
+    """One way to compact: what stays, and how much the summary may take, in tokens."""
+
+    def __init__(self, keep: ContextSize, summary_tokens: int) -> None:
+        self._compactor = Compactor(
+            keep=keep,
+            max_summary_tokens=summary_tokens,
+            token_counter=count_tokens_approximately,
+            archive="memory:",
+        )
+        self._names = numbers()
+        self._thread = ""
+
+    def compact(self, messages: list[BaseMessage]) -> list[Any]:
+        """What the model would see of a history."""
+        self._thread = f"thread-{next(self._names)}"
+        return self._compactor.compact(messages, thread_id=self._thread, force=True).messages
+
+    def recall(self, query: str, tokens: int) -> str:
+        """Originals found for a query, in at most so many tokens."""
+        found = self._compactor.recall(query, thread_id=self._thread, tokens=tokens - OVERHEAD)
+        return found.text
+
+
+def make(keep: ContextSize, summary_tokens: int) -> Policy:
+    """The factory that the script asks for."""
+    return Policy(keep, summary_tokens)

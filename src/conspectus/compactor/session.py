@@ -1,0 +1,203 @@
+"""One call of the compactor, from the messages that a caller sends to the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conspectus._core.flow import Done, Failed
+from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window
+from conspectus._core.plan import GIANT, plan
+from conspectus._core.policy import Policy
+from conspectus._core.records import Record
+from conspectus._drive import Flow
+from conspectus.archive import Scope
+from conspectus.compactor.memory import Remembered
+from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.view import History, look, with_floors
+from conspectus.compactor.work import Tools, Work, shown_in
+from conspectus.errors import ArchiveError, SummaryError
+from conspectus.messages import SUMMARY_LINE, Entry, Source, read_messages
+from conspectus.messages.summary import summary_body
+
+SUMMARY_FLOOR = 120
+"""Tokens beside its frame below which a summary says little more than one rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One agent's history in one thread.
+
+    Attributes:
+        tools: what compactions work with.
+        policy: when to compact and what to keep.
+        room: what the result must fit in; None where it is unknown.
+        pin: says of a message whether it must stay in view.
+        scope: whose history it is.
+    """
+
+    tools: Tools
+    policy: Policy
+    room: Window | None
+    pin: Callable[[Any], bool] | None
+    scope: Scope
+
+    def compact(
+        self, messages: Sequence[Source], force: bool, focus: str
+    ) -> Flow[CompactionResult]:
+        """Look at a history, decide, and carry the decision out."""
+        remembered = self.tools.memory.of(self.scope)
+        entries = read_messages(messages)
+        history = yield from self._folded(entries, remembered)
+        history, decided = self._decide(history, self._last(history, remembered), force)
+        if not isinstance(decided, Compact):
+            return self._unchanged(history, decided)
+        work = Work(self.tools, self.scope, history, decided, focus)
+        try:
+            outcome, after = yield from work.run()
+        except SummaryError:
+            self._remember_failure(remembered, history)
+            raise
+        if isinstance(outcome, Failed):
+            return self._failed(history, decided, outcome, remembered)
+        remembered.failed = None
+        return self._done(history, decided, outcome, after, work)
+
+    # Before the decision
+
+    def _folded(self, entries: Sequence[Entry], remembered: Remembered) -> Flow[History]:
+        """The history with the records that belong to it, which are then the ones in force."""
+        archive = self.tools.archive
+        pins = [self.pin is not None and bool(self.pin(entry.source)) for entry in entries]
+        known = remembered.chain
+        if archive is not None:
+            known = yield from archive.chain_flow(self.scope)
+        history = look(entries, known, self.tools.meter, pins)
+        for entry in reversed(entries):
+            # A summary that the records in force do not know may be that of another branch, or
+            # of a time that the history has gone back to.
+            if entry.text.startswith(SUMMARY_LINE) and not any(
+                place.entry is None for place in history.places
+            ):
+                other = yield from self._chain_of(summary_body(entry.text), remembered)
+                again = look(entries, other, self.tools.meter, pins)
+                if other and again.chain:
+                    history = again
+                    break
+        if entries and history.chain != tuple(known):
+            remembered.chain = history.chain
+            if archive is not None:
+                head = history.head.id if history.head else None
+                yield from archive.set_head_flow(self.scope, head)
+        return history
+
+    def _chain_of(self, summary: str, remembered: Remembered) -> Flow[tuple[Record, ...]]:
+        if self.tools.archive is None:
+            return remembered.chains.get(summary, ())
+        return (yield from self.tools.archive.chain_of_flow(self.scope, summary))
+
+    def _last(self, history: History, remembered: Remembered) -> Size | None:
+        """The size that the trigger is compared with, so that nothing is tried without growth."""
+        head = history.head
+        if remembered.failed is not None and remembered.failed[0] == (head.id if head else None):
+            return remembered.failed[1]
+        return head.size_after if head else None
+
+    def _decide(self, history: History, last: Size | None, force: bool) -> tuple[History, Plan]:
+        """Plan with the floors of large messages; with those of all only if that is not enough."""
+        clip = self.tools.archive is not None
+        floor = self.tools.frame + SUMMARY_FLOOR
+
+        def decide(view: History) -> Plan:
+            return plan(
+                view.items, self.policy, self.room, last=last, force=force, clip=clip, floor=floor
+            )
+
+        if not clip:
+            return history, decide(history)
+        bounds = [self.policy.clip_over] if self.policy.clip_over is not None else []
+        bounds += [self.room.budget // GIANT] if self.room is not None else []
+        history = with_floors(history, self.tools.meter, min(bounds, default=0))
+        decided = decide(history)
+        if isinstance(decided, Stuck):
+            history = with_floors(history, self.tools.meter, 0)
+            decided = decide(history)
+        return history, decided
+
+    # After it
+
+    def _unchanged(self, history: History, decided: Keep | Stuck) -> CompactionResult:
+        stuck = isinstance(decided, Stuck)
+        return self._result(
+            history,
+            outcome="stuck" if stuck else "kept",
+            reason=decided.reason,
+            tokens_before=history.size.tokens,
+            needed=decided.needed if isinstance(decided, Stuck) else None,
+        )
+
+    def _failed(
+        self, history: History, decided: Compact, outcome: Failed, remembered: Remembered
+    ) -> CompactionResult:
+        archive = isinstance(outcome.error, ArchiveError)
+        if not archive:
+            self._remember_failure(remembered, history)
+        over = decided.budget is not None and decided.tokens > decided.budget
+        return self._result(
+            history,
+            outcome="stuck" if over else "kept",
+            reason=outcome.reason,
+            cause=decided.cause,
+            tokens_before=history.size.tokens,
+            cost=outcome.spent,
+            failed="archive" if archive else "summary",
+        )
+
+    def _remember_failure(self, remembered: Remembered, history: History) -> None:
+        remembered.failed = (history.head.id if history.head else None, history.size)
+
+    def _done(
+        self, history: History, decided: Compact, outcome: Done, after: History, work: Work
+    ) -> CompactionResult:
+        notes = []
+        if outcome.draft is not None and outcome.draft.embedded:
+            count = len(outcome.draft.embedded)
+            notes.append(
+                f"{count} messages were read by the embedded summariser to stay in the cap"
+            )
+        if work.lost:
+            notes.append(
+                f"{work.lost} clipped messages have lost their originals (expired or forgotten); "
+                "what was left of them was read"
+            )
+        fits = decided.budget is not None and after.size.tokens <= decided.budget
+        return self._result(
+            after,
+            outcome="compacted",
+            reason="the history is within its budget" if fits else "compacted as asked",
+            cause=decided.cause,
+            record=outcome.record,
+            tokens_before=history.size.tokens,
+            evicted=len(work.leaving),
+            cost=outcome.spent,
+            failures=outcome.failures,
+            notes=tuple(notes),
+        )
+
+    def _result(self, view: History, **more: Any) -> CompactionResult:
+        head = next((record for record in reversed(view.chain) if record.summary), None)
+        foreign = any(place.item.summary and place.entry is not None for place in view.places)
+        confirmed = self.tools.archive is not None and all(r.archived for r in view.chain)
+        return CompactionResult(
+            messages=view.sources,
+            summary=head.summary if head else "",
+            archived=confirmed and not foreign,
+            tokens_after=view.size.tokens,
+            budget=None if self.room is None else self.room.budget,
+            kept=sum(not place.item.summary for place in view.places),
+            clipped=sum(place.item.clipped for place in view.places),
+            dropped=view.dropped,
+            carried=shown_in(head.summary, head.ledger) if head else (),
+            **more,
+        )

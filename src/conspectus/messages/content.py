@@ -1,0 +1,159 @@
+"""What the content of a message holds: text, media, tool calls and answers, block by block."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MEDIA = frozenset(
+    """image image_url input_image audio input_audio video file input_file document media pdf
+    image_generation_call computer_screenshot redacted_thinking""".split()
+)
+"""Types of blocks that hold what is no text: bytes, or a link to them."""
+
+FUNCTION = "function:"
+"""Ids of calls in OpenAI's first form, which had none: this and the function's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call: its id, the tool's name, and its arguments as text."""
+
+    id: str
+    name: str
+    args: str
+
+    @property
+    def reading(self) -> str:
+        """The call as a person would note it: line breaks as such, not escaped."""
+        try:
+            values = json.loads(self.args)
+        except ValueError:
+            values = None
+        if not isinstance(values, dict):
+            return f"{self.name} {self.args}".strip()
+        shown = [
+            (key, part if isinstance(part, str) else as_text(part)) for key, part in values.items()
+        ]
+        rest = [f"{key}: {part}" for key, part in shown[1:]]
+        return "\n".join([f"{self.name} {shown[0][1]}" if shown else self.name, *rest])
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the content of a message holds.
+
+    Attributes:
+        text: its texts in order, those of tool results included.
+        own: the speaker's own words among them.
+        calls: tool calls that it makes.
+        answers: ids of calls that it answers.
+        media: how many things it holds that are no text.
+    """
+
+    text: list[str] = field(default_factory=list)
+    own: list[str] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    answers: list[str] = field(default_factory=list)
+    media: int = 0
+
+    def say(self, text: str) -> None:
+        """Add words of the speaker."""
+        self.text.append(text)
+        self.own.append(text)
+
+    def call(self, call_id: object, name: object, args: Any) -> None:
+        """Add a call; one without an id pairs with nothing and is text."""
+        call = Call(str(call_id or ""), str(name or ""), as_text(args))
+        if not call.id:
+            self.say(call.reading)
+        elif call.id not in {known.id for known in self.calls}:
+            self.calls.append(call)
+
+
+def read_content(content: Any, parts: Parts) -> None:
+    """Read the content of a message: text, or a list of blocks of any provider."""
+    if isinstance(content, str):
+        parts.say(content)
+        return
+    for block in content or ():
+        if isinstance(block, str):
+            parts.say(block)
+        elif isinstance(block, Mapping):
+            _block(block, parts)
+        else:
+            parts.say(as_text(block))
+
+
+def _block(block: Mapping[str, Any], parts: Parts) -> None:
+    kind = str(block.get("type", ""))
+    source = block.get("source")
+    if kind in ("tool_use", "tool_call"):
+        parts.call(block.get("id"), block.get("name"), block.get("input", block.get("args", {})))
+    elif kind in ("function_call", "custom_tool_call"):
+        args = block.get("arguments", block.get("input", ""))
+        parts.call(block.get("call_id") or block.get("id"), block.get("name"), args)
+    elif kind in ("tool_result", "function_call_output", "custom_tool_call_output"):
+        parts.answers.append(str(block.get("tool_use_id") or block.get("call_id") or ""))
+        inner = Parts()
+        read_content(block.get("content", block.get("output")), inner)
+        parts.text.extend(inner.text)
+        parts.media += inner.media
+    elif isinstance(block.get("text"), str):
+        parts.say(block["text"])
+    elif isinstance(thought := block.get("thinking", block.get("reasoning")), str):
+        parts.say(thought)
+    elif kind == "reasoning":
+        read_content(block.get("summary") or block.get("content"), parts)
+    elif isinstance(source, Mapping) and source.get("type") == "text":
+        parts.say(str(source.get("data", "")))
+    elif isinstance(source, Mapping) and source.get("type") == "content":
+        read_content(source.get("content"), parts)
+    elif kind in MEDIA:
+        parts.media += 1
+        parts.say(describe(kind, block))
+    elif isinstance(block.get("content"), (str, list)):
+        read_content(block["content"], parts)
+    else:  # nothing that we know: all of it, as it stands
+        parts.say(as_text(block))
+
+
+def describe(kind: str, block: Mapping[str, Any]) -> str:
+    """An image or a document in a few words; its bytes are in the archive, not in the text."""
+    source = block.get("source")
+    inner: Mapping[str, Any] = source if isinstance(source, Mapping) else {}
+    image = block.get("image_url")
+    url = image.get("url") if isinstance(image, Mapping) else image
+    url = url or block.get("url") or inner.get("url") or block.get("file_id") or ""
+    data = block.get("data") or block.get("base64") or inner.get("data") or ""
+    mime = block.get("mime_type") or inner.get("media_type") or ""
+    if isinstance(url, str) and url.startswith("data:"):
+        mime, url, data = url[5:].split(";")[0], "", url
+    size = f"{len(data) * 3 // 4:,} bytes" if isinstance(data, (str, bytes)) and data else ""
+    details = ", ".join(str(part) for part in (mime, block.get("filename"), url, size) if part)
+    return f"[{kind or 'block'}: {details}]" if details else f"[{kind or 'block'}]"
+
+
+def openai_calls(calls: Any, parts: Parts) -> None:
+    """Read `tool_calls` of a chat completion."""
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, Mapping):
+            function = call.get("function") or call.get("custom") or call
+            args = function.get("arguments", function.get("input", ""))
+            parts.call(call.get("id"), function.get("name"), args)
+
+
+def function_call(call: Any, parts: Parts) -> None:
+    """Read `function_call`, OpenAI's first form of a call, which has no id."""
+    if isinstance(call, Mapping):
+        name = str(call.get("name", ""))
+        parts.call(FUNCTION + name, name, call.get("arguments", ""))
+
+
+def as_text(value: Any) -> str:
+    """A value as text: JSON where it is none."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,267 @@
+"""The benchmarks work, find what is wrong, and hold on small inputs.
+
+They are scripts in a folder that is no package; the fixtures import them from there. Nothing here
+is timed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+from rich.console import Console
+
+from conspectus import CompactionResult, Compactor
+from conspectus.archive import Archive, Scope
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = ROOT / "examples"
+SCOPE = Scope("local", "t")
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[Callable[[str], ModuleType]]:
+    """A benchmark by its name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module
+
+
+@pytest.fixture(scope="module")
+def thread(script: Callable[[str], ModuleType]) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = script("made_thread").made_thread(120)
+    return made
+
+
+@pytest.fixture
+def done(thread: list[dict[str, Any]]) -> tuple[CompactionResult, Archive]:
+    """A compaction that kept its promises, with something clipped or evicted in it."""
+    archive = Archive(InMemoryStore())
+    result = Compactor(window=4_000, archive=archive).compact(thread, thread_id="t")
+    assert result.outcome == "compacted"
+    return result, archive
+
+
+# The threads
+
+
+@pytest.mark.parametrize("count", [4, 5, 50, 333])
+def test_a_made_thread_is_valid_as_long_as_asked_and_always_the_same(
+    script: Callable[[str], ModuleType], count: int
+) -> None:
+    make, promises = script("made_thread").made_thread, script("promises")
+    thread = make(count)
+    assert len(thread) == count
+    assert thread == make(count)
+    assert thread[-1]["role"] == "user"
+    assert promises.orphans(thread) == promises.unanswered(thread) == []
+    assert count < 50 or thread != make(count, seed=8)
+
+
+# The judge
+
+
+def test_the_judge_passes_a_result_that_is_sound(
+    script: Callable[[str], ModuleType],
+    thread: list[dict[str, Any]],
+    done: tuple[CompactionResult, Archive],
+) -> None:
+    verdict = script("promises").judge(thread, *done, SCOPE, 4_000)
+    assert verdict.said == []
+
+
+def _without_the_archive(result: CompactionResult, archive: Archive) -> CompactionResult:
+    archive.forget("local", "t")
+    return result
+
+
+def _spoilt(change: Callable[[list[Any]], list[Any]]) -> Callable[..., CompactionResult]:
+    return lambda result, archive: replace(result, messages=change(list(result.messages)))
+
+
+def _without_a_call(messages: list[Any]) -> list[Any]:
+    at = max(i for i, message in enumerate(messages) if message.get("tool_calls"))
+    return [*messages[:at], *messages[at + 1 :]]
+
+
+def _without_a_result(messages: list[Any]) -> list[Any]:
+    at = max(i for i, message in enumerate(messages) if message["role"] == "tool")
+    return [*messages[:at], *messages[at + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("found", "spoil"),
+    [
+        ("missing", _without_the_archive),
+        ("broken", _spoilt(_without_a_call)),
+        ("broken", _spoilt(_without_a_result)),
+        ("missing", _spoilt(lambda m: m[:-1])),
+        ("altered", _spoilt(lambda m: [*m[:-1], dict(m[-1], content="other")])),
+        ("altered", _spoilt(lambda m: [*m[:-2], m[-1], m[-2]])),
+        ("altered", _spoilt(lambda m: [*m, {"role": "user", "content": "from nowhere"}])),
+        ("over", _spoilt(lambda m: [*m, {"role": "user", "content": "word " * 4_000}])),
+        ("tokens", lambda result, archive: replace(result, tokens_after=1)),
+        ("stuck", _spoilt(lambda m: [*m, {"role": "user", "content": "word " * 4_000}])),
+    ],
+)
+def test_the_judge_finds_what_is_wrong(
+    script: Callable[[str], ModuleType],
+    thread: list[dict[str, Any]],
+    done: tuple[CompactionResult, Archive],
+    found: str,
+    spoil: Callable[[CompactionResult, Archive], CompactionResult],
+) -> None:
+    result = spoil(*done)
+    if found == "stuck":
+        result = replace(result, outcome="stuck")
+    verdict = script("promises").judge(thread, result, done[1], SCOPE, 4_000)
+    assert any(found in line for line in verdict.said), verdict.said
+
+
+def test_ids_are_matched_within_their_turn(script: Callable[[str], ModuleType]) -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "t", "arguments": "{}"}}
+    asks: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": [call]}
+    answer = {"role": "tool", "tool_call_id": "c", "content": "x"}
+    user = {"role": "user", "content": "and now?"}
+    promises = script("promises")
+    assert promises.orphans([asks, answer, user, asks, answer]) == []
+    assert promises.orphans([asks, user, answer]) == [2]
+    assert promises.unanswered([asks, user, asks, answer]) == [(0, "c")]
+
+
+def test_stuck_is_true_only_where_what_must_stay_is_too_large(
+    script: Callable[[str], ModuleType],
+) -> None:
+    large, small = "rule " * 3_000, "rule"
+    least = script("promises").least_tokens
+    for system, fits in ((large, False), (small, True)):
+        thread = [{"role": "system", "content": system}, {"role": "user", "content": large}]
+        assert (least(thread) <= 2_000) is fits
+
+
+# The transcripts
+
+
+def _hold(script: Callable[[str], ModuleType], data: Path, **more: Any) -> None:
+    transcripts = script("transcripts")
+    rows = list(transcripts.measure(data, **more))
+    found = transcripts.totals(rows)
+    assert found["wrong"] == []
+    assert found["compactions"] > 0
+    assert found["runs"] == sum(len(row.runs) for row in rows)
+    screen = Console(file=io.StringIO(), width=126)
+    transcripts.show(rows, screen)
+    assert isinstance(screen.file, io.StringIO)
+    assert f"{found['runs']:,} runs" in screen.file.getvalue()
+    assert "0 messages missing" in screen.file.getvalue()
+
+
+def test_the_shipped_transcript_keeps_every_promise(script: Callable[[str], ModuleType]) -> None:
+    _hold(script, EXAMPLES, windows=(2_000, 8_000))
+
+
+def test_some_of_the_transcripts_keep_every_promise(script: Callable[[str], ModuleType]) -> None:
+    transcripts = script("transcripts")
+    data = Path(os.environ.get("CONSPECTUS_DATA") or transcripts.DATA)
+    if not transcripts.transcripts(data):
+        pytest.skip("no transcripts: set CONSPECTUS_DATA to a folder of folders of *.json")
+    _hold(script, data, windows=(2_000, 8_000), limit=2)
+
+
+def test_a_message_that_comes_again_after_a_compaction_is_another_message(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    thread = script("made_thread").made_thread(80)
+    said_again = {"role": "user", "content": "No files have been uploaded yet."}
+    for at in (1, 45):
+        while thread[at]["role"] != "user":  # between two turns, not within one
+            at += 1
+        thread.insert(at, dict(said_again))
+    file = tmp_path / "archive.db"
+    run = script("transcripts").one_run("again", thread, 2_000, file, held_back=45)
+    assert run.verdict.said == []
+    assert run.compactions == 2
+
+
+def test_without_transcripts_it_says_so_and_succeeds(
+    script: Callable[[str], ModuleType],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
+    assert script("transcripts").main([]) == 0
+    assert capsys.readouterr().out.startswith("skipped: there are no transcripts")
+    assert script("transcripts").main(["--json"]) == 0
+    assert "skipped" in json.loads(capsys.readouterr().out)
+
+
+# Summarisers that go wrong
+
+
+@pytest.fixture(scope="module")
+def runs(script: Callable[[str], ModuleType]) -> list[Any]:
+    measured: list[Any] = script("summarizer_faults").measure(messages=60)
+    return measured
+
+
+def test_a_history_changes_only_by_a_summary_that_passed(
+    script: Callable[[str], ModuleType], runs: list[Any]
+) -> None:
+    assert len(runs) == 2 * len(script("fault_cases").CASES)
+    assert {(run.case, run.room): run.wrong for run in runs if run.wrong} == {}
+
+
+def test_each_fault_ends_as_it_should(runs: list[Any]) -> None:
+    by_room = {room: {run.case: run for run in runs if run.room is room} for room in (True, False)}
+    for room, cases in by_room.items():
+        assert cases["a good summary"].by == "model"
+        assert cases["a good summary"].calls == 1
+        assert cases["busy twice (429), then good"].calls == 3
+        assert cases["request too long (400)"].calls > 2
+        for name in ("empty", "refuses", "error text as summary", "hangs", "fails always (500)"):
+            assert cases[name].by == ("" if room else "embedded")
+            assert cases[name].outcome == ("kept" if room else "compacted")
+
+
+def test_the_tables_of_faults_are_shown(
+    script: Callable[[str], ModuleType], runs: list[Any]
+) -> None:
+    screen = Console(file=io.StringIO(), width=126)
+    spoilt = replace(runs[0], wrong=["something"])
+    script("summarizer_faults").show([*runs[1:], spoilt], screen)
+    assert isinstance(screen.file, io.StringIO)
+    shown = screen.file.getvalue()
+    assert "BROKEN RULE: a good summary, with room: something" in shown
+    assert all(run.case in shown for run in runs)
+
+
+# Scale
+
+
+def test_every_size_is_measured_and_its_result_is_right(
+    script: Callable[[str], ModuleType],
+) -> None:
+    scale = script("scale")
+    found = scale.measure(sizes=(200, 2_000), in_sqlite=200, most_runs=1)
+    assert [(row["messages"], row["archive"]) for row in found["rows"]] == [
+        (200, "memory"),
+        (2_000, "memory"),
+        (200, "sqlite"),
+    ]
+    for row in found["rows"]:
+        assert row["wrong"] == []
+        assert 0 < row["tokens_after"] <= scale.WINDOW < row["tokens_before"]
+    screen = Console(file=io.StringIO(), width=126)
+    scale.show(found, screen)
+    assert isinstance(screen.file, io.StringIO)
+    assert "From 200 to 2,000 messages" in screen.file.getvalue()

@@ -1,0 +1,338 @@
+"""The documentation does not lie: every code block of README and docs is carried out.
+
+Python blocks of one page share their names and run in a folder of their own, with `examples` in it.
+A block in the form of a Python session is compared with what it prints. Commands of console blocks
+must succeed, or end with the code that `# exits N` names. YAML, JSON and TOML must parse. Blocks of
+another language fail, so that nothing escapes. The examples in the docstrings are carried out too.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import doctest
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+import tomllib
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import conspectus
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(conspectus.__path__, "conspectus.")
+    if not module.name.endswith("__main__")
+)
+FENCE = re.compile(r"^( *)(`{3,}|~{3,})[ \t]*([^`]*)$")
+EXITS = re.compile(r"#\s*exits\s+(\d+)\s*$")
+INSTALLS = (["pip", "install"], ["python", "-m", "pip", "install"], ["uv", "add"])
+SECONDS = 120
+"""How long one command may take."""
+
+
+class Wrong(AssertionError):
+    """A block that does not do what it says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block.
+
+    Attributes:
+        page: name of its file.
+        line: the line of its first line, from 1.
+        language: what stands after the fence, in lower case.
+        text: what is in it.
+    """
+
+    page: str
+    line: int
+    language: str
+    text: str
+
+    def wrong(self, why: object) -> Wrong:
+        return Wrong(f"{self.page}, line {self.line}: {why}")
+
+
+def blocks_of(page: str, text: str) -> Iterator[Block]:
+    """The fenced blocks of a page."""
+    end = language = ""
+    start, lines = 0, list[str]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if not end:
+            if opening := FENCE.match(line):
+                end, language, lines = opening[2], opening[3].strip().lower(), []
+                start = number + 1
+        elif line.strip().startswith(end) and not line.strip().strip(end[0]):
+            yield Block(page, start, language, textwrap.dedent("\n".join(lines)))
+            end = ""
+        else:
+            lines.append(line)
+    if end:
+        raise Wrong(f"{page}: the block in line {start} has no end")
+
+
+class Page:
+    """Carries out the blocks of one page, in order.
+
+    Args:
+        folder: where they run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.module = types.ModuleType("page")
+        self.names: dict[str, Any] = vars(self.module)
+
+    def read(self, name: str, text: str) -> None:
+        """Carry out all blocks of a text."""
+        for block in blocks_of(name, text):
+            self.carry_out(block)
+
+    def carry_out(self, block: Block) -> None:
+        """Do what a block says, or raise `Wrong`."""
+        match block.language:
+            case "python" | "pycon":
+                self._python(block)
+            case "console":
+                self._console(block)
+            case "json" | "yaml" | "toml":
+                _parse(block)
+            case "" | "text":
+                _plain(block)
+            case other:
+                raise block.wrong(f"nobody knows how to check a block of {other!r}")
+
+    def _python(self, block: Block) -> None:
+        if re.search(r"^>>> ", block.text, re.MULTILINE):
+            self._session(block)
+            return
+        # Empty lines in front, so that a traceback names the line of the page.
+        source = "\n" * (block.line - 1) + block.text
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+        try:
+            code = compile(source, block.page, "exec", flags=flags, dont_inherit=True)
+            running = eval(code, self.names)
+            if code.co_flags & inspect.CO_COROUTINE:
+                asyncio.run(running)
+        except Exception as error:
+            raise block.wrong(f"{type(error).__name__}: {error}") from error
+
+    def _session(self, block: Block) -> None:
+        test = doctest.DocTestParser().get_doctest(
+            block.text, {}, block.page, block.page, block.line - 1
+        )
+        test.globs = self.names
+        said: list[str] = []
+        runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+        runner.run(test, out=said.append, clear_globs=False)
+        if said:
+            raise block.wrong("".join(said))
+
+    def _console(self, block: Block) -> None:
+        commands = list(_commands(block))
+        if not commands:
+            raise block.wrong("a console block without a line that begins with '$ '")
+        for command, code in commands:
+            if _is_setup(command, block):
+                continue
+            done = subprocess.run(
+                ["sh", "-c", command],
+                cwd=self.folder,
+                capture_output=True,
+                encoding="utf-8",
+                stdin=subprocess.DEVNULL,
+                timeout=SECONDS,
+                check=False,
+            )
+            if done.returncode != code:
+                said = (done.stderr or done.stdout).strip()
+                raise block.wrong(f"$ {command}\nexits {done.returncode}, not {code}: {said}")
+
+
+def _commands(block: Block) -> Iterator[tuple[str, int]]:
+    """The commands of a console block with the exit codes that they should have."""
+    found: list[list[str]] = []
+    going_on = False
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            found.append([line[2:]])
+        elif found and (going_on or EXITS.match(line.strip())):
+            found[-1].append(line)
+        going_on = found != [] and found[-1][-1].endswith("\\")
+    for lines in found:
+        command = "\n".join(lines)
+        named = EXITS.search(command)
+        yield command, int(named[1]) if named else 0
+
+
+def _is_setup(command: str, block: Block) -> bool:
+    """Whether a command is one that sets things up, and so is checked without being run."""
+    parts = [shlex.split(part, comments=True) for part in command.split("&&")]
+    words = [[w for w in part if not re.match(r"[A-Z_]+=", w)] for part in parts]
+    known = [_setup(part, block) for part in words]
+    if any(known) and not all(known):
+        raise block.wrong(f"$ {command}\nwrite each command in a line of its own")
+    return all(known)
+
+
+def _setup(words: list[str], block: Block) -> bool:
+    if words[:1] == ["make"]:
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        there = set(re.findall(r"^([a-z][\w-]*):", makefile, re.MULTILINE))
+        wanted = {word for word in words[1:] if "=" not in word and not word.startswith("-")}
+        if not wanted <= there:
+            raise block.wrong(f"make has no target {', '.join(sorted(wanted - there))}")
+        return True
+    if any(words[: len(start)] == start for start in INSTALLS):
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+        extras = re.findall(r"\[([\w,-]+)\]", " ".join(words))
+        wanted = {name for names in extras for name in names.split(",")}
+        if missing := wanted - project["project"]["optional-dependencies"].keys():
+            raise block.wrong(f"there is no extra {', '.join(sorted(missing))}")
+        return True
+    return words[:2] == ["git", "clone"] or words[:1] == ["cd"]
+
+
+def _parse(block: Block) -> None:
+    try:
+        if block.language == "json":
+            json.loads(block.text)
+        elif block.language == "toml":
+            tomllib.loads(block.text)
+        else:
+            list(yaml.safe_load_all(block.text))
+    except (ValueError, yaml.YAMLError) as error:
+        raise block.wrong(f"this is no {block.language}: {error}") from error
+
+
+def _plain(block: Block) -> None:
+    """Drawings and tables: anything that could be carried out has to say what it is."""
+    if re.search(r"^(\$|>>>) ", block.text, re.MULTILINE):
+        raise block.wrong("commands belong in a console block, Python in a python block")
+    if re.search(r"^\s*(import \w|from \w+ import|def \w+\()", block.text, re.MULTILINE):
+        raise block.wrong("this looks like Python; name the language of the block")
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
+    """A folder with the examples, an empty home, no keys, and our own commands first."""
+    folder = tmp_path / "checkout"
+    shutil.copytree(
+        ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    for name in os.environ:
+        if name.endswith(("_API_KEY", "_TOKEN")) or name.startswith("CONSPECTUS_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.chdir(folder)
+    made = Page(folder)
+    monkeypatch.setitem(sys.modules, "page", made.module)
+    return made
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_block_of_a_page_does_what_it_says(path: Path, page: Page) -> None:
+    page.read(path.name, path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_in_docstrings_are_true(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_examples_in_docstrings_are_found() -> None:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found = {
+        test.name
+        for name in MODULES
+        for test in finder.find(importlib.import_module(name))
+        if test.examples
+    }
+    assert {"conspectus.compactor.api.Compactor", "conspectus.tokens.TokenMeter"} <= found
+
+
+LIES = {
+    "an unknown language": ("```ruby\nputs 1\n```", "nobody knows"),
+    "Python that fails": ("```python\nassert 1 == 2\n```", "line 2: AssertionError"),
+    "a session that prints something else": ("```python\n>>> 1 + 1\n3\n```", "Expected"),
+    "a command that fails": ("```console\n$ exit 3\n```", "exits 3, not 0"),
+    "another exit code": ("```console\n$ exit 3  # exits 2\n```", "exits 3, not 2"),
+    "no such target": ("```console\n$ make coffee\n```", "no target coffee"),
+    "no such extra": ("```console\n$ pip install 'x[coffee]'\n```", "no extra coffee"),
+    "setting up and running at once": ("```console\n$ cd x && ls\n```", "line of its own"),
+    "no command": ("```console\nls\n```", "without a line"),
+    "a command in plain text": ("```\n$ ls\n```", "console block"),
+    "Python in plain text": ("```text\nimport os\n```", "name the language"),
+    "broken JSON": ('```json\n{"a": }\n```', "no json"),
+    "broken YAML": ("```yaml\na: [1\n```", "no yaml"),
+    "no end": ("```python\n1\n", "has no end"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_page_that_lies_is_found_out(lie: str, page: Page) -> None:
+    text, why = LIES[lie]
+    with pytest.raises(Wrong, match=why):
+        page.read("page.md", text)
+
+
+def test_a_page_that_tells_the_truth_passes(page: Page) -> None:
+    text = """
+```python
+import asyncio
+await asyncio.sleep(0)
+size = 2
+```
+
+- in a list:
+
+  ```python
+  >>> size + 1
+  3
+  ```
+
+````text
+```
+drawn
+```
+````
+
+```console
+$ test -f examples/data/demo-transcript.json
+$ echo one \\
+  two > out.txt
+$ conspectus compact nothing.json
+# exits 2
+$ CONSPECTUS_DATA=x make test
+$ pip install 'conspectus[openai]'
+```
+"""
+    languages = [block.language for block in blocks_of("page.md", text)]
+    assert languages == ["python", "python", "text", "console"]
+    page.read("page.md", text)
+    assert (page.folder / "out.txt").read_text() == "one two\n"
