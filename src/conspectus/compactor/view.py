@@ -197,13 +197,14 @@ def applied(
     """The view once a record is in force: the same as folding it over the whole history."""
     places: list[Place] = []
     summary = summary_place(record, meter, history.like) if record.summary else None
+    covers = set(record.covers)
     leading = True
     for index, place in enumerate(history.places):
         leading = leading and place.item.role == "system" and not place.item.summary
         if summary is not None and not leading:
             places.append(summary)
             summary = None
-        replaced = place.entry is None or place.item.key in record.covers
+        replaced = place.entry is None or place.item.key in covers
         if index in gone or (place.item.summary and record.summary and replaced):
             continue
         places.append(clips.get(index, place))

@@ -14,6 +14,9 @@ Kind = Literal["rule", "decision", "path", "url", "error", "id", "number", "symb
 QUOTE = 120
 """Characters around an identifier that are kept with it."""
 
+DATA = 20_000
+"""Characters of one line that are looked through for identifiers."""
+
 STATEMENT = 600
 """Characters up to which a sentence is carried as a rule or a decision."""
 
@@ -130,6 +133,36 @@ def identifiers(text: str) -> Iterator[tuple[Kind, str, int]]:
             text = text[:start] + " " * (end - start) + text[end:]
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a message with the identifiers in it.
+
+    Attributes:
+        line: the line, as it stands.
+        holds: kind, value and place of each.
+        call: it is part of a tool call.
+    """
+
+    line: str
+    holds: tuple[tuple[Kind, str, int], ...]
+    call: bool = False
+
+
+def identified(entry: Entry) -> tuple[Line, ...]:
+    """The lines of a message that hold identifiers; looked for once and remembered."""
+    if entry.found is None:
+        lines = [(line, False) for line in entry.text.split("\n")]
+        lines += [(line, True) for call in entry.calls for line in call.reading.split("\n")]
+        entry.found = tuple(
+            Line(line, holds, call)
+            for line, call in lines
+            # Of a line that is nothing but data, the start: the rest is found by recall.
+            if (holds := tuple(identifiers(line[:DATA])))
+        )
+    found: tuple[Line, ...] = entry.found
+    return found
+
+
 def sentences(text: str) -> Iterator[str]:
     """The sentences and lines of a text, in any script, without the marks of a list."""
     for part in _SENTENCE.split(text):
@@ -164,10 +197,8 @@ def facts_of(entry: Entry, order: int = 0) -> Iterator[Fact]:
             yield Fact("rule", sentence, sentence, entry.cite, entry.role, used, order)
         elif entry.role in ("user", "assistant") and is_decision(sentence):
             yield Fact("decision", sentence, sentence, entry.cite, entry.role, used, order)
-    for line in entry.reading.split("\n"):
-        if len(line) > 20_000:  # one line of data: its identifiers are found by recall
-            line = line[:20_000]
-        for kind, value, at in identifiers(line):
-            start = max(0, min(at - QUOTE // 3, len(line) - QUOTE))
-            quote = line[start : start + QUOTE].strip()
+    for found in identified(entry):
+        for kind, value, at in found.holds:
+            start = max(0, min(at - QUOTE // 3, len(found.line) - QUOTE))
+            quote = found.line[start : start + QUOTE].strip()
             yield Fact(kind, value, quote, entry.cite, entry.role, used, order)

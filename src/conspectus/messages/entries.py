@@ -63,6 +63,7 @@ class Entry:
         answers: ids of calls that it answers.
         date: when it was said, as the caller wrote it, if known.
         encoded: the original as JSON text.
+        found: what a higher layer has found in it, so that it looks once.
         media: how many images, files, or other things that are no text it holds.
     """
 
@@ -79,6 +80,7 @@ class Entry:
     media: int = 0
     given_id: str | None = None
     own: str = ""
+    found: Any = None
 
     @property
     def cite(self) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from conspectus.ledger.facts import sentences
 from conspectus.messages.framing import as_notes
@@ -135,7 +136,7 @@ def _standing(text: str) -> Iterator[Snippet]:
         line = line[: cited.start()] if cited else line
         for piece in line.split(JOINED):
             if piece:
-                yield Snippet(piece, section, cited[1] if cited else "", -1, STANDING)
+                yield Snippet(piece, section, cited[1] if cited else "", -1, STANDING, held(piece))
 
 
 def _ranked(request: SummaryRequest, gone: set[str], fixed: Sequence[Snippet]) -> list[Snippet]:
@@ -153,22 +154,21 @@ def _ranked(request: SummaryRequest, gone: set[str], fixed: Sequence[Snippet]) -
         for snippet in snippets_of(entry, place):
             if not (stale and any(old in snippet.text or snippet.text in old for old in gone)):
                 pieces.append(snippet)
-    values = [[value for _, value in held(piece.text)] for piece in pieces]
     own = [_own(piece, focus) for piece in pieces]
 
     def gain(n: int, covered: set[str]) -> float:
-        new = sum(worth.get(v, 0.0) for v in values[n] if v not in covered)
+        new = sum(worth.get(v, 0.0) for v in pieces[n].holds if v not in covered)
         return new + own[n]
 
     nothing: set[str] = set()
     rough = [(gain(n, nothing) / (len(p.text) + CITED), n) for n, p in enumerate(pieces)]
     pool = [n for value, n in heapq.nlargest(POOL, rough) if value > 0]
-    covered = {value for piece in fixed for _, value in held(piece.text)}
+    covered = {value for piece in fixed for value in held(piece.text)}
     said = {piece.text for piece in fixed}
     cost = {n: _cost(pieces[n].text, request.count) for n in pool}
     heap = [(-gain(n, covered) / cost[n], n) for n in pool]
     heapq.heapify(heap)
-    room, ranked, cited = 1.3 * request.limit, [], set[str]()
+    room, ranked = 1.3 * request.limit, list[Snippet]()
     while heap and room > 0:
         _, n = heapq.heappop(heap)
         piece = pieces[n]
@@ -181,15 +181,10 @@ def _ranked(request: SummaryRequest, gone: set[str], fixed: Sequence[Snippet]) -
             heapq.heappush(heap, (-now, n))
             continue
         room -= cost[n]
-        covered.update(values[n])
+        covered.update(piece.holds)
         said.add(piece.text)
-        cited.add(piece.cite)
-        ranked.append(Snippet(as_notes(piece.text), *_rest(piece)))
+        ranked.append(replace(piece, text=as_notes(piece.text)))
     return ranked
-
-
-def _rest(piece: Snippet) -> tuple[str, str, int, float]:
-    return piece.section, piece.cite, piece.place, piece.worth
 
 
 def _own(piece: Snippet, focus: set[str]) -> float:

@@ -10,37 +10,46 @@ on sessions that the weights have not seen.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conspectus.ledger import Ledger, identifiers
+from conspectus.ledger.facts import identified
 from conspectus.messages import Entry
 
-BIAS = -2.3
-KIND = {"path": 0.63, "url": -2.01, "error": -0.35, "id": -0.32, "symbol": 0.9, "number": 0.1}
-SAID, CALLED, PRINTED, ASKED = 0.17, 0.42, -0.42, -0.4
-"""For each doubling or so of its uses: in the agent's words, its calls, by tools, by the user."""
+BIAS = 0.52
+KIND = {"path": 0.0, "url": -1.2, "error": 0.05, "id": -0.15, "symbol": 1.25, "number": 0.5}
+FILE = 1.7
+"""It is the name of a file."""
 
-MESSAGES, AGE, SINCE_FIRST, SIZE = 0.95, -0.65, -0.78, 0.54
-OWN, OWN_AGE = 0.14, 0.38
-TOUCHED = 0.52
-"""It stands inside something that is still in view, as a function's name does in its module's."""
+AGE = -2.9
+"""For the share of the thread that has passed since it was last seen."""
+
+AGAIN = 1.1
+"""The agent has used it in two messages or more."""
+
+OWN_AGE, PRINTED, SIZE = 0.44, -0.39, -0.86
+"""For the logarithm of: messages since the agent used it, messages of tools that show it, messages
+of the thread."""
 
 
 @dataclass(slots=True)
 class Uses:
-    """How one identifier was used: counts by speaker, and when, in messages of the thread."""
+    """How one identifier was used.
+
+    Attributes:
+        kind: what it is.
+        last: place of the message that used it last.
+        own: place of the agent's message that used it last; -1 if it never did.
+        own_messages: how many messages of the agent use it.
+        tool_messages: how many results of tools show it.
+    """
 
     kind: str
-    first: int
     last: int
-    said: int = 0
-    called: int = 0
-    printed: int = 0
-    asked: int = 0
-    messages: int = 0
     own: int = -1
+    own_messages: int = 0
+    tool_messages: int = 0
 
 
 def normal(value: str) -> str:
@@ -48,9 +57,9 @@ def normal(value: str) -> str:
     return value[2:] if value.startswith("./") else value
 
 
-def held(text: str) -> list[tuple[str, str]]:
-    """Identifiers of a text with their kinds, each once."""
-    return list(dict.fromkeys((kind, normal(value)) for kind, value, _ in identifiers(text)))
+def held(text: str) -> tuple[str, ...]:
+    """Identifiers of a text, each once."""
+    return tuple(dict.fromkeys(normal(value) for _, value, _ in identifiers(text)))
 
 
 def uses_of(entries: Sequence[Entry], ledger: Ledger) -> dict[str, Uses]:
@@ -59,26 +68,19 @@ def uses_of(entries: Sequence[Entry], ledger: Ledger) -> dict[str, Uses]:
     for place, entry in enumerate(entries):
         here: set[str] = set()
         own = entry.role == "assistant"
-        parts = [(entry.text, False), *((call.reading, True) for call in entry.calls)]
-        for text, call in parts:
-            for kind, raw, _ in identifiers(text):
+        for line in identified(entry):
+            for kind, raw, _ in line.holds:
                 value = normal(raw)
-                use = found.get(value)
-                if use is None:
-                    use = found[value] = Uses(kind, place, place)
-                if call:
-                    use.called += 1
-                elif own:
-                    use.said += 1
-                elif entry.role == "tool":
-                    use.printed += 1
-                else:
-                    use.asked += 1
+                if value in here:
+                    continue
+                here.add(value)
+                use = found.setdefault(value, Uses(kind, place))
                 use.last = place
-                use.own = place if own else use.own
-                if value not in here:
-                    here.add(value)
-                    use.messages += 1
+                if own:
+                    use.own = place
+                    use.own_messages += 1
+                elif entry.role == "tool":
+                    use.tool_messages += 1
     return found
 
 
@@ -90,9 +92,10 @@ def need(uses: dict[str, Uses], size: int, kept: Iterable[Entry]) -> dict[str, f
         size: messages of the thread so far, those in view included.
         kept: the messages that stay in view.
     """
-    view = "\n".join(entry.reading for entry in kept)
-    shown = {normal(value) for _, value, _ in identifiers(view)}
-    words = set(re.findall(r"\w+", view))
+    kept = list(kept)
+    shown = {
+        normal(value) for entry in kept for line in identified(entry) for _, value, _ in line.holds
+    }
     log = math.log1p
     worth = {}
     for value, use in uses.items():
@@ -101,16 +104,12 @@ def need(uses: dict[str, Uses], size: int, kept: Iterable[Entry]) -> dict[str, f
         score = (
             BIAS
             + KIND.get(use.kind, 0.0)
-            + SAID * log(use.said)
-            + CALLED * log(use.called)
-            + PRINTED * log(use.printed)
-            + ASKED * log(use.asked)
-            + MESSAGES * log(use.messages)
-            + AGE * log(size - use.last)
-            + SINCE_FIRST * log(size - use.first)
+            + (FILE if use.kind == "path" and "." in value[-6:] else 0.0)
+            + AGE * (size - use.last) / size
+            + (AGAIN if use.own_messages >= 2 else 0.0)
+            + (OWN_AGE * log(size - use.own) if use.own >= 0 else 0.0)
+            + PRINTED * log(use.tool_messages)
             + SIZE * math.log(max(2, size))
-            + (OWN + OWN_AGE * log(size - use.own) if use.own >= 0 else 0.0)
-            + (TOUCHED if value in words else 0.0)
         )
         worth[value] = 1 / (1 + math.exp(-score))
     return worth

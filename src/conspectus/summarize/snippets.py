@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conspectus.ledger.facts import is_decision, sentences
+from conspectus.ledger.facts import identified, is_decision, sentences
 from conspectus.messages import Entry
+from conspectus.summarize.need import normal
 
 PROSE = 220
 """Characters of a sentence that are quoted at most; a longer one is divided between words."""
@@ -52,6 +53,7 @@ class Snippet:
         cite: how its message is named.
         place: its message's place; -1 for one that the standing summary had.
         worth: what it is worth beside its identifiers, as a likelihood of being needed.
+        holds: the identifiers in it.
     """
 
     text: str
@@ -59,20 +61,33 @@ class Snippet:
     cite: str
     place: int
     worth: float
+    holds: tuple[str, ...] = ()
 
 
 def snippets_of(entry: Entry, place: int) -> Iterator[Snippet]:
     """The pieces of one message, in order."""
-    if entry.own or entry.role != "tool":
-        for line in entry.own.split("\n"):
-            for text in _said(line):
-                section, worth = _section(entry, text)
-                for piece in _divided(text, PROSE):
-                    yield Snippet(piece, section, entry.cite, place, worth)
+    holds = {
+        found.line: tuple(dict.fromkeys(value for _, value, _ in found.holds))
+        for found in identified(entry)
+    }
+
+    def pieces(text: str, size: int, line: str, section: str, worth: float) -> Iterator[Snippet]:
+        values = holds.get(line, ())
+        for piece in _divided(text, size):
+            inside = tuple(normal(value) for value in values if value in piece)
+            yield Snippet(piece, section, entry.cite, place, worth, inside)
+
+    for line in entry.own.split("\n") if entry.own else ():
+        for text in _said(line):
+            yield from pieces(text, PROSE, line, *_section(entry, text))
+    texts = [(call.reading, "Artifacts") for call in entry.calls]
     if entry.text != entry.own:  # what tools have answered
-        yield from _data(entry.text.removesuffix(entry.own), "Facts", entry, place)
-    for call in entry.calls:
-        yield from _data(call.reading, "Artifacts", entry, place)
+        texts.insert(0, (entry.text.removesuffix(entry.own), "Facts"))
+    for text, section in texts:
+        for line in text.split("\n"):
+            folded = " ".join(line.split())
+            if len(folded) > 3 and not _MARKUP.match(folded):
+                yield from pieces(folded, DATA, line, section, 0.0)
 
 
 def _said(line: str) -> list[str]:
@@ -94,14 +109,6 @@ def _said(line: str) -> list[str]:
 def _words(text: str) -> int:
     """How many words a text has; scripts without spaces have one for every two characters."""
     return text.count(" ") + 1 if text.isascii() else max(text.count(" ") + 1, len(text) // 2)
-
-
-def _data(text: str, section: str, entry: Entry, place: int) -> Iterator[Snippet]:
-    for line in text.split("\n"):
-        folded = " ".join(line.split())
-        if len(folded) > 3 and not _MARKUP.match(folded):
-            for piece in _divided(folded, DATA):
-                yield Snippet(piece, section, entry.cite, place, 0.0)
 
 
 def _divided(text: str, size: int) -> Iterator[str]:
