@@ -1,7 +1,7 @@
 """The adapter through which an outside script measures what our compactions keep.
 
-It calls only the public `Compactor` and `recall`, with LangChain's approximate token counter, so that
-sizes mean the same on both sides. A script that takes `module:factory` is given
+It calls only the public `Compactor` and `recall`, with LangChain's approximate token counter, so
+that sizes mean the same on both sides. A script that takes `module:factory` is given
 `benchmarks/retention_policy.py:make`, run from this folder as `retention_policy:make`.
 """
 

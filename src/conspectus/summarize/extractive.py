@@ -22,8 +22,11 @@ from conspectus.summarize.snippets import SHORT, Snippet, snippets_of
 POOL = 4_000
 """Pieces that compete: the best by their own worth, so that the picking stays linear."""
 
-RULES_SHARE, GOAL_SHARE = 0.25, 0.1
-"""The most of the limit that standing rules and the goal may take."""
+RULES_SHARE, GOAL_SHARE, DECISIONS_SHARE = 0.2, 0.08, 0.1
+"""The most of the limit that standing rules, the goal, and the latest decisions may take."""
+
+LATEST = 300
+"""Messages from the end of the span in which the latest decisions are looked for."""
 
 STANDING = 0.02
 """What a piece of the standing summary is worth for having been picked once before."""
@@ -71,6 +74,7 @@ def _write(request: SummaryRequest) -> str:
     gone = {" ".join(value.split()) for value in request.ledger.gone}
     fixed = _fitting(request, _goal(request, gone), GOAL_SHARE)
     fixed += _fitting(request, _rules(request), RULES_SHARE)
+    fixed += _fitting(request, _decisions(request), DECISIONS_SHARE)
     ranked = _ranked(request, gone, fixed)
     low, high = 0, len(ranked)
     while low < high:
@@ -122,6 +126,17 @@ def _rules(request: SummaryRequest) -> Iterator[Snippet]:
     for fact in request.ledger.standing():
         section = "Standing rules" if fact.kind == "rule" else "Decisions"
         yield Snippet(as_notes(" ".join(fact.value.split())), section, fact.source, 0, 0.0)
+
+
+def _decisions(request: SummaryRequest) -> Iterator[Snippet]:
+    """What the agent has decided, and what it found to be the cause of something, latest first."""
+    count = len(request.entries)
+    for place in range(count - 1, max(-1, count - 1 - LATEST), -1):
+        if request.entries[place].role == "assistant":
+            for snippet in snippets_of(request.entries[place], place):
+                if snippet.section == "Decisions":
+                    yield replace(snippet, text=as_notes(snippet.text))
+    yield from (s for s in _standing(request.standing) if s.section == "Decisions")
 
 
 def _standing(text: str) -> Iterator[Snippet]:
@@ -196,7 +211,7 @@ def _own(piece: Snippet, focus: set[str]) -> float:
 
 def _cost(text: str, count: Callable[[str], int]) -> float:
     """Tokens of a piece with its share of a line; counted four times over, as counters round."""
-    return count("\n".join([text] * 4)) / 4 + 2.5
+    return count("\n".join([text] * 4)) / 4 + 1.5
 
 
 def _line(pieces: Sequence[Snippet]) -> str:

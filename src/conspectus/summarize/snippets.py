@@ -13,7 +13,7 @@ from conspectus.summarize.need import normal
 PROSE = 220
 """Characters of a sentence that are quoted at most; a longer one is divided between words."""
 
-DATA = 76
+DATA = 100
 """Characters of a piece of a tool's output or of code, likewise."""
 
 WORDS = 6
@@ -25,7 +25,7 @@ SHORT = 16
 FULL = 90
 """Characters from which a sentence is worth all that its kind is worth."""
 
-DECISION, OPEN, ASKED, SAID = 0.4, 0.15, 0.1, 0.02
+DECISION, OPEN, ASKED, SAID = 0.15, 0.05, 0.03, 0.0
 """What sentences are worth by kind, in likelihoods of being needed: decisions and causes; what is
 done and what is left; what the user says; what the agent says."""
 
