@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterable
 from typing import Any
@@ -126,6 +127,7 @@ def test_without_an_archive_nothing_is_claimed_and_nothing_points_anywhere() -> 
     assert result.record is not None
     assert result.record.archived is False
     assert "archived" not in result.messages[0]["content"]
+    assert not re.search(r"\[\w{8}\]", result.messages[0]["content"])
 
 
 def test_a_failing_listener_does_not_undo_a_compaction() -> None:

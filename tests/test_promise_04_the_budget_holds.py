@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus import Compactor, PolicyError, TokenMeter
+from conspectus import Compactor, PolicyError, StuckError, SummaryError, TokenMeter
 from engine import Scripted, compacted, engine, short
-from histories import agent, histories, talk, tool, user
+from histories import agent, assistant, histories, talk, tool, user
 
 
 @given(
@@ -116,6 +116,9 @@ def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop() -> None:
         {"pin": "yes"},
         {"token_counter": 7},
         {"summarizer": 7},
+        {"summarizer_timeout": "5"},
+        {"summarizer_timeout": 0},
+        {"max_summary_tokens": 64, "token_counter": lambda ms: sum(len(m.text) for m in ms)},
     ],
 )
 def test_settings_that_mean_nothing_are_refused_when_built(wrong: dict[str, Any]) -> None:
@@ -128,3 +131,55 @@ def test_empty_and_single_message_histories(window: int) -> None:
     for messages in ([], [user("")], [user("hi")]):
         result = compacted(messages, engine(window=window), force=True)
         assert (result.outcome, result.messages) == ("kept", messages)
+
+
+def test_clips_alone_are_not_enough_where_the_budget_asks_for_more() -> None:
+    call = [("a", "x"), ("b", "y")]
+    messages = [
+        user("do it"),
+        assistant("", call[0]),
+        tool("a", "word " * 2_200),
+        assistant("", call[1]),
+        tool("b", "word " * 1_900),
+        *[assistant("filler " * 900) for _ in range(3)],
+        assistant("k"),
+        user("next"),
+        assistant("k"),
+    ]
+    result = compacted(messages, engine(window=8_000, reserved_tokens=5_000, keep=("messages", 6)))
+    assert result.outcome == "compacted"
+    assert result.tokens_after <= 3_000
+
+
+def test_stuck_can_be_raised_with_its_numbers() -> None:
+    result = compacted([user("x " * 9_000)], engine(window=1_000, archive=None))
+    with pytest.raises(StuckError) as caught:
+        result.raise_if_stuck()
+    assert caught.value.needed > caught.value.budget == 1_000
+    compacted([user("hi")], engine()).raise_if_stuck()
+
+
+def test_a_failure_that_is_raised_is_not_tried_again_without_growth() -> None:
+    scripted = Scripted(lambda _: "")
+    compactor = engine(scripted, trigger=("messages", 30), on_failure="raise")
+    with pytest.raises(SummaryError):
+        compacted(talk(20), compactor)
+    assert compacted(talk(20), compactor).outcome == "kept"
+    assert len(scripted.requests) == 1
+
+
+def test_what_earlier_tries_cost_counts_towards_the_cap() -> None:
+    from conspectus import ChatModelSummarizer
+    from conspectus.testing.scripted_models import ScriptedChatModel
+
+    class Busy(Exception):
+        status_code = 503
+
+    model = ScriptedChatModel(
+        answers=lambda prompt: Busy("merge") if "<notes>" in str(prompt[-1].text) else "- note [x]"
+    )
+    summarizer = ChatModelSummarizer(
+        model, trim_tokens_to_summarize=1_000, max_summarizer_tokens=9_000
+    )
+    result = compacted(talk(150), engine(summarizer, trigger=("messages", 200)))
+    assert result.cost.tokens <= 9_000

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from conspectus import Ledger
 from conspectus.ledger import facts_of
 from conspectus.ledger.book import LIMIT
@@ -65,13 +67,46 @@ def test_a_limit_superseded_in_the_kept_part_is_not_restated() -> None:
     assert "cap is 60" in str(result.messages)
 
 
-def test_two_rules_about_different_things_stay_apart() -> None:
-    messages = [
-        user("At most 3 retries for uploads."),
-        user("At most 5 columns in a table."),
-    ]
-    rules = [f.value for f in Ledger().updated(read_messages(messages)).standing()]
-    assert len(rules) == 2
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("At most 3 retries for uploads.", "At most 5 columns in a table."),
+        ("The food budget must be at most 500 EUR.", "The hotel budget must be at most 900 EUR."),
+        ("You must use ticket T-1001 for part 1.", "You must use ticket T-1002 for part 2."),
+        ("Use at most 3 retries.", "Use at most 20 files per directory in the retries report."),
+    ],
+)
+def test_two_rules_that_look_alike_stay_apart(one: str, other: str) -> None:
+    book = Ledger().updated(read_messages([user(one), user(other)]))
+    assert {f.value for f in book.standing()} == {one, other}
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The cap must be 500 EUR.", "The cap must be 900 EUR."),
+        ("A file may have at most 40 lines.", "From now on files may have at most 60 lines."),
+        ("报告最多10页。", "从现在起报告最多改为20页。"),
+    ],
+)
+def test_a_rule_that_was_changed_is_replaced_and_can_be_changed_back(old: str, new: str) -> None:
+    book = Ledger().updated(read_messages([user(old), user(new)]))
+    assert {f.value for f in book.standing()} == {new}
+    assert book.gone == (old,)
+    if "cap" in old:
+        back = book.updated(read_messages([user(old)]))
+        assert {f.value for f in back.standing()} == {old}
+
+
+def test_a_long_request_that_sets_a_rule_is_neither_lost_nor_taken_for_superseded() -> None:
+    long = (
+        "Please build the importer for the warehouse so that every row that cannot be parsed must "
+        "be written to rejected-rows.csv together with the reason, the line number and the name of "
+        "the file it came from, because the people who look after the shelves want to correct such "
+        "rows by hand in the evening before the next delivery; make sure that nothing is lost"
+    )
+    result = compacted([user(long), *talk(20)], engine(), force=True)
+    assert "rejected-rows.csv" in result.summary
 
 
 def test_a_tool_cannot_set_a_rule() -> None:

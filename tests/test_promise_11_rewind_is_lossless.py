@@ -102,3 +102,42 @@ def _scope() -> Any:
     from engine import SCOPE
 
     return SCOPE
+
+
+def test_going_back_and_forth_between_results_keeps_every_chain() -> None:
+    compactor = engine(trigger=("messages", 12), keep=("messages", 4))
+    state, states = [user("goal")], []
+    for n in range(40):
+        state += [
+            {"role": "assistant", "content": f"answer {n}"},
+            user(f"question {n} REF-{n:04d}"),
+        ]
+        result = compacted(state, compactor)
+        state = list(result.messages)
+        if result.record:
+            states.append(list(state))
+    assert compactor.recall("REF-0001", thread_id="t").hits
+    earlier = compacted(states[-2], compactor)
+    assert earlier.messages == states[-2]
+    later = compacted(states[-1], compactor)
+    assert later.messages == states[-1]
+    assert later.archived
+    assert compactor.recall("REF-0001", thread_id="t").hits
+
+
+def test_without_an_archive_earlier_results_find_their_records_too() -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted, archive=None, keep=("messages", 10))
+    first = compacted(TURNS[:60], compactor, force=True)
+    compacted([*first.messages, *TURNS[60:]], compactor, force=True)
+    back = compacted([*first.messages, *talk(20, 5)], compactor, force=True)
+    assert back.record is not None
+    assert back.record.parent == first.record_id
+
+
+def test_a_failure_on_one_branch_does_not_hold_back_another() -> None:
+    texts = iter(["", "- fine [x]"])
+    compactor = engine(Scripted(lambda _: next(texts)), trigger=("messages", 30))
+    assert compacted(talk(15), compactor).failed == "summary"
+    other = [user("another start"), *talk(15)]
+    assert compacted(other, compactor).failed is None

@@ -29,7 +29,10 @@ COMPARED = 200
 """Rules that a new one is compared with: the latest, so that the work stays linear."""
 
 _NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
-_WORD = re.compile(r"[^\W\d_]{2,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WORD = re.compile(
+    r"[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}"
+    r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
+)
 _FILLER = frozenset(
     """the and for that this with from now not but are was were will would should could can may must
     never always please keep make sure instead""".split()

@@ -1,0 +1,110 @@
+"""Promise 5, where callers give messages new ids, paste old texts, or send no ids at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.graph.message import add_messages
+from langgraph.store.memory import InMemoryStore
+
+from conspectus.archive import Archive
+from conspectus.messages import occurrences, read_messages
+from engine import SCOPE, Scripted, check_nothing_missing, compacted, engine, short
+from histories import assistant, talk, tool, user
+
+
+def test_a_clip_that_comes_back_under_a_new_id_is_still_known() -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted, window=3_000, keep=("messages", 4))
+    giant = HumanMessage("x " * 9_000 + " SECRET-7788 " + "y " * 5_000)
+    first = compacted([giant, AIMessage("ok")], compactor)
+    assert first.clipped == 1
+    state: Any = add_messages([], first.messages)  # type: ignore[arg-type]
+    for n in range(30):
+        state += [HumanMessage(f"q{n} " + "word " * 60, id=f"h{n}")]
+        state += [AIMessage(f"a{n} " + "word " * 60, id=f"a{n}")]
+    assert compacted(state, compactor).evicted
+    read = [e.text for request in scripted.requests for e in request.entries]
+    assert giant.text in read
+    assert compactor.recall("SECRET-7788", thread_id="t").hits
+
+
+def test_a_message_that_is_said_again_is_another_message() -> None:
+    compactor = engine(keep=("messages", 2))
+    history: list[Any] = []
+    evicted = 0
+    for n in range(4):
+        history += [user("yes"), assistant("done"), user(f"round {n}"), assistant("ok")]
+        result = compacted(history, compactor, force=True)
+        history, evicted = list(result.messages), evicted + result.evicted
+    assert compactor.archive is not None
+    rows = compactor.archive.export(SCOPE)
+    assert len(rows) == evicted
+    assert sum(row["message"]["content"] == "yes" for row in rows) >= 3
+
+
+def test_a_text_that_was_clipped_once_is_shown_whole_when_it_is_sent_anew() -> None:
+    archive = Archive(InMemoryStore())
+    big = "line of log " * 2_500
+    first = compacted([user(big), assistant("seen")], engine(window=4_000, archive=archive))
+    assert first.clipped == 1
+    again = [*first.messages, assistant("ok"), user(big)]
+    result = compacted(again, engine(window=90_000, archive=archive))
+    assert result.messages[-1] is again[-1]
+    assert result.clipped == 1
+
+
+def test_keys_of_messages_without_ids_tell_how_often_a_content_came() -> None:
+    entries = read_messages([user("a"), user("b"), user("a"), user("c", id="c")])
+    assert sorted(occurrences(e.key for e in entries).values()) == [1, 2]
+    later = read_messages([user("a")], occurrences(e.key for e in entries))
+    assert later[0].key not in {e.key for e in entries}
+
+
+def test_one_giant_of_many_small_parts_is_clipped() -> None:
+    parts = [{"type": "text", "text": f"row {n}: some cells of the table"} for n in range(2_000)]
+    nested = assistant("", ("c", "x"))
+    nested["tool_calls"][0]["function"]["arguments"] = str([[n, n + 1] for n in range(9_000)])
+    for messages in ([user("")], [user("go"), nested, tool("c", "done")]):
+        if len(messages) == 1:
+            messages[0]["content"] = parts
+        compactor = engine(window=4_000)
+        result = compacted(messages, compactor)
+        assert (result.outcome, result.clipped) == ("compacted", 1)
+        assert result.tokens_after <= 4_000
+        check_nothing_missing(messages, result, compactor)
+
+
+def test_a_clip_that_came_back_can_be_clipped_further() -> None:
+    archive = Archive(InMemoryStore())
+    more: dict[str, Any] = {
+        "keep": ("messages", 2),
+        "pin": lambda m: str(m["content"]).startswith("PIN"),
+        "archive": archive,
+    }
+    messages = [user("PIN " + "alpha " * 9_000), assistant("ok"), user("hello"), assistant("hi")]
+    first = compacted(messages, engine(window=4_000, **more))
+    result = compacted(
+        [*first.messages, user("next"), assistant("fine")], engine(window=2_000, **more)
+    )
+    assert result.outcome == "compacted"
+    assert result.tokens_after <= 2_000
+
+
+def test_a_clip_whose_original_has_expired_is_read_as_far_as_it_still_exists() -> None:
+    store = InMemoryStore()
+    compactor = engine(archive=Archive(store), window=4_000)
+    first = compacted([user("x " * 20_000), assistant("ok")], compactor)
+    for item in store.search(SCOPE.namespace("messages"), limit=100):
+        store.delete(item.namespace, item.key)
+    result = compacted([*first.messages, *talk(60)], compactor)
+    assert result.outcome == "compacted"
+    assert "lost their originals" in result.notes[0]
+
+
+def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere() -> None:
+    compactor = engine(window=3_000)
+    result = compacted([HumanMessage("x " * 20_000, id="")], compactor)
+    cite = str(result.messages[0].content).split("archived as ")[1].split("]")[0]
+    assert compactor.recall(id=cite, thread_id="t", tokens=50).hits
