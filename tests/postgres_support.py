@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -46,3 +47,7 @@ def postgres_schema() -> Iterator[str]:
             yield f"{address}{'&' if '?' in address else '?'}options=-csearch_path%3D{name}"
         finally:
             connection.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+if __name__ == "__main__":  # for scripts: whether a server answers
+    sys.exit(0 if _find()[0] else 1)

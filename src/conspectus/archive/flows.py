@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -26,6 +28,9 @@ from conspectus.errors import ArchiveError, ArchiveUnconfirmed, NotFoundError
 from conspectus.messages import Entry
 
 HEAD = "head"
+REMEMBERED = 256
+"""Records remembered, of all scopes together, so that a chain is not read anew each time."""
+
 PAGE = 200
 """Values that are looked up and deleted at a time."""
 
@@ -42,6 +47,8 @@ class ArchiveFlows:
         self._wire = Wire(backend.store, ttl)
         self._backend = backend
         self.indexes = SearchIndexes(backend.search_folder)
+        self._known: OrderedDict[tuple[Scope, str], Record] = OrderedDict()
+        self._lock = threading.Lock()
 
     @property
     def ttl(self) -> float | None:
@@ -183,6 +190,8 @@ class ArchiveFlows:
             [entry] = yield from self._wire.batch([GetOp(registry, name, refresh_ttl=False)])
             yield from self._wire.batch([PutOp(registry, name, None)])
             count += entry is not None
+        with self._lock:
+            self._known.clear()
         yield aside(partial(self.indexes.forget, tenant, thread))
         yield aside(self._backend.scrub)
         return count
@@ -209,11 +218,25 @@ class ArchiveFlows:
         found: dict[str, Record] = {}
         wanted: str | None = record_id
         while wanted is not None:
-            record = None if wanted in found else (yield from self._record(scope, wanted))
+            if wanted in found:
+                return None
+            # The newest is always asked for: if it is there, so is what it stands on.
+            record = self._known.get((scope, wanted)) if found else None
+            if record is None:
+                record = yield from self._record(scope, wanted)
             if record is None:
                 return None
+            self._remember(scope, record)
             found[wanted], wanted = record, record.parent
         return list(found.values())
+
+    def _remember(self, scope: Scope, record: Record) -> None:
+        """Keep a record, which never changes; what can expire is asked for each time."""
+        if self.ttl is None:
+            with self._lock:
+                self._known[scope, record.id] = record
+                while len(self._known) > REMEMBERED:
+                    self._known.popitem(last=False)
 
     def _delete_under(self, prefix: tuple[str, ...]) -> Flow[int]:
         """Look and delete until nothing is found: no order and no paging is relied on."""
