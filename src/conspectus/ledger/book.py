@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,9 @@ from conspectus.messages import Entry
 
 LIMIT = 200
 """Facts that a ledger holds at most."""
+
+CROWDED = 40
+"""Times `LIMIT` that a ledger may hold while it is being made; then the lesser half goes."""
 
 ALIKE = 0.6
 """Two rules are about the same thing when they share this much of their words, numbers aside."""
@@ -82,11 +85,10 @@ class Ledger:
                 gone.pop(fact.value, None)
                 rules.append(fact)
             book[key] = fact
+            if len(book) > CROWDED * LIMIT:
+                book = _best(book.values(), CROWDED * LIMIT // 2)
         replaced = tuple(gone)[-COMPARED:]
-        if len(book) <= LIMIT:
-            return Ledger(tuple(book.values()), replaced)
-        best = sorted(book.values(), key=priority, reverse=True)[:LIMIT]
-        return Ledger(tuple(sorted(best, key=lambda fact: fact.order)), replaced)
+        return Ledger(tuple(_best(book.values(), LIMIT).values()), replaced)
 
     def without_superseded(self, later: Sequence[Entry]) -> Ledger:
         """This ledger less the rules that messages after it, still in view, have replaced."""
@@ -115,6 +117,15 @@ def priority(fact: Fact) -> tuple[int, int, int]:
     """What stays when there is no room: what the user said, what the agent used, what is recent."""
     said = {"user": 3, "system": 3, "assistant": 1}.get(fact.role, 0)
     return (said + (2 if fact.kind == "rule" else 0), min(fact.used, 5), fact.order)
+
+
+def _best(facts: Collection[Fact], limit: int) -> dict[tuple[str, str], Fact]:
+    """The facts that stay when there are too many, in the order of their messages."""
+    kept: Iterable[Fact] = facts
+    if len(facts) > limit:
+        best = sorted(facts, key=priority, reverse=True)[:limit]
+        kept = sorted(best, key=lambda fact: fact.order)
+    return {(fact.kind, fact.value): fact for fact in kept}
 
 
 def _supersedes(newer: Fact, older: Fact) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from conspectus.ledger.facts import sentences
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.base import SECTIONS, Summary, SummaryRequest
-from conspectus.summarize.need import held, need, uses_of
+from conspectus.summarize.need import before, held, need, uses_of
 from conspectus.summarize.snippets import SHORT, Snippet, snippets_of
 
 POOL = 4_000
@@ -161,27 +161,26 @@ def _ranked(request: SummaryRequest, gone: set[str], fixed: Sequence[Snippet]) -
     still the best after its worth was counted anew is the next.
     """
     entries = request.entries
-    worth = need(uses_of(entries, request.ledger), len(entries) + len(request.kept), request.kept)
+    size = before(entries, request.ledger) + len(entries) + len(request.kept)
+    worth = need(uses_of(entries, request.ledger), size, request.kept)
     focus = set(_WORD.findall(request.focus.lower()))
-    pieces = [s for s in _standing(request.standing) if s.section not in ("Goal", "Standing rules")]
-    for place, entry in enumerate(entries):
-        stale = entry.role in ("user", "system")
-        for snippet in snippets_of(entry, place):
-            if not (stale and any(old in snippet.text or snippet.text in old for old in gone)):
-                pieces.append(snippet)
-    own = [_own(piece, focus) for piece in pieces]
-
-    def gain(n: int, covered: set[str]) -> float:
-        new = sum(worth.get(v, 0.0) for v in pieces[n].holds if v not in covered)
-        return new + own[n]
-
     nothing: set[str] = set()
-    rough = [(gain(n, nothing) / (len(p.text) + CITED), n) for n, p in enumerate(pieces)]
-    pool = [n for value, n in heapq.nlargest(POOL, rough) if value > 0]
+
+    def gain(piece: Snippet, covered: set[str]) -> float:
+        new = sum(worth.get(value, 0.0) for value in piece.holds if value not in covered)
+        return new + _own(piece, focus)
+
+    def rough(piece: Snippet) -> float:
+        return gain(piece, nothing) / (len(piece.text) + CITED)
+
+    # Only the best are held: a long thread has millions of pieces.
+    valued = ((rough(piece), -n, piece) for n, piece in enumerate(_pieces(request, gone)))
+    best = heapq.nlargest(POOL, (one for one in valued if one[0] > 0))
+    pieces = [piece for _, _, piece in best]
     covered = {value for piece in fixed for value in held(piece.text)}
     said = {piece.text for piece in fixed}
-    cost = {n: _cost(pieces[n].text, request.count) for n in pool}
-    heap = [(-gain(n, covered) / cost[n], n) for n in pool]
+    cost = [_cost(piece.text, request.count) for piece in pieces]
+    heap = [(-gain(piece, covered) / cost[n], n) for n, piece in enumerate(pieces)]
     heapq.heapify(heap)
     room, ranked = 1.3 * request.limit, list[Snippet]()
     while heap and room > 0:
@@ -189,7 +188,7 @@ def _ranked(request: SummaryRequest, gone: set[str], fixed: Sequence[Snippet]) -
         piece = pieces[n]
         if piece.text in said:
             continue
-        now = gain(n, covered) / cost[n]
+        now = gain(piece, covered) / cost[n]
         if now <= 0:
             continue
         if heap and -now > heap[0][0] + 1e-12:
@@ -200,6 +199,18 @@ def _ranked(request: SummaryRequest, gone: set[str], fixed: Sequence[Snippet]) -
         said.add(piece.text)
         ranked.append(replace(piece, text=as_notes(piece.text)))
     return ranked
+
+
+def _pieces(request: SummaryRequest, gone: set[str]) -> Iterator[Snippet]:
+    """All pieces that compete: those of the standing summary, then those of the messages."""
+    for snippet in _standing(request.standing):
+        if snippet.section not in ("Goal", "Standing rules"):
+            yield snippet
+    for place, entry in enumerate(request.entries):
+        stale = gone if entry.role in ("user", "system") else ()
+        for snippet in snippets_of(entry, place):
+            if not any(old in snippet.text or snippet.text in old for old in stale):
+                yield snippet
 
 
 def _own(piece: Snippet, focus: set[str]) -> float:

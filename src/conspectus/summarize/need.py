@@ -64,8 +64,15 @@ def held(text: str) -> tuple[str, ...]:
 
 def uses_of(entries: Sequence[Entry], ledger: Ledger) -> dict[str, Uses]:
     """The uses of every identifier: in these messages, and in earlier ones as the ledger has it."""
-    found: dict[str, Uses] = {}
-    for place, entry in enumerate(entries):
+    start = before(entries, ledger)
+    found = {
+        normal(fact.value): Uses(
+            fact.kind, fact.order, fact.order if fact.used else -1, fact.used, 0 if fact.used else 1
+        )
+        for fact in ledger.facts
+        if fact.order < start
+    }
+    for place, entry in enumerate(entries, start):
         here: set[str] = set()
         own = entry.role == "assistant"
         for line in identified(entry):
@@ -82,6 +89,11 @@ def uses_of(entries: Sequence[Entry], ledger: Ledger) -> dict[str, Uses]:
                 elif entry.role == "tool":
                     use.tool_messages += 1
     return found
+
+
+def before(entries: Sequence[Entry], ledger: Ledger) -> int:
+    """How many messages of the thread came before these, as the ledger has counted them."""
+    return max(0, 1 + max((fact.order for fact in ledger.facts), default=-1) - len(entries))
 
 
 def need(uses: dict[str, Uses], size: int, kept: Iterable[Entry]) -> dict[str, float]:
