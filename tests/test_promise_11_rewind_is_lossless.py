@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conspectus import is_summary_message
-from engine import Scripted, check_nothing_missing, check_sequence, compacted, engine, short
+from engine import SCOPE, Scripted, check_nothing_missing, check_sequence, compacted, engine, short
 from histories import histories, talk, user
 
 TURNS = talk(80)
@@ -94,14 +94,8 @@ def check_covered(history: list[dict[str, Any]], result: Any, compactor: Any) ->
     own = [m for m in history if not is_summary_message(m)]
     if len(own) == len(history):
         check_nothing_missing(history, result, compactor)
-        reachable = compactor.archive.export(_scope())
+        reachable = compactor.archive.export(SCOPE)
         assert all(row["message"] in history for row in reachable)
-
-
-def _scope() -> Any:
-    from engine import SCOPE
-
-    return SCOPE
 
 
 def test_going_back_and_forth_between_results_keeps_every_chain() -> None:

@@ -279,6 +279,6 @@ def _fitting(chain: Chain, history: Sequence[Sent]) -> tuple[Record, ...]:
                 return tuple(chain[:count])
             before = place[key]
             taken.add(key)
-        if not record.covers and not all(mark.key in place for mark in record.clips):
+        if not all(mark.key in place for mark in record.clips):
             return tuple(chain[:count])
     return tuple(chain)

@@ -85,7 +85,7 @@ class Session:
                 if other and again.chain:
                     history = again
                     break
-        if entries and history.chain != tuple(known):
+        if history.chain != tuple(known):
             remembered.chain = history.chain
             if archive is not None:
                 head = history.head.id if history.head else None
