@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus import is_summary_message
@@ -61,7 +61,6 @@ def test_a_summary_that_was_edited_by_hand_is_respected_and_extended() -> None:
     assert result.outcome == "compacted"
 
 
-@settings(max_examples=60)
 @given(histories(), st.data())
 def test_any_walk_of_edits_rewinds_and_replies_stays_right(
     messages: list[dict[str, Any]], data: st.DataObject
