@@ -259,6 +259,15 @@ def test_clipped_arguments_are_still_the_json_object_that_providers_want() -> No
         assert isinstance(json.loads(short["tool_calls"][0]["function"]["arguments"]), dict)
 
 
+def test_arguments_that_are_short_enough_stay_as_they_were_written() -> None:
+    message = assistant("word " * 400, ("c1", "x"))
+    message["tool_calls"][0]["function"]["arguments"] = '{"q":   "\\u007f"}'
+    (entry,) = read_messages([message])
+    short: Any = clip(entry, METER.entry(entry) - 1, METER.message)
+    assert short["tool_calls"] == message["tool_calls"]
+    assert "archived as" in short["content"]
+
+
 def test_small_messages_are_never_made_larger() -> None:
     (entry,) = read_messages([user("short")])
     assert clip(entry, 1, METER.message) == {"role": "user", "content": "short"}

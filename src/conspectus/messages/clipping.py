@@ -115,7 +115,8 @@ def _shorten(entry: Entry, size: int, level: str) -> Source:
             parsed = json.loads(value)
         except (TypeError, ValueError):
             return value if len(str(value)) <= size else json.dumps({"clipped": text(str(value))})
-        return json.dumps(arguments(parsed), ensure_ascii=False)
+        short = arguments(parsed)
+        return value if short == parsed else json.dumps(short, ensure_ascii=False)
 
     def openai_calls(calls: Any) -> Any:
         return [
