@@ -17,10 +17,13 @@ from itertools import accumulate
 
 from conspectus._core.boundaries import Exchanges, exchanges, legal_cuts, must_stay
 from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window, spans_of
-from conspectus._core.policy import SMALLEST_SUMMARY, Policy, tightest
+from conspectus._core.policy import LARGEST_SUMMARY, SMALLEST_SUMMARY, Policy, tightest
 
 GIANT = 4
 """A message larger than one part in this many of the budget is clipped before the cut moves."""
+
+SPARE = 3
+"""One part in this many of the room that is left goes to a summary whose size nobody has set."""
 
 RELIEF = 2
 """Clips alone are enough when they bring a history to one part in this many of its trigger."""
@@ -188,7 +191,14 @@ class _Room:
         if not tried.evict and self.standing <= share:
             share = 0  # the standing summary stays as it is
         clips = self._clips(tried.stay, room - (share or self.standing), level)
-        return None if clips is None else self._compact(tried, clips, share)
+        if clips is None:
+            return None
+        plan = self._compact(tried, clips, share)
+        if share and self.policy.max_summary_tokens is None:
+            # Room that nothing else takes: a part of it says more of what leaves.
+            more = min(LARGEST_SUMMARY, share + (room - plan.at_most) // SPARE)
+            plan = self._compact(tried, clips, max(share, more))
+        return plan
 
     def _clips(self, stay: Sequence[int], room: int, least: int) -> tuple[Clip, ...] | None:
         """Clip the largest to one common level, as high as fits and at least `least`.

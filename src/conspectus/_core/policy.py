@@ -45,8 +45,11 @@ def _check(kind: object, amount: object, name: str) -> ContextSize:
     number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
     if kind == "fraction":
         if not (number and 0 < amount <= 1):  # type: ignore[operator]
+            percent = number and 1 < amount <= 100  # type: ignore[operator]
+            meant = f" Did you mean {amount / 100:g}?" if percent else ""  # type: ignore[operator]
             raise PolicyError(
-                f"Fractional {name} values must be between 0 and 1, got {amount!r}. {RIGHT_FORM}."
+                f"Fractional {name} values must be between 0 and 1, got {amount!r}.{meant} "
+                f"{RIGHT_FORM}."
             )
         return ("fraction", float(amount))  # type: ignore[arg-type]
     if not number or amount != amount or amount in (math.inf, -math.inf):
@@ -141,7 +144,7 @@ class Policy:
         trigger: clauses, any of which asks for a compaction.
         keep: how much of the newest history stays, as one `ContextSize`.
         max_summary_tokens: the most that the whole summary message may take; None takes an eighth
-            of the budget, at least 256 and at most 4,096 tokens.
+            of the budget and a third of what is left free, at least 256 and at most 4,096 tokens.
         clip_over: tool results and arguments before the kept part that are larger than this many
             tokens are clipped first, which may make a summary needless; None switches that off.
         clip_to: what a clipped one may still take, in tokens.
@@ -238,8 +241,11 @@ class Policy:
         """The most that the summary message may take, in tokens."""
         if self.max_summary_tokens is not None:
             return self.max_summary_tokens
-        return 1024 if budget is None else min(4096, max(256, budget // 8))
+        return 1024 if budget is None else min(LARGEST_SUMMARY, max(256, budget // 8))
 
+
+LARGEST_SUMMARY = 4096
+"""Tokens that a summary message takes at most where nobody has set it."""
 
 SMALLEST_SUMMARY = 64
 """Tokens below which a summary message says nothing worth its frame."""

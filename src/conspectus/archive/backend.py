@@ -22,6 +22,9 @@ from conspectus.errors import ArchiveError, InputError
 BUSY = 5.0
 """Seconds to wait for another process that is writing to the same file."""
 
+PAUSE = 0.05
+"""Seconds between two tries to make the tables."""
+
 CONNECT = 5
 """Seconds to wait for a PostgreSQL server to answer at all."""
 
@@ -128,8 +131,6 @@ def _open_sqlite(path: Path) -> Backend:
         connection = sqlite3.connect(
             path, timeout=BUSY, isolation_level=None, check_same_thread=False
         )
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
         store = SqliteStore(connection)
         _set_up(store)
     except Exception as error:
@@ -146,16 +147,26 @@ def _open_sqlite(path: Path) -> Backend:
 
 
 def _set_up(store: SqliteStore) -> None:
-    """Make the tables; another process may be making the same ones at this moment."""
-    for last in (*[False] * 20, True):
+    """Make the tables; another process may be making the same ones at this moment.
+
+    SQLite does not wait for a lock while the journal's mode is changed or two processes begin to
+    write at once, whatever its time-out, so it is tried again here for as long.
+    """
+    tries = int(BUSY / PAUSE)
+    for turn in range(tries + 1):
         try:
+            store.conn.execute("PRAGMA journal_mode=WAL")
+            store.conn.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
             store.setup()
             return
         except sqlite3.Error as error:
-            racing = isinstance(error, sqlite3.IntegrityError) or "duplicate column" in str(error)
-            if last or not racing:
+            said = str(error)
+            racing = isinstance(error, sqlite3.IntegrityError) or any(
+                sign in said for sign in ("duplicate column", "locked", "busy")
+            )
+            if turn == tries or not racing:
                 raise
-            time.sleep(0.05)
+            time.sleep(PAUSE)
 
 
 def _open_postgres(address: str) -> Backend:

@@ -64,7 +64,8 @@ def size(value: str, option: str) -> tuple[str, int | float]:
         number = float(amount) if kind == "fraction" else int(amount)
     except ValueError:
         number = None
-    if not colon or kind not in ("tokens", "messages", "fraction") or number is None:
+    known = colon and kind in ("tokens", "messages", "fraction") and number is not None
+    if not known or number is None or not number > 0 or (kind == "fraction" and number > 1):
         raise InputError(f"{option} cannot be {value!r}; {FORM}")
     return kind, number
 

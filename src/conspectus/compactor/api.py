@@ -60,7 +60,7 @@ class Compactor:
             `archived=False`, nothing is clipped, and nothing can be recalled.
         token_counter: a LangChain `token_counter`. Default: an estimate by script.
         max_summary_tokens: the most that the whole summary message takes. Default: an eighth of
-            the budget, between 256 and 4,096 tokens.
+            the budget and a third of what is left free, between 256 and 4,096 tokens.
         max_summarizer_tokens: the most that one compaction may spend on a model, in tokens; the
             embedded summariser reads what that cannot pay for. Default: no cap.
         trim_tokens_to_summarize: the size of one reading, in tokens. Default: what the
@@ -325,6 +325,10 @@ def _frame(meter: TokenMeter, limit: int | None) -> int:
 def _archive(given: Archive | BaseStore | str | Path | None) -> Archive | None:
     if given is None or isinstance(given, Archive):
         return given
+    if not isinstance(given, (BaseStore, str, Path)):
+        raise PolicyError(
+            f"archive must be a path, an address, a LangGraph store or an Archive, not {given!r}"
+        )
     return Archive(given) if isinstance(given, BaseStore) else Archive.open(given)
 
 

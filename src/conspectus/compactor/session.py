@@ -171,11 +171,10 @@ class Session:
                 f"{work.lost} clipped messages have lost their originals (expired or forgotten); "
                 "what was left of them was read"
             )
-        fits = decided.budget is not None and after.size.tokens <= decided.budget
         return self._result(
             after,
             outcome="compacted",
-            reason="the history is within its budget" if fits else "compacted as asked",
+            reason=_why(decided.cause, after.size.tokens, decided.budget),
             cause=decided.cause,
             record=outcome.record,
             tokens_before=history.size.tokens,
@@ -201,3 +200,9 @@ class Session:
             carried=shown_in(head.summary, head.ledger) if head else (),
             **more,
         )
+
+
+def _why(cause: str, tokens: int, budget: int | None) -> str:
+    """What asked for a compaction, and what it came to."""
+    asked = "it was asked for" if cause == "forced" else f"reached its {cause}"
+    return asked if budget is None else f"{asked}; now {tokens:,} of at most {budget:,} tokens"

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
-from conspectus.ledger.facts import sentences
+from conspectus.ledger.facts import is_rule, sentences
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.base import SECTIONS, Summary, SummaryRequest
 from conspectus.summarize.need import before, held, need, uses_of
@@ -22,14 +22,24 @@ from conspectus.summarize.snippets import SHORT, Snippet, snippets_of
 POOL = 4_000
 """Pieces that compete: the best by their own worth, so that the picking stays linear."""
 
-RULES_SHARE, GOAL_SHARE, DECISIONS_SHARE = 0.2, 0.08, 0.1
-"""The most of the limit that standing rules, the goal, and the latest decisions may take."""
+RULES_SHARE, GOAL_SHARE, TOLD_SHARE, DECISIONS_SHARE = 0.2, 0.1, 0.1, 0.1
+"""The most of the limit that standing rules, the goal, what users say of themselves, and the latest
+decisions may take."""
+
+OPENING = 3
+"""Sentences of the user's first message that say what it is all about."""
+
+TALK = 2_000
+"""Characters up to which a user's message is talk, and not a document."""
 
 LATEST = 300
 """Messages from the end of the span in which the latest decisions are looked for."""
 
 STANDING = 0.02
 """What a piece of the standing summary is worth for having been picked once before."""
+
+LEAST = 8
+"""Tokens in which no line can be written."""
 
 JOINED = " · "
 """Between pieces of one message."""
@@ -39,6 +49,10 @@ CITED = 9
 
 _HEADING = re.compile(r"^#{1,6}\s+(.*\S)")
 _CITED = re.compile(r"\s*\[([^\[\]\s]{1,64})\]\s*$")
+_OF_ONESELF = re.compile(
+    r"\b(?:I|I'm|I've|I'd|my|mine|our|we|we're|us|mein\w*|unser\w*|ich|mi|mis|nuestr\w+|mon|ma|mes"
+    r"|notre|nos|je)\b|我|咱|私|僕|俺|저는|제|나는|우리"
+)
 _WORD = re.compile(r"\w{3,}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}")
 
 
@@ -74,6 +88,7 @@ def _write(request: SummaryRequest) -> str:
     gone = {" ".join(value.split()) for value in request.ledger.gone}
     fixed = _fitting(request, _goal(request, gone), GOAL_SHARE)
     fixed += _fitting(request, _rules(request), RULES_SHARE)
+    fixed += _fitting(request, _told(request, gone), TOLD_SHARE, {s.text for s in fixed})
     fixed += _fitting(request, _decisions(request), DECISIONS_SHARE)
     ranked = _ranked(request, gone, fixed)
     low, high = 0, len(ranked)
@@ -95,10 +110,17 @@ def _least(request: SummaryRequest) -> str:
     return text if request.count(text) <= request.limit else "-"
 
 
-def _fitting(request: SummaryRequest, snippets: Iterator[Snippet], share: float) -> list[Snippet]:
-    """As many as their share of the limit allows, the first first."""
-    room, chosen = share * request.limit, []
+def _fitting(
+    request: SummaryRequest, snippets: Iterator[Snippet], share: float, said: Container[str] = ()
+) -> list[Snippet]:
+    """As many as their share of the limit allows, the first first, less what is said already."""
+    room: float = share * request.limit
+    chosen: list[Snippet] = []
     for snippet in snippets:
+        if room < LEAST:
+            break
+        if snippet.text in said:
+            continue
         cost = request.count(_line([snippet]) + "\n")
         if cost <= room:
             room -= cost
@@ -107,18 +129,38 @@ def _fitting(request: SummaryRequest, snippets: Iterator[Snippet], share: float)
 
 
 def _goal(request: SummaryRequest, gone: set[str]) -> Iterator[Snippet]:
-    """What the user asked for first, and last."""
+    """What the user asked for first, in a few sentences, and last, in one."""
     standing = [s for s in _standing(request.standing) if s.section == "Goal"]
-    yield from standing[:1]
+    yield from standing[:OPENING]
     asked = [entry for entry in request.entries if entry.role == "user" and entry.own]
     first = [] if standing else asked[:1]
     for entry in first + [e for e in asked[-1:] if e not in first]:
+        told = 0
         for sentence in sentences(entry.own):
             text = " ".join(sentence.split())
-            tells = len(text) >= 2 * SHORT or (len(text) >= SHORT // 2 and not text.isascii())
-            if tells and text not in gone and not text.startswith("<"):
-                yield Snippet(as_notes(text[:300]), "Goal", entry.cite, 0, 0.0)
+            least = SHORT // 4 if entry in first or not text.isascii() else 2 * SHORT
+            if len(text) < least or text in gone or text.startswith("<") or is_rule(text):
+                continue
+            yield Snippet(as_notes(text[:300]), "Goal", entry.cite, 0, 0.0)
+            told += 1
+            if told == (OPENING if entry in first else 1):
                 break
+
+
+def _told(request: SummaryRequest, gone: set[str]) -> Iterator[Snippet]:
+    """What users say of themselves and of what they need, the earliest first.
+
+    Nobody else can say it again, so it does not compete with what tools have printed.
+    """
+    for snippet in _standing(request.standing):
+        if snippet.section == "Facts" and _OF_ONESELF.search(snippet.text):
+            yield snippet
+    for place, entry in enumerate(request.entries):
+        if entry.role == "user" and len(entry.own) <= TALK:
+            for sentence in sentences(entry.own):
+                text = " ".join(sentence.split())
+                if text not in gone and _OF_ONESELF.search(text) and not text.endswith(("?", "？")):
+                    yield Snippet(as_notes(text[:300]), "Facts", entry.cite, place, 0.0)
 
 
 def _rules(request: SummaryRequest) -> Iterator[Snippet]:
