@@ -117,3 +117,17 @@ def test_a_focus_brings_up_what_it_names() -> None:
     messages[25]["content"] = "The refund for the broken lamp goes to the blue account."
     assert "blue account" not in ask(messages, 120)
     assert "blue account" in ask(messages, 120, focus="refund lamp account")
+
+
+def test_what_a_user_says_of_themselves_is_not_crowded_out_by_what_tools_print() -> None:
+    first = "I am Ana Ruiz. My budget is 2,400 EUR. I am allergic to peanuts. Booking ref XK77P."
+    messages = numbered([user(first)])
+    for n in range(40):
+        messages += [
+            user(f"Option {n}: what about a hotel in city_{n}?"),
+            assistant("", (f"c{n}", f"search city_{n}")),
+            tool(f"c{n}", f"hotel_{n} in city_{n} costs {n}00 EUR"),
+        ]
+    text = ask(messages, 330)
+    for fact in ("2,400 EUR", "peanuts", "XK77P"):
+        assert fact in text

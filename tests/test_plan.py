@@ -199,3 +199,15 @@ def test_no_plan_asks_again_without_growth() -> None:
     items = talk(30)
     policy = Policy.build(trigger=("tokens", 500), keep=("messages", 10))
     assert isinstance(plan(items[20:], policy, last=Size(1_000, 10)), Keep)
+
+
+def test_a_summary_of_no_set_size_takes_a_part_of_the_room_that_is_left() -> None:
+    items = talk(60)
+    free = plan(items, Policy.build(trigger=("messages", 60), keep=("messages", 5)), Window(8_000))
+    set_ = Policy.build(trigger=("messages", 60), keep=("messages", 5), max_summary_tokens=700)
+    bound = plan(items, set_, Window(8_000))
+    assert isinstance(free, Compact)
+    assert isinstance(bound, Compact)
+    assert free.summary_tokens > 1_000
+    assert free.at_most <= 6_000
+    assert bound.summary_tokens == 700

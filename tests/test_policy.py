@@ -119,3 +119,8 @@ def test_a_keep_that_cannot_get_below_its_trigger_is_warned_about(
 def test_a_keep_below_its_trigger_is_not_warned_about() -> None:
     assert Policy.build(trigger=("tokens", 4000), keep=("tokens", 3999)).caveats == ()
     assert Policy.build(trigger=("tokens", 4000), keep=("messages", 50)).caveats == ()
+
+
+def test_a_percentage_is_met_with_the_fraction_that_was_meant() -> None:
+    with pytest.raises(PolicyError, match=r"Did you mean 0\.85\?"):
+        Policy.build(trigger=("fraction", 85))

@@ -116,6 +116,7 @@ def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop() -> None:
         {"pin": "yes"},
         {"token_counter": 7},
         {"summarizer": 7},
+        {"archive": 3},
         {"summarizer_timeout": "5"},
         {"summarizer_timeout": 0},
         {"max_summary_tokens": 64, "token_counter": lambda ms: sum(len(m.text) for m in ms)},

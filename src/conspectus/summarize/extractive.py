@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
+from conspectus.ledger import identifiers
 from conspectus.ledger.facts import is_rule, sentences
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.base import SECTIONS, Summary, SummaryRequest
@@ -148,7 +149,7 @@ def _goal(request: SummaryRequest, gone: set[str]) -> Iterator[Snippet]:
 
 
 def _told(request: SummaryRequest, gone: set[str]) -> Iterator[Snippet]:
-    """What users say of themselves and of what they need, the earliest first.
+    """What users say of themselves and of what they need, and the ids they give, earliest first.
 
     Nobody else can say it again, so it does not compete with what tools have printed.
     """
@@ -159,7 +160,10 @@ def _told(request: SummaryRequest, gone: set[str]) -> Iterator[Snippet]:
         if entry.role == "user" and len(entry.own) <= TALK:
             for sentence in sentences(entry.own):
                 text = " ".join(sentence.split())
-                if text not in gone and _OF_ONESELF.search(text) and not text.endswith(("?", "？")):
+                tells = _OF_ONESELF.search(text) is not None or any(
+                    kind in ("id", "number", "url") for kind, _, _ in identifiers(text)
+                )
+                if tells and text not in gone and not text.endswith(("?", "？")):
                     yield Snippet(as_notes(text[:300]), "Facts", entry.cite, place, 0.0)
 
 
