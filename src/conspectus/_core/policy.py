@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,25 +42,23 @@ def check_size(value: object, name: str) -> ContextSize:
 def _check(kind: object, amount: object, name: str) -> ContextSize:
     if kind not in KINDS:
         raise PolicyError(f"{name} has an unknown kind {kind!r}. {RIGHT_FORM}.")
-    number = isinstance(amount, (int, float)) and not isinstance(amount, bool)
+    counts = isinstance(amount, (int, float)) and not isinstance(amount, bool)
+    number = amount if counts and isinstance(amount, (int, float)) else math.nan
     if kind == "fraction":
-        if not (number and 0 < amount <= 1):  # type: ignore[operator]
-            percent = number and 1 < amount <= 100  # type: ignore[operator]
-            meant = f" Did you mean {amount / 100:g}?" if percent else ""  # type: ignore[operator]
+        if not 0 < number <= 1:
+            meant = f" Did you mean {number / 100:g}?" if 1 < number <= 100 else ""
             raise PolicyError(
                 f"Fractional {name} values must be between 0 and 1, got {amount!r}.{meant} "
                 f"{RIGHT_FORM}."
             )
-        return ("fraction", float(amount))  # type: ignore[arg-type]
-    if not number or amount != amount or amount in (math.inf, -math.inf):
-        raise PolicyError(f"{name} needs a whole number of {kind}, got {amount!r}. {RIGHT_FORM}.")
-    if amount <= 0:  # type: ignore[operator]
+        return ("fraction", float(number))
+    if math.isfinite(number) and number <= 0:
         raise PolicyError(
             f"{name} thresholds must be greater than 0, got {amount!r}. {RIGHT_FORM}."
         )
-    if not isinstance(amount, int):
+    if not isinstance(number, int):
         raise PolicyError(f"{name} needs a whole number of {kind}, got {amount!r}. {RIGHT_FORM}.")
-    return (kind, amount)
+    return (kind, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +120,20 @@ def _clause(value: object, name: str) -> tuple[TriggerClause, ...]:
     if isinstance(value, Mapping):
         if not value:
             raise PolicyError(f"{name} has an empty condition. {TRIGGER_FORM}.")
-        parts = dict(_check(kind, amount, name) for kind, amount in value.items())
-        return (TriggerClause(**parts),)  # type: ignore[arg-type]
+        return (_all_of(_check(kind, amount, name) for kind, amount in value.items()),)
     if not isinstance(value, tuple):
         raise PolicyError(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
-    kind, amount = check_size(value, name)
-    return (TriggerClause(**{kind: amount}),)  # type: ignore[arg-type]
+    return (_all_of([check_size(value, name)]),)
+
+
+def _all_of(sizes: Iterable[ContextSize]) -> TriggerClause:
+    by_kind = dict(sizes)
+    tokens, messages = by_kind.get("tokens"), by_kind.get("messages")
+    return TriggerClause(
+        tokens=None if tokens is None else int(tokens),
+        messages=None if messages is None else int(messages),
+        fraction=by_kind.get("fraction"),
+    )
 
 
 def _whole(value: object, name: str, least: int = 1) -> int:
