@@ -327,3 +327,43 @@ def test_short_plain_ids_are_cited_as_they_are_and_others_by_their_key() -> None
     for odd in ({"id": "x" * 13}, {"id": "a b"}, {"id": "a]b"}, {}):
         entry, name = cite(**odd)
         assert name == entry.key[:8]
+
+
+DEEP: Any = []
+for _ in range(3_000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [{"type": "tool_result", "tool_use_id": "x", "content": 5}],
+        [{"type": "tool_use", "id": "x", "name": "f", "input": {"n": 10**5_000}}],
+        [{"type": "tool_use", "id": "x", "name": "f", "input": {(1, 2): 3}}],
+        [{"type": "tool_result", "tool_use_id": "x", "content": {"rows": [1, 2]}}],
+    ],
+)
+def test_odd_values_are_read_as_text(content: Any) -> None:
+    (entry,) = read_messages([{"role": "user", "content": content}])
+    assert entry.reading
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "x", "input": DEEP}]},
+        assistant("", ("x", "y")) | {"tool_calls": [{"id": "x", "function": "f"}]},
+    ],
+)
+def test_what_cannot_be_read_is_a_message_error_at_most(message: Any) -> None:
+    try:
+        assert read_messages([message])
+    except MessageError as error:
+        assert "message 0" in str(error)
+
+
+def test_arguments_that_are_nothing_but_brackets_are_read() -> None:
+    message = assistant("", ("c", "x"))
+    message["tool_calls"][0]["function"]["arguments"] = "[" * 100_000
+    (entry,) = read_messages([message])
+    assert entry.reading.startswith("tool [[")

@@ -264,7 +264,7 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
 
 def originals_of(chain: Chain) -> dict[str, str]:
     """The texts of clipped messages, hashed, with the keys of their originals."""
-    return {mark.shown: mark.key for record in chain for mark in record.clips}
+    return {mark.shown: mark.key for record in chain for mark in record.clips if mark.shown}
 
 
 def _fitting(chain: Chain, history: Sequence[Sent]) -> tuple[Record, ...]:

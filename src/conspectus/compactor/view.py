@@ -186,7 +186,10 @@ def with_floors(history: History, meter: TokenMeter, over: int) -> History:
 def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter) -> Place:
     """A place shown short, from its original, with the mark by which it is known again."""
     short = clip(original, how.limit, meter.message)
-    mark = ClipMark(place.item.key, clip_text(read_messages([short])[0]), how.limit)
+    shown = clip_text(read_messages([short])[0])
+    if not shown:  # it says nowhere what it is short for, so it is none
+        return place
+    mark = ClipMark(place.item.key, shown, how.limit)
     item = replace(place.item, tokens=meter.message(short), clipped=True)
     return Place(item, short, place.entry, place.back, mark)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import groupby
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
@@ -97,8 +98,7 @@ def _shorten(entry: Entry, size: int, level: str) -> Source:
     def content(value: Any) -> Any:
         if not isinstance(value, list):
             return block(value)
-        blocks = [block(part) for part in value]
-        return _joined(blocks, text) if whole else blocks
+        return _joined(value, block, text, cite) if whole else [block(part) for part in value]
 
     def arguments(value: Any, outermost: bool = True) -> Any:
         if whole and outermost and len(shown := json.dumps(value, default=str)) > size + 200:
@@ -113,7 +113,7 @@ def _shorten(entry: Entry, size: int, level: str) -> Source:
         """Arguments as providers want them: a JSON object in a string, also when clipped."""
         try:
             parsed = json.loads(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             return value if len(str(value)) <= size else json.dumps({"clipped": text(str(value))})
         short = arguments(parsed)
         return value if short == parsed else json.dumps(short, ensure_ascii=False)
@@ -141,18 +141,27 @@ def _shorten(entry: Entry, size: int, level: str) -> Source:
     return source.model_copy(update=update)
 
 
-def _joined(blocks: list[Any], text: Callable[[str], str]) -> list[Any]:
+def _joined(
+    blocks: list[Any], block: Callable[[Any], Any], text: Callable[[str], str], cite: str
+) -> list[Any]:
     """The blocks with each run of plain texts made one, so that many small ones can be clipped."""
     out: list[Any] = []
-    for block in blocks:
-        plain = isinstance(block, Mapping) and block.get("type") == "text"
-        if plain and out and isinstance(out[-1], Mapping) and out[-1].get("type") == "text":
-            out[-1] = {"type": "text", "text": f"{out[-1]['text']}\n{block['text']}"}
+    for plain, run in groupby(blocks, key=_is_text):
+        parts = list(run)
+        if plain and len(parts) > 1:
+            whole = "\n".join(part["text"] for part in parts)
+            short = text(whole)
+            # Also where nothing is left out it is no longer the original, and says so.
+            note = f"\n[joined: {len(parts)} blocks; original archived as {cite}]"
+            out.append({"type": "text", "text": short if short != whole else whole + note})
         else:
-            out.append(block)
-    return [
-        {**block, "text": text(block["text"])}
-        if isinstance(block, Mapping) and block.get("type") == "text"
-        else block
-        for block in out
-    ]
+            out += map(block, parts)
+    return out
+
+
+def _is_text(block: Any) -> bool:
+    return (
+        isinstance(block, Mapping)
+        and block.get("type") == "text"
+        and isinstance(block.get("text"), str)
+    )

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from conspectus.messages.codec import to_json
+
 MEDIA = frozenset(
     """image image_url input_image audio input_audio video file input_file document media pdf
     image_generation_call computer_screenshot redacted_thinking""".split()
@@ -30,7 +32,7 @@ class Call:
         """The call as a person would note it: line breaks as such, not escaped."""
         try:
             values = json.loads(self.args)
-        except ValueError:
+        except (ValueError, RecursionError):
             values = None
         if not isinstance(values, dict):
             return f"{self.name} {self.args}".strip()
@@ -51,6 +53,7 @@ class Parts:
         calls: tool calls that it makes.
         answers: ids of calls that it answers.
         media: how many things it holds that are no text.
+        known: ids of the calls, which some providers list twice.
     """
 
     text: list[str] = field(default_factory=list)
@@ -58,6 +61,7 @@ class Parts:
     calls: list[Call] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
     media: int = 0
+    known: set[str] = field(default_factory=set)
 
     def say(self, text: str) -> None:
         """Add words of the speaker."""
@@ -69,16 +73,19 @@ class Parts:
         call = Call(str(call_id or ""), str(name or ""), as_text(args))
         if not call.id:
             self.say(call.reading)
-        elif call.id not in {known.id for known in self.calls}:
+        elif call.id not in self.known:
+            self.known.add(call.id)
             self.calls.append(call)
 
 
 def read_content(content: Any, parts: Parts) -> None:
     """Read the content of a message: text, or a list of blocks of any provider."""
-    if isinstance(content, str):
-        parts.say(content)
+    if content is None:
         return
-    for block in content or ():
+    if not isinstance(content, list):
+        parts.say(as_text(content))
+        return
+    for block in content:
         if isinstance(block, str):
             parts.say(block)
         elif isinstance(block, Mapping):
@@ -141,6 +148,8 @@ def openai_calls(calls: Any, parts: Parts) -> None:
     for call in calls if isinstance(calls, list) else ():
         if isinstance(call, Mapping):
             function = call.get("function") or call.get("custom") or call
+            if not isinstance(function, Mapping):
+                function = {"name": as_text(function)}
             args = function.get("arguments", function.get("input", ""))
             parts.call(call.get("id"), function.get("name"), args)
 
@@ -156,4 +165,16 @@ def as_text(value: Any) -> str:
     """A value as text: JSON where it is none."""
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, default=str)
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return _unusual(value)
+
+
+def _unusual(value: Any) -> str:
+    """What JSON cannot write: keys that are no text, enormous numbers, endless nesting."""
+    try:
+        plain = to_json({"value": value})[1]
+        return json.dumps(plain["value"], ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return f"[{type(value).__name__} nested too deeply to be read]"

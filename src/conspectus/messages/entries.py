@@ -113,7 +113,17 @@ def read_messages(messages: Sequence[Source], seen: Mapping[str, int] | None = N
             f"messages must be a list of messages, not {type(messages).__name__}; wrap a single "
             "message in a list"
         )
-    entries = [_read(source, place) for place, source in enumerate(messages)]
+    entries = []
+    for place, source in enumerate(messages):
+        try:
+            entries.append(_read(source, place))
+        except MessageError:
+            raise
+        except (TypeError, ValueError, AttributeError, RecursionError) as error:
+            raise MessageError(
+                f"message {place} cannot be read ({type(error).__name__}: {error!s:.200}); check "
+                "its content and its tool calls"
+            ) from error
     name_entries(entries, seen)
     return entries
 
