@@ -356,10 +356,12 @@ def test_odd_values_are_read_as_text(content: Any) -> None:
     ],
 )
 def test_what_cannot_be_read_is_a_message_error_at_most(message: Any) -> None:
+    said = ""
     try:
-        assert read_messages([message])
+        read_messages([message])
     except MessageError as error:
-        assert "message 0" in str(error)
+        said = str(error)
+    assert said == "" or "message 0" in said
 
 
 def test_arguments_that_are_nothing_but_brackets_are_read() -> None:

@@ -97,3 +97,18 @@ def test_a_thread_without_a_name_is_refused(wrong: object) -> None:
 def test_recall_without_an_archive_says_so() -> None:
     with pytest.raises(ConspectusError, match="archive="):
         engine(archive=None).recall("x", thread_id="t")
+
+
+def test_two_branches_whose_summaries_say_the_same_are_kept_apart() -> None:
+    compactor = engine(Scripted(lambda _: "- the same words [x]"), keep=("messages", 4))
+
+    def branch(fruit: str) -> list[dict[str, str]]:
+        return [user("start"), user(f"a {fruit}", id=f"x-{fruit}"), *talk(10)]
+
+    apple = compactor.compact(branch("apple"), thread_id="t", force=True)
+    pear = compactor.compact(branch("pear"), thread_id="t", force=True)
+    assert apple.summary == pear.summary
+    compactor.compact([*apple.messages, user("go on")], thread_id="t")
+    assert compactor.recall(id="x-apple", thread_id="t").hits
+    with pytest.raises(NotFoundError):
+        compactor.recall(id="x-pear", thread_id="t")

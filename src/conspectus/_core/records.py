@@ -130,6 +130,18 @@ class Record:
     cost: Cost
 
     @property
+    def mark(self) -> str:
+        """Six digits that stand in the summary message and tell it from one of another branch
+        that says the same; known before the summary is, as they come from what it covers."""
+        parts = [self.parent, self.covers, [clip.key for clip in self.clips]]
+        return f"{int(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), 16) % 10**6:06}"
+
+    @property
+    def name(self) -> str:
+        """What a history that comes back with the summary message knows of the record."""
+        return f"{self.mark}\n{self.summary}"
+
+    @property
     def size_after(self) -> Size:
         """What the view was brought to."""
         return Size(self.tokens_after, self.messages_after)

@@ -115,7 +115,7 @@ class ArchiveFlows:
         if record.summary:
             named = {"record": record.id}
             place = scope.namespace("summaries")
-            ops.append(self._wire.put_op(place, label_hash(record.summary), named))
+            ops.append(self._wire.put_op(place, label_hash(record.name), named))
         yield from self._wire.batch(ops)
         yield from self._wire.batch([self._wire.put_op(head, HEAD, {"record": record.id})])
         kept = yield from self._record(scope, record.id)
@@ -145,15 +145,15 @@ class ArchiveFlows:
         found = yield from self._ancestry(scope, head)
         return tuple(reversed(found or ()))
 
-    def chain_of_flow(self, scope: Scope, summary: str) -> Flow[tuple[Record, ...]]:
-        """The chain whose head wrote this summary; empty if there is none, or it is not sound.
+    def chain_of_flow(self, scope: Scope, name: str) -> Flow[tuple[Record, ...]]:
+        """The chain whose head has this name; empty if there is none, or it is not sound.
 
         This is how a history that comes back with an older summary, or with that of another
         branch, finds its records again.
         """
-        name = label_hash(summary)
-        found = yield from self._wire.read(scope.namespace("summaries"), [name])
-        head = (found.get(name) or {}).get("record")
+        key = label_hash(name)
+        found = yield from self._wire.read(scope.namespace("summaries"), [key])
+        head = (found.get(key) or {}).get("record")
         if not isinstance(head, str):
             return ()
         return tuple(reversed((yield from self._ancestry(scope, head)) or ()))

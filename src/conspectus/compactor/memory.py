@@ -24,7 +24,7 @@ class Remembered:
 
     Attributes:
         chain: the records in force, where there is no archive to hold them.
-        chains: earlier and other ones by the summary of their head, likewise.
+        chains: earlier and other ones by the name of their head, likewise.
         drafts: its drafts, likewise.
         failed: the head and the size of the view when the latest summary failed; None since the
             latest success.
@@ -60,7 +60,7 @@ class Memory:
         """Put a chain in force."""
         remembered = self.of(scope)
         remembered.chain = chain
-        self._keep(remembered.chains, chain[-1].summary, chain)
+        self._keep(remembered.chains, chain[-1].name, chain)
 
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
         """The draft of a plan, if it is remembered."""

@@ -19,7 +19,7 @@ from conspectus.compactor.view import History, look, with_floors
 from conspectus.compactor.work import Tools, Work, shown_in
 from conspectus.errors import ArchiveError, SummaryError
 from conspectus.messages import SUMMARY_LINE, Entry, Source, read_messages
-from conspectus.messages.summary import summary_body
+from conspectus.messages.summary import summary_name
 
 SUMMARY_FLOOR = 120
 """Tokens beside its frame below which a summary says little more than one rule."""
@@ -80,7 +80,7 @@ class Session:
             if entry.text.startswith(SUMMARY_LINE) and not any(
                 place.entry is None for place in history.places
             ):
-                other = yield from self._chain_of(summary_body(entry.text), remembered)
+                other = yield from self._chain_of(summary_name(entry.text), remembered)
                 again = look(entries, other, self.tools.meter, pins)
                 if other and again.chain:
                     history = again
@@ -92,10 +92,10 @@ class Session:
                 yield from archive.set_head_flow(self.scope, head)
         return history
 
-    def _chain_of(self, summary: str, remembered: Remembered) -> Flow[tuple[Record, ...]]:
+    def _chain_of(self, name: str, remembered: Remembered) -> Flow[tuple[Record, ...]]:
         if self.tools.archive is None:
-            return remembered.chains.get(summary, ())
-        return (yield from self.tools.archive.chain_of_flow(self.scope, summary))
+            return remembered.chains.get(name, ())
+        return (yield from self.tools.archive.chain_of_flow(self.scope, name))
 
     def _last(self, history: History, remembered: Remembered) -> Size | None:
         """The size that the trigger is compared with, so that nothing is tried without growth."""

@@ -108,7 +108,9 @@ def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
     history is missing, because a summary or a clip stands in its place, those that are missing
     are counted too, so that a new message with an old text is not taken for the old one.
     """
-    texts = {summary_text(r.summary, archived=r.archived): r.id for r in chain if r.summary}
+    texts = {
+        summary_text(r.summary, archived=r.archived, mark=r.mark): r.id for r in chain if r.summary
+    }
     records = [marked_record(entry, texts) for entry in entries]
     clips = [clip_text(entry) for entry in entries]
     marked = next((r for r in reversed(records) if r), None)
@@ -166,7 +168,7 @@ def look(
 
 def summary_place(record: Record, meter: TokenMeter, like: type) -> Place:
     """The place of a record's summary message."""
-    text = summary_text(record.summary, archived=record.archived)
+    text = summary_text(record.summary, archived=record.archived, mark=record.mark)
     message = summary_message(text, record.id, like=like)
     item = Item(f"summary:{record.id}", "user", meter.message(message), summary=True)
     return Place(item, message, None)
