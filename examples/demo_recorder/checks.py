@@ -40,7 +40,7 @@ SEEN = {
 }
 """What tools answer, as patterns."""
 
-MACHINE_PATHS = re.compile(r"/work|/tmp|/root|/home|/usr/|/Users/|\b[A-Z]:\\\\")
+MACHINE_PATHS = re.compile(r"/tmp|/root|/home|/usr/|/Users/|\b[A-Z]:\\\\")
 
 
 def problems(path: Path) -> list[str]:
