@@ -69,7 +69,8 @@ def run(flow: Flow[T]) -> T:
             except Exception as error:
                 failure = error
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        result: T = end.value
+        return result
     finally:
         flow.close()
 
@@ -87,7 +88,8 @@ async def arun(flow: Flow[T]) -> T:
             except Exception as error:
                 failure = error
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        result: T = end.value
+        return result
     finally:
         flow.close()
 
@@ -110,7 +112,8 @@ def interpret(
             except Exception as error:
                 failure = error
     except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
+        result: T = end.value
+        return result
     finally:
         effects.close()
 
@@ -197,4 +200,5 @@ def _within(call: Callable[[], T], seconds: float) -> T:
         raise TimeoutError(f"no answer within {seconds:g} seconds")
     if "failure" in box:
         raise box["failure"]
-    return box["answer"]  # type: ignore[no-any-return]
+    answer: T = box["answer"]
+    return answer

@@ -14,9 +14,6 @@ Kind = Literal["tokens", "messages", "fraction"]
 ContextSize = tuple[Kind, int | float]
 """`("tokens", 4000)`, `("messages", 20)` or `("fraction", 0.8)` of the answering model's window."""
 
-TriggerSpec = ContextSize | Mapping[str, int | float]
-"""One size, or several that must all be met: `{"tokens": 4000, "messages": 10}`."""
-
 KINDS: tuple[Kind, ...] = ("tokens", "messages", "fraction")
 RIGHT_FORM = (
     'Write ("tokens", 4000), ("messages", 20) or ("fraction", 0.8) with a fraction above 0 and '
