@@ -17,7 +17,7 @@ from conspectus.ledger import identifiers
 from conspectus.ledger.facts import is_rule, sentences
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.base import SECTIONS, Summary, SummaryRequest
-from conspectus.summarize.need import before, held, need, uses_of
+from conspectus.summarize.need import held, need
 from conspectus.summarize.snippets import SHORT, Snippet, snippets_of
 
 POOL = 4_000
@@ -207,8 +207,7 @@ def _ranked(request: SummaryRequest, gone: set[str], fixed: Sequence[Snippet]) -
     still the best after its worth was counted anew is the next.
     """
     entries = request.entries
-    size = before(entries, request.ledger) + len(entries) + len(request.kept)
-    worth = need(uses_of(entries, request.ledger), size, request.kept)
+    worth = need(entries, request.ledger, request.kept)
     focus = set(_WORD.findall(request.focus.lower()))
     nothing: set[str] = set()
 
@@ -225,25 +224,47 @@ def _ranked(request: SummaryRequest, gone: set[str], fixed: Sequence[Snippet]) -
     pieces = [piece for _, _, piece in best]
     covered = {value for piece in fixed for value in held(piece.text)}
     said = {piece.text for piece in fixed}
-    cost = [_cost(piece.text, request.count) for piece in pieces]
-    heap = [(-gain(piece, covered) / cost[n], n) for n, piece in enumerate(pieces)]
+    size = [_cost(piece.text, request.count) for piece in pieces]
+    lines: dict[tuple[str, str], list[int]] = {}
+    for n, piece in enumerate(pieces):
+        lines.setdefault((piece.section, piece.cite), []).append(n)
+    started = {(piece.section, piece.cite) for piece in fixed}
+    joined = _cost(JOINED, request.count)
+
+    def cost(n: int) -> float:
+        """A piece costs less in a line that is there already."""
+        piece = pieces[n]
+        if (piece.section, piece.cite) in started:
+            return size[n] + joined
+        return size[n] + _cost(f"-  [{piece.cite}]\n", request.count)
+
+    heap = [(-gain(piece, covered) / cost(n), n) for n, piece in enumerate(pieces)]
     heapq.heapify(heap)
     room, ranked = 1.3 * request.limit, list[Snippet]()
+    taken = set[int]()
     while heap and room > 0:
-        _, n = heapq.heappop(heap)
+        before_, n = heapq.heappop(heap)
         piece = pieces[n]
-        if piece.text in said:
+        if n in taken or piece.text in said:
             continue
-        now = gain(piece, covered) / cost[n]
+        price = cost(n)
+        now = gain(piece, covered) / price
         if now <= 0:
             continue
         if heap and -now > heap[0][0] + 1e-12:
             heapq.heappush(heap, (-now, n))
             continue
-        room -= cost[n]
+        room -= price
+        taken.add(n)
         covered.update(piece.holds)
         said.add(piece.text)
         ranked.append(replace(piece, text=as_notes(piece.text)))
+        line = (piece.section, piece.cite)
+        if line not in started:
+            started.add(line)
+            for other in lines[line]:
+                if other not in taken:
+                    heapq.heappush(heap, (-gain(pieces[other], covered) / cost(other), other))
     return ranked
 
 
@@ -268,7 +289,7 @@ def _own(piece: Snippet, focus: set[str]) -> float:
 
 def _cost(text: str, count: Callable[[str], int]) -> float:
     """Tokens of a piece with its share of a line; counted four times over, as counters round."""
-    return count("\n".join([text] * 4)) / 4 + 1.5
+    return count("\n".join([text] * 4)) / 4
 
 
 def _line(pieces: Sequence[Snippet]) -> str:
