@@ -1,0 +1,178 @@
+"""Which statement or value a later one takes the place of.
+
+Losing a rule costs more than carrying two. So without a word of change the subject must be the
+same, word for word, and only the value another; with one, most of the words, or the unit and the
+subject, must be shared, and no other statement may fit as well.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from conspectus.ledger.fact import Fact
+from conspectus.ledger.likeness import Reading, reading, shared, size, subject, unit
+
+ALIKE = 0.6
+"""Share of its words that a statement must have in common with one that it changes."""
+
+NEAR = 3
+"""Messages within which "it" means what was said last."""
+
+KINDS_OF_VALUES = frozenset({"path", "url", "id", "number", "date", "symbol", "error", "command"})
+PLAIN = frozenset({"rule", "preference", "decision"})
+"""Kinds that are statements, one of which may take the place of another."""
+
+CORRECTED = frozenset({"path", "url", "id", "number", "date"})
+"""Kinds of values that a correction may replace, where no statement holds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A sentence that may replace something.
+
+    Attributes:
+        text: the sentence.
+        role: who said it.
+        order: where, in messages.
+        context: the sentence before it, and itself.
+        strong: it says plainly that it replaces something.
+    """
+
+    text: str
+    role: str
+    order: int
+    context: str
+    strong: bool
+
+
+def outranks(newer: str, older: str) -> bool:
+    """Whether what one role says may replace what another has said."""
+    if older == "system":
+        return newer == "system"
+    if older == "user":
+        return newer in ("user", "system")
+    return True
+
+
+def same_subject(fact: Fact) -> tuple[str, frozenset[str]] | None:
+    """What a statement is about, as a key; None where it says too little to tell."""
+    read = reading(fact.value)
+    words = subject(read)
+    return (fact.role, words) if words and size(words) >= 1 else None
+
+
+def replaces(newer: Fact, older: Fact) -> bool:
+    """Whether of two statements about the very same thing the later gives another value."""
+    new, old = reading(newer.value), reading(older.value)
+    if newer.value == older.value or not outranks(newer.role, older.role):
+        return False
+    given, given_before = _values(new), _values(old)
+    if not given and not given_before:
+        return new.never != old.never
+    more, fewer = given - given_before, given_before - given
+    if len(more) != 1 or len(fewer) != 1:
+        return False
+    (kind, measure, _), (kind_before, measure_before, _) = next(iter(more)), next(iter(fewer))
+    # Other ids, other things; the same unit, the same thing with another value.
+    return kind == kind_before and measure == measure_before and kind not in ("id", "symbol", "command")
+
+
+def replaced(change: Change, statements: Sequence[Fact]) -> list[Fact]:
+    """The statements that a sentence with a word of change takes the place of."""
+    new = reading(change.text)
+    named = {value for _, _, value in new.old}
+    found: list[tuple[float, Fact]] = []
+    for old in statements:
+        if old.value == change.text or not outranks(change.role, old.role):
+            continue
+        if (score := _score(change, new, named, old)) > 0:
+            found.append((score, old))
+    if not found:
+        return []
+    found.sort(key=lambda one: (one[0], one[1].order), reverse=True)
+    best = found[0]
+    if len(found) > 1 and found[1][0] >= best[0] - 0.05:
+        return []  # it could be either: better two rules than none
+    return [best[1]]
+
+
+def _score(change: Change, new: Reading, named: set[str], old: Fact) -> float:
+    """How sure it is that a change means a statement; 0 if it does not."""
+    before = reading(old.value)
+    both = shared(new.words, before.words)
+    same = shared(subject(new), subject(before))
+    least = max(0.5, min(size(new.words), size(before.words)))
+    cover = both / least
+    given, given_before = _values(new), _values(before)
+    units = {(k, u) for k, u, _ in given} & {(k, u) for k, u, _ in given_before}
+    moved = bool(units) and bool(given - given_before)
+    if any(value in old.value for value in named):
+        return 3 + cover if same >= 0.5 or len(named) > 0 and both > 0 or change.strong else 0.0
+    if moved and given_before <= given:
+        return 0.0
+    if moved and change.strong and both >= 1:
+        return 2 + cover
+    if moved and same >= 1 and cover >= ALIKE / 2:
+        return 1.5 + cover
+    if given and given_before and not units:
+        return 0.0
+    if given_before and not given and cover < ALIKE:
+        return 0.0
+    if cover >= ALIKE and both >= 1 and (change.strong or both >= 2):
+        return 1 + cover
+    if change.strong and same >= 1 and old.kind in PLAIN and cover >= 0.3 and not given_before:
+        return cover
+    return 0.0
+
+
+def corrected(change: Change, facts: Iterable[Fact]) -> list[Fact]:
+    """The bare values that a sentence with a word of change corrects."""
+    new = reading(change.text)
+    around = reading(change.context)
+    gone: list[Fact] = []
+    named = {(kind, value) for kind, _, value in new.old}
+    pool = [f for f in facts if f.kind in CORRECTED and f.value not in change.text]
+    for kind, measure, value in new.gives:
+        if kind not in CORRECTED or any(kind == k for k, _ in named):
+            continue
+        best, second = (0.0, None), 0.0
+        for old in pool:
+            if old.kind != kind or _unit(old) != measure:
+                continue
+            score = _nearness(change, around, value, old)
+            if score > best[0]:
+                best, second = (score, old), best[0]
+            elif score > second:
+                second = score
+        if best[1] is not None and best[0] >= (1.0 if change.strong else 2.0) and best[0] > second + 0.2:
+            gone.append(best[1])
+    return gone
+
+
+def _nearness(change: Change, around: Reading, value: str, old: Fact) -> float:
+    """How likely a value replaces an earlier one of its kind: words around, likeness, distance."""
+    words = reading(old.quote).words
+    score = min(2.0, shared(around.words, words) * 0.7)
+    if old.kind in ("path", "url", "id"):
+        like = difflib.SequenceMatcher(None, value[:200], old.value[:200]).ratio()
+        score += max(0.0, like - 0.5) * 2
+        if old.kind == "path" and value.rsplit("/", 1)[-1] == old.value.rsplit("/", 1)[-1]:
+            score += 1
+        if old.kind == "id" and "@" not in value and like < 0.5:
+            return 0.0
+    distance = change.order - old.order
+    if distance <= NEAR:
+        score += 0.6
+    elif distance > 40:
+        score -= 0.3
+    return score
+
+
+def _unit(fact: Fact) -> str:
+    return unit(fact.kind, fact.value)
+
+
+def _values(read: Reading) -> frozenset[tuple[str, str, str]]:
+    return frozenset((str(kind), measure, value) for kind, measure, value in read.gives)
