@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from conspectus.ledger.phrases import Phrases, clear
@@ -25,6 +25,11 @@ _NOT_DECISION = Phrases(w.not_decision for w in LANGUAGES)
 _TASK = Phrases(w.task for w in LANGUAGES)
 _DONE = Phrases(w.done for w in LANGUAGES)
 _NOT_DONE = Phrases(w.not_done for w in LANGUAGES)
+_OFTEN = Phrases(w.often for w in LANGUAGES)
+_ORDER = Phrases(w.order for w in LANGUAGES)
+_UNREAL = Phrases(w.unreal for w in LANGUAGES)
+_MIXED = Phrases(w.mixed for w in LANGUAGES)
+_REASON = Phrases(w.reason for w in LANGUAGES)
 _CHANGE = Phrases(w.change for w in LANGUAGES)
 _NOT_CHANGE = Phrases(w.not_change for w in LANGUAGES)
 _HEADINGS: tuple[tuple[Stated, Phrases], ...] = (
@@ -69,7 +74,14 @@ class Sentence:
 def is_rule(text: str) -> bool:
     """Whether a text states a rule, a limit or a preference."""
     text = bare(text)
-    return bool(clear(_RULE, _NOT_RULE, text) or clear(_PREFERENCE, _NOT_PREFERENCE, text))
+    return bool(_rules_in(text) or clear(_PREFERENCE, _NOT_PREFERENCE, text))
+
+
+def _rules_in(text: str) -> list[tuple[int, int]]:
+    """Where a text says something that sets a rule: "always" and the like only in an order."""
+    places = clear(_RULE, _NOT_RULE, text)
+    often = clear(_OFTEN, _NOT_RULE, text)
+    return places + often if often and (places or text in _ORDER) else places
 
 
 def is_decision(text: str) -> bool:
@@ -80,6 +92,8 @@ def is_decision(text: str) -> bool:
 def change_in(text: str) -> int:
     """Whether a text says that something takes the place of something else: 2 plainly, 1 maybe."""
     text = bare(text)
+    if text in _MIXED:
+        return 0
     places = clear(_CHANGE, _NOT_CHANGE, text)
     if all(_WEAK.fullmatch(text[start:end]) for start, end in places):
         return 1 if places else 0
@@ -137,10 +151,33 @@ def read(text: str, role: str) -> Iterator[Sentence]:
                 yield Sentence(whole, heading, change_in(whole), before)
             before = whole
             continue
+        pending: Sentence | None = None
         for sentence in sentences(line):
+            if pending is not None:
+                if _gives_reason(sentence) and (at := line.find(pending.text)) >= 0:
+                    whole = line[at : line.find(sentence, at) + len(sentence)]
+                    pending = replace(pending, text=whole)
+                    yield pending
+                    pending, before = None, sentence
+                    continue
+                yield pending
+                pending = None
             if len(sentence) <= STATEMENT:
-                yield Sentence(sentence, stated(sentence, role), change_in(sentence), before)
+                one = Sentence(sentence, stated(sentence, role), change_in(sentence), before)
+                if one.states == "decision":
+                    pending = one
+                else:
+                    yield one
             before = sentence
+        if pending is not None:
+            yield pending
+
+
+def _gives_reason(sentence: str) -> bool:
+    """Whether a sentence does nothing but give the reason of the one before."""
+    places = _REASON.places(sentence)
+    wide = any(start >= len(sentence) - 12 for start, _ in places)
+    return any(start == 0 for start, _ in places) or (wide and not sentence.isascii())
 
 
 def _headed(line: str) -> Stated | Literal[""]:
@@ -163,24 +200,28 @@ def stated(sentence: str, role: str) -> Stated | Literal[""]:
     if is_question(sentence) or role not in ("user", "system", "assistant"):
         return ""
     text = bare(sentence)
-    if role == "assistant":
-        if clear(_DECISION, _NOT_DECISION, text):
-            return "decision"
-        return "task" if _marked(text) else ""
     if _marked(text):
         return "task"
-    rules = clear(_RULE, _NOT_RULE, text)
+    if text in _UNREAL:
+        return ""
+    if role == "assistant":
+        return "decision" if clear(_DECISION, _NOT_DECISION, text) else ""
+    rules = _rules_in(text)
     likes = clear(_PREFERENCE, _NOT_PREFERENCE, text)
     if clear(_DECISION, _NOT_DECISION, text):
         return "decision"
-    if clear(_TASK, _NOT_DONE_TASK, text) and not rules:
+    if clear(_TASK, _NOT_TASK, text) and not _rules_in_force(rules):
         return "task"
     if rules and (not likes or min(rules) <= min(likes)):
         return "rule"
     return "preference" if likes else ""
 
 
-_NOT_DONE_TASK = Phrases(
+def _rules_in_force(rules: list[tuple[int, int]]) -> bool:
+    return bool(rules)
+
+
+_NOT_TASK = Phrases(
     ["remember to (self|say) / I still have to (laugh|smile|think|learn) / what are the next steps"]
 )
 _MARK = re.compile(

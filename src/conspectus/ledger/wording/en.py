@@ -4,7 +4,8 @@ from conspectus.ledger.wording.lists import Wording
 
 WORDING = Wording(
     rule="""
-never / must / must not / mustn't / shall not / shall / always / at all times
+nobody (may|can|is|should) / no one (may|can|is|should) / (can|may|allowed) ... (until|up to) # / (can|may) go up to / and not a ... more
+must / must not / mustn't / shall not / shall / at all times
 at most # / at least # / no (later|earlier|sooner) than / no (more|less|fewer|longer) than
 not (more|less|later|longer|earlier|before) than / not exceed / don't exceed / never exceed
 under no circumstances / on no account / in no case / not allowed / forbidden / prohibited
@@ -23,7 +24,7 @@ within # (hour|hours|day|days|minute|minutes|second|seconds|week|weeks|business|
 from now on / going forward / henceforth / from here on / until further notice
 make sure / be sure to / ensure / insist / insists / stick to / stick with / as a rule / rule is / the rule
 ^ do not / ^ don't / ^ dont / ^ no * / ^ only / ^ avoid / ^ refrain / ^ nothing ... (before|without|after)
-^ leave ... alone / hands off / ^ nobody / ^ no one / don't ever / do not ever / keep away from
+^ leave ... alone / hands off / don't ever / do not ever / keep away from
 please (don't|do not|avoid|never|always|only|keep|use) / is to be / are to be / are to stay
 without (my|our|written|explicit|prior|their|a) ... (approval|consent|permission|ok|okay|confirmation|go-ahead|review|backup)
 without asking / unless I / ask me (before|first) / ask (first|before) / check with me (before|first)
@@ -56,13 +57,28 @@ whenever you (like|can|want|have|are ready) / whenever (possible|it suits) / in 
 every time (I|we|he|she|they) / each time (I|we) / throughout the (day|week|night|summer|winter)
 don't have to / doesn't have to / had to / you don't / treat myself / treated
 """,
+    often="""
+never / always / at no time
+""",
+    order="""
+must / should / shall / please / have to / has to / need to / needs to / may / can / are to / is to / ought / ^ never * / ^ always * / we always / we never / you always / you never / will / rule / rules
+""",
+    unreal="""
+if (I|we|he|she|they|you|there) (had|were|was|could|won) / I wish / we wish / would have / wouldn't / maybe / perhaps / probably / not sure / haven't decided / not decided / not yet decided / undecided / no decision yet / have not decided / has not been decided / yet to be decided / to be decided / as if / might have / could have / used to / my (boss|father|mother|predecessor|grandmother) (said|says|used)
+""",
+    mixed="""
+mix (them|it|those|these|up) / mix * up / mixed up / mix-up / confuse / confused / not to be confused / look alike / nearly the same / twins / which is which / don't mistake
+""",
+    reason="""
+because / the reason / that's because / it's because / as otherwise
+""",
     preference="""
 prefer / prefers / preferred / preference / preferably / I'd prefer / rather have / would rather / I'd rather
 I'd much rather / we'd rather / ideally / favourite / favorite / I like (it|my|the|to|short|when|your)
 I like ... (better|best|more|most) / I (love|enjoy) ... (best|more|most) / (I|we) (dislike|hate) / not a fan of
 (I'm|we're|am|are) (fond|partial) / partial to / fond of / if possible / if at all possible / where possible
-over ... any day / works best for me / suits me (best|better) / suit me (best|better) / I'd like (it|them|my|the|all|every|short)
-rather than / more comfortable with / instead of / nicer (if|when|with) / best for me / please call me / call me
+over ... any day / works best for me / suits me (best|better) / use ... (instead of|rather than) / suit me (best|better) / I'd like (it|them|my|the|all|every|short)
+more comfortable with / nicer (if|when|with) / best for me / please call me / call me
 keep (it|them|answers|replies|messages|things|summaries|explanations) (short|brief|concise|simple|formal|informal|plain)
 soft spot for / I'm a ... person / we are a ... family / I tend to (like|prefer) / like better
 """,
@@ -73,12 +89,13 @@ I like (it|that|the idea|your style|the sound|the look|the way) ! / like it a lo
 whatever you prefer / what you prefer / you may prefer
 """,
     decision="""
-decided / we decide / decision / decisions / chose / chosen / opted (for|to) / settled (on|for) / settle on
+on second thoughts / on second thought / final answer / it is settled / that settles it / then it's / we end up with / we fall back on / changed (our|my) (mind|minds)
+decided / we decide / decision / (I|we|they|team|has|have) (chose|chosen) / ^ then we / that's that / opted (for|to) / settled (on|for) / settle on
 (we'll|we will|I'll|I will|let's|let us) (use|go with|stick with|go for|stay with|switch|drop|keep using|adopt|take|keep the|postpone|book)
 going with / go with / agreed (to|on|that|with) / we agreed / it is agreed / picked / the choice fell on / final choice
-root cause / the (cause|culprit|reason|problem|bug|issue|fix) (is|was|turned) / caused by / was because / is because
-turned out (to be|that) / turns out (to be|that|the) / boils down to / due to / comes from / came from / stems from / traced (it|this|the) ... to
-because of / culprit / the verdict / signed off on / approved / we're (dropping|going|switching|moving|keeping|using|staying|postponing)
+root cause / the (cause|culprit|reason|problem|bug|issue|fix) (is|was|turned) / caused by
+turned out (to be|that) / turns out (to be|that|the) / boils down to / stems from / traced (it|this|the) ... to
+culprit / the verdict / signed off on / approved / we're (dropping|going|switching|moving|keeping|using|staying|postponing)
 """,
     not_decision="""
 can't decide / can not decide / haven't decided / not decided / not yet decided / need to decide / have to decide
@@ -87,13 +104,13 @@ comes from ... (family|town|city|background) / let's (see|say|talk|go|hope|start
 I'll take (a|it|your|that|another|some) / I'll (keep you|go) / we'll take (a|it|care)
 """,
     task="""
-TODO / to-do / to do : / still to do / still to be done / left to do / remaining to do / yet to be done / still needs / still need
+still to do / still to be done / left to do / remaining to do / yet to be done / still needs / still need
 still have to / still has to / still (open|outstanding|pending|missing) / next step / next steps / next up / action item / action items
 is still (open|outstanding|pending|missing|to) / are still (open|outstanding|pending|missing|to) / remains to be / remain to be
 open (task|tasks|item|items|point|points|work) / outstanding / remind me to / don't forget to / do not forget to / remember to
 follow up (on|with) / follow-up / later on please / please also / also please / when you're done / when that is done / once that's done
 once you are done / after that please / afterwards please / on my list / on the list / on our list / backlog / (has|have) yet to / not yet (done|finished|started|written)
-I (need|want|would like) you to / (could|can|would) you (please|also) / we need to / you need to / needs to (be|get) ... (by|before|until)
+I (need|want|would like) you to / (could|can|would) you (please|also) / we need to / needs to (be|get) ... (by|before|until)
 (please|kindly) ... (by|before|until) (Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|tomorrow|tonight|noon|the end|end|next|#)
 ^ please (write|prepare|add|send|book|draft|update|create|check|fix|order|call|renew|review|migrate|translate|compare|collect|put|set|schedule|file|draw|find|look|make|get|cancel|reserve|print|document|test|clean|remove|rename|ask|arrange|confirm|build|pack)
 """,
@@ -114,9 +131,9 @@ from now on / instead / instead of / no longer / not ... anymore / not any more 
 raise / raises / raised / raising / lower / lowers / lowered / lowering / increase* / decrease* / reduce / reduced / reduces / extend / extended / extends
 move / moves / moved / moving / moves to / push back / pushed back / brought forward / pulled forward / postpone* / reschedul* / shift / shifted / shifts / slips
 now / new / update / updated / updates / correct / correction / corrected / corrects / actually / scrap that / scratch that / forget / drop / dropped / replace / replaced / replaces
-switch / switched / switches / switching / bump / bumped / bumping / cut ... to / drop ... to / goes up / go up / went up / gone up / goes down / went down / goes to / up to # / down to # / make it / make that / as of
+switch / switched / switches / switching / bump / bumped / bumping / cut ... to / drop ... to / goes up / go up / went up / gone up / goes down / went down / goes to / up to # / down to # / on second thought / on second thoughts / second thoughts / I was wrong / my mistake / stale / misread / got moved / from today / spelt wrong / spelled wrong / forget what / is gone / stricter / more generous / can't be (that|on) / won't work / make it / make that / as of
 revise / revised / revising / changed my mind / on second thought / on reflection / I meant / meant / misspoke / mistyped / typo / wrong / not ... but / after all / supersedes / overrides / override
-back to / other way round / adjust / adjusted / tighten / tightened / loosen / relax / relaxed / double / doubled / halve / halved / renamed / rename / delayed / delay / turns out / it's ... not / is ... not / no more / grown to / set to / becomes / became / gets / has until / have until / more time / less time / misspelled / misspelt / mistake / mix-up / mixed up
+back to / other way round / adjust / adjusted / tighten / tightened / loosen / relax / relaxed / double / doubled / halve / halved / renamed / rename / delayed / delay / turns out / it's ... not / is ... not / no more / grown to / set to / becomes / became / gets / has until / have until / more time / less time / misspelled / misspelt / mistake
 """,
     not_change="""
 right now / now and then / for now / until now / now that / by now / just now / new to / what's new / nothing new / never move / don't move / don't change / do not change / never change / before you change / without changing

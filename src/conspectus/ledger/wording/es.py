@@ -4,7 +4,8 @@ from conspectus.ledger.wording.lists import Wording
 
 WORDING = Wording(
     rule="""
-nunca / jamás / siempre / debe / deben / debes / debéis / deberá / deberán / tiene que / tienen que / tienes que ... siempre / hay que / como máximo / como mucho / a más tardar / a lo sumo / máximo / máximo de / al menos # / por lo menos # / como mínimo / no más (de|tarde) / no menos de / no (superar|supere|exceder|exceda|pase|pasar|sobrepas*)
+(podemos|puede|pueden|puedes|podrá*|podéis) ... hasta (los|las|el|la) # / (podemos|puede|pueden|puedes|podrá*|podéis) ... hasta # / no (deber*|queremos|podemos|puede|pueden|debe|deben) ... (pasar|más) de # / no ... más de # / pasar de #
+debe / deben / debes / debéis / deberá / deberán / tiene que / tienen que / tienes que ... siempre / hay que / como máximo / como mucho / a más tardar / a lo sumo / máximo / máximo de / al menos # / por lo menos # / como mínimo / no más (de|tarde) / no menos de / no (superar|supere|exceder|exceda|pase|pasar|sobrepas*)
 en ningún caso / bajo ningún concepto / de ninguna manera / bajo ninguna circunstancia / prohibido / prohibida / prohibidos / queda prohibido / no se permite / no se puede / no se debe / no está permitido / obligatorio / obligatoria / obligatoriamente / imprescindible / es necesario que
 límite (es|de|está|será|para) / el límite / limitado a / tope / techo / presupuesto (es|de|máximo|para) / plazo / fecha límite / vence / vencimiento / fecha tope
 a partir de (ahora|hoy|este) / de ahora en adelante / en adelante / desde ahora / en lo sucesivo / hasta nuevo aviso / por regla general / la regla
@@ -16,19 +17,36 @@ no (quiero que|queremos que|hagáis|toquéis|uséis) / ^ nada de / ^ ningún / ^
 cada vez que / en todos los / en todas las / en cada / se llama / se escribe / por debajo de # / dentro de # (horas|días|minutos|segundos) / menos de # / en un máximo
 """,
     not_rule="""
+siempre (me|lo|la|los|nos|se|es|igual|hay|está|digo|dice|pasa) / eso siempre / nunca (lo|la|me|nos|se|he|ha|hay|es|fue|está) / debe de / lo de siempre / (soy|eres|es|somos) ... siempre
 no siempre / casi siempre / como siempre / siempre (es un placer|me ha|he|ha sido|fue|digo|dice|había|pensé|quise) / nunca (he|ha|había|hemos|han|vi|supe|pensé|había|mejor|se sabe) / más vale tarde que nunca / de siempre / para siempre / desde siempre / debo (decir|admitir|reconocer|confesar) / debe (de|ser que|haber sido|estar cansad*) / debería / tengo que (decir|admitir|reconocer|irme) / hay que (ver|reconocer|decir) / no te preocupes / no se preocupe / no pasa nada / no hay (prisa|problema) / ninguna prisa / ningún problema / ninguna idea / ninguna duda / no lo sé / no sé / no creo / lo máximo que / solo (quería|quiero|era|es|para saber|una pregunta|por curiosidad|por si) / sólo (quería|quiero) / nada de nada / nada de eso importa / no tiene que / no tienes que / no hay que / cada vez (más|menos) / no me / no dudes / no dude
 """,
+    often="""
+siempre / nunca / jamás
+""",
+    order="""
+debe / deben / debes / debéis / tiene que / tienen que / hay que / por favor / usa / usad / use / usen / ^ nunca * / ^ no *es nunca / no * nunca / ^ * siempre / ^ siempre (usa|use|usar|con|en|debe|hay|responde|pide|avisa|consulta|pregunta|revisa|pon|manda|escribe) / regla / norma
+""",
+    unreal="""
+si tuviera / si tuviéramos / si pudiera / si nos tocara / si me tocara / ojalá / quizá / quizás / tal vez / a lo mejor / probablemente / seguramente / supongo / no hemos decidido / no he decidido / sin decidir / aún no ... decid* / todavía no ... decid* / no está decidido / habría que ver / sería
+""",
+    mixed="""
+confund* / no lo confundas / no confundir / no los mezcles / no te líes / mezcl*
+""",
+    reason="""
+porque / es que / la razón / ya que / pues
+""",
     preference="""
-prefier* / prefer* / preferible* / de preferencia / más bien / me gusta* (más|que|los|las|el|la|mucho|cuando) / nos gusta* / no me gusta* / me gustaría* que / mejor (con|sin|en|si|que sea) / si es posible / a ser posible / idealmente / favorit* / me viene mejor / me conviene / odio / detesto / llámame / en lugar de / en vez de / antes que / mejor que
+prefier* / prefer* / preferible* / de preferencia / más bien / me gusta* (más|que|los|las|el|la|mucho|cuando) / nos gusta* / no me gusta* / me gustaría* que / mejor (con|sin|en|si|que sea) / si es posible / a ser posible / idealmente / favorit* / me viene mejor / me conviene / odio / detesto / llámame / en lugar de / en vez de / casi que mejor / mejor me / mejor si
 """,
     not_preference="si prefieres / si lo prefieres / si prefiere / como prefieras / como prefiera / me gustaría saber / lo que prefieras",
     decision="""
-decid* / decisión / hemos elegido / he elegido / elegimos / elijo / optamos / hemos optado / optado por / vamos a (usar|utilizar|quedarnos|seguir|adoptar|contratar|reservar) / nos quedamos con / me quedo con / usaremos / utilizaremos / acordad* / acordamos / quedamos en / al final (vamos|usamos|será|nos) / escogimos / se eligió / se acordó
-causa (era|es|fue|raíz|del|de) / la causa / causad* por / provocad* por / el motivo / la razón / se debía a / se debe a / debido a / por culpa de / el culpable / resultó (ser|que) / venía de / el problema (era|es|fue|estaba|venía) / el fallo (era|es|estaba|venía) / el error (era|estaba|venía|se debía) / a causa de
+al final (alquilamos|vamos|hacemos|cogemos|tomamos|compramos|optamos|elegimos|dejamos|usamos|ponemos|nos|lo|la) / decidido : / nos decantamos / nos decidimos por
+decidim* / decidido / decidida / decidimos / hemos decidido / he decidido / decisión / hemos elegido / he elegido / elegimos / elijo / optamos / hemos optado / optado por / vamos a (usar|utilizar|quedarnos|seguir|adoptar|contratar|reservar) / nos quedamos con / me quedo con / usaremos / utilizaremos / acordad* / acordamos / quedamos en / al final (vamos|usamos|será|nos) / escogimos / se eligió / se acordó
+causa (era|es|fue|raíz|del|de) / la causa / causad* por / provocad* por / se debía a / se debe a / el culpable / resultó (ser|que) / venía de / el problema (era|es|fue|estaba|venía) / el fallo (era|es|estaba|venía) / el error (era|estaba|venía|se debía)
 """,
     not_decision="no hemos decidido / no he decidido / aún no ... decidido / todavía no ... decidido / sin decidir / por decidir / hay que decidir / decidir entre / no me decido / no sé si decid* / ayúdame a decidir / tú decides / usted decide / la razón por la que (pregunto|escribo)",
     task="""
-por hacer / queda pendiente / quedan pendientes / pendiente / pendientes / falta / faltan / aún queda / todavía queda / queda por / quedan por / próximo paso / próximos pasos / siguiente paso / tarea / tareas / recuérdame / recuérdeme / no olvides / no olvide / no te olvides / acuérdate de / acuérdese de / todo : / to-do
+por hacer / queda pendiente / quedan pendientes / pendiente de / pendientes de / falta por / faltan por / falta * por / aún falta / todavía falta / sigue pendiente / siguen pendientes / está pendiente / aún queda / todavía queda / queda por / quedan por / próximo paso / próximos pasos / siguiente paso / tarea / tareas / recuérdame / recuérdeme / no olvides / no olvide / no te olvides / acuérdate de / acuérdese de
 (podrías|puedes|podría|puede) (también|además) / además por favor / por favor ... (antes del|antes de|para el|hasta) / también hay que / habrá que / más tarde / luego habrá / aún no (está|se ha) / todavía no (está|se ha) / hay que ... (antes|para)
 """,
     done="""
@@ -38,7 +56,8 @@ hecho / hecha / hechos / terminad* / acabad* / completad* / finalizad* / listo /
 no (está|están|se ha|ha sido|hecho) / aún no / todavía no / cuando (esté|termine*|acabe*|haya*) / una vez / casi (listo|terminad*|acabad*) / a medias / debe (estar|ser) / será / serán / por hacer / pendiente / antes de que / en cuanto / de hecho / falta
 """,
     change="""
-a partir de (ahora|hoy) / de ahora en adelante / en adelante / ahora / en lugar de / en vez de / ya no / cambi* / modific* / sub* a / subir / sube / subimos / suban / súbelo / bajar / baja / bajamos / aument* / reduc* / ampli* / retras* / adelant* / aplaz* / pospon* / pospuest* / mueve / mover / movido / movemos / traslad* / se pasa / pasa a / pasa al / pasamos / corrección / correg* / corrig* / rectific* / nuevo / nueva / nuevos / nuevas / en realidad / mejor dicho / quise decir / quería decir / me equivoqu* / me he equivocado / error / errata / no ... sino / reemplaz* / sustitu* / renombr* / prorrog* / elev* / duplic* / deja / olvida / actualiz* / al final / finalmente / y no / confund*
+escribí mal / mal escrito / perdona / perdón / no puede ser / he cambiado / vuelto a mirar / estirarnos / hemos subido / pensándolo (bien|mejor) / casi que mejor / lo viejo / al final
+a partir de (ahora|hoy) / de ahora en adelante / en adelante / ahora / en lugar de / en vez de / ya no / cambi* / modific* / sub* a / subir / sube / subimos / suban / súbelo / bajar / baja / bajamos / aument* / reduc* / ampli* / retras* / adelant* / aplaz* / pospon* / pospuest* / mueve / mover / movido / movemos / traslad* / se pasa / pasa a / pasa al / pasamos / corrección / correg* / corrig* / rectific* / nuevo / nueva / nuevos / nuevas / en realidad / mejor dicho / quise decir / quería decir / me equivoqu* / me he equivocado / error / errata / no ... sino / reemplaz* / sustitu* / renombr* / prorrog* / elev* / duplic* / deja / olvida / actualiz* / al final / finalmente / y no
 """,
     not_change="por ahora / hasta ahora / ahora mismo / ahora bien / no cambies / nunca cambies / no modifiques / de nuevo / por cambiar / mensaje de error / por error",
     heading_rule="reglas / regla / normas / condiciones / límites / restricciones / requisitos / instrucciones / pautas / convenciones / directrices",

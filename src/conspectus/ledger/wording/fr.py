@@ -4,8 +4,9 @@ from conspectus.ledger.wording.lists import Wording
 
 WORDING = Wording(
     rule="""
-jamais / toujours / systématiquement / doit / doivent / dois / devez / devons / devra / devront / au plus / au plus tard / au maximum / maximum / max # / au moins # / au minimum / pas plus (de|que|tard|d) / ne ... pas plus / plus de # ... interdit
-ne (pas|jamais|plus) / n'oublie* jamais / interdit* / interdiction / défense de / hors de question / en aucun cas / sous aucun prétexte / il ne faut / il faut que / obligatoire* / obligatoirement / impérativement / impératif / strictement
+(pourra|pourront|peut|peuvent|pouvez|peux|pouvons) ... jusqu'à # / sans l'accord / aucun (achat|document|fichier|message|envoi|changement) / aucune (dépense|modification|commande) / première consigne / dernière consigne / est interdit / reste* (en|interdit*)
+systématiquement / doit / doivent / dois / devez / devons / devra / devront / au plus / au plus tard / au maximum / maximum / max # / au moins # / au minimum / pas plus (de|que|tard|d) / ne ... pas plus / plus de # ... interdit
+ne (pas|jamais|plus) / il ne faut (pas|jamais|plus) / il ne faut plus / n'oublie* jamais / interdit* / interdiction / défense de / hors de question / en aucun cas / sous aucun prétexte / il ne faut / il faut (que|toujours) / obligatoire* / obligatoirement / impérativement / impératif / strictement
 plafond / plafonné* / limite (est|de|à|fixée|reste) / limité* à / la limite / budget (est|de|reste|pour|maximum) / délai / date limite / échéance / à rendre / avant le / dernier délai
 désormais / dorénavant / à partir (de maintenant|d'aujourd'hui|de) / à l'avenir / jusqu'à nouvel ordre / par défaut / en règle générale / la règle
 uniquement / seulement / exclusivement / rien que / sans (mon|notre|mon accord|autorisation|accord|me|demander|validation|prévenir) / demande*-moi (avant|d'abord) / consulte*-moi / veille* à / veillez à / assure*-toi / assurez-vous / fais* en sorte / faites en sorte
@@ -14,20 +15,38 @@ uniquement / seulement / exclusivement / rien que / sans (mon|notre|mon accord|a
 chaque fois / à chaque / dans tous les / dans toutes les / s'appelle / s'écrit / se nomme / reste* (sous|en dessous|inférieur*) / moins de # / laisse* ... tranquille
 """,
     not_rule="""
+(on|je|tu|il|elle|ça|nous|c'est|y) ... toujours / toujours est / toujours (moi|lui|toi|elle|dimanche|lundi) / on ne sait / il ne fallait
 je dois (dire|avouer|reconnaître|admettre|y|partir|filer|vous) / dois-je / doit-on / jamais (vu|entendu|pensé|su|compris|été|eu|rencontré) / (j'ai|je n'ai|n'ai|il n'a|n'a|on n'a|n'avais|n'avait|n'avons|n'ont) ... jamais / on ne sait jamais / jamais deux sans trois / mieux vaut tard que jamais / comme toujours / pas toujours / presque toujours / toujours (pas|aussi|un plaisir|autant|en cours|là|été) / comme jamais / plus que jamais / il doit (être|avoir|y) / ça doit / cela doit (être|venir) / elle doit (être|avoir) / doit (être content|venir de) / si jamais
 ne (t'inquiète*|vous inquiétez|t'en fais|vous en faites|vous dérangez|bouge*|quitte*|sais|vois|comprends|pense|crois) / n'hésite* / n'hésitez / n'est-ce / pas de (souci|soucis|problème|panique|quoi|chance|nouvelles) / aucun (problème|souci|doute) / aucune (idée|importance) / il ne faut pas s'inquiéter / non seulement / si seulement / devrait / pas mal / seulement (si vous voulez|voilà) / n'empêche / n'importe / ne serait / ne (fait|va) / n'* pas (besoin|encore|sûr)
 """,
+    often="""
+toujours / jamais
+""",
+    order="""
+doit / doivent / faut / merci / prière / veuillez / ^ ne / ^ n'* / ^ jamais (de|d'|sans) / ^ toujours (vérifier|demander|utiliser|mettre|écrire|lancer|faire|prévenir|répondre|garder|passer) / ^ * toujours / ^ * jamais / s'il / consigne / règle
+""",
+    unreal="""
+si j'avais / si on avait / si nous avions / si seulement / si je pouvais / si on pouvait / j'aurais / on aurait / peut-être / sans doute / probablement / pas encore décidé / pas décidé / rien décidé / paraît / pourvu / aimerais bien pouvoir
+""",
+    mixed="""
+confondre / confondez / confonds / mélange* / ne pas confondre / à ne pas confondre / inverse*
+""",
+    reason="""
+parce que / car / c'est que / la raison / puisque
+""",
     preference="""
-préfèr* / préfér* / de préférence / plutôt que / plutôt / j'aime* (mieux|bien|les|le|que|quand) / nous aimons / j'aimerais (mieux|autant|que) / idéalement / si possible / dans la mesure du possible / de mon goût / favori* / me convient mieux / m'arrange / appelle*-moi / appelez-moi / je (n'aime|déteste) / au lieu de / vaut mieux / fais court / faites court
+préfèr* / préfér* / de préférence / plutôt que / j'aime* (mieux|bien|les|le|que|quand) / nous aimons / j'aimerais (mieux|autant|que) / idéalement / si possible / dans la mesure du possible / de mon goût / favori* / me convient mieux / m'arrange / appelle*-moi / appelez-moi / je (n'aime|déteste) / au lieu de / vaut mieux / fais court / faites court
 """,
     not_preference="si tu préfères / si vous préférez / comme tu préfères / comme vous préférez / plutôt (bien|bon|sympa|pas|content*|contente|rare) / j'aimerais (savoir|comprendre|voir|bien savoir)",
     decision="""
+va pour / se rabat* / on a choisi / on se rabat / on reste sur / on laisse tomber / finalement / tout compte fait
 décid* / décision / avons choisi / ai choisi / a choisi / on (prend|garde|part|passe|utilise|retient|reste|choisit|abandonne) / nous (prenons|gardons|utilisons|retenons|passons|partons|choisissons|abandonnons) / retenu* / convenu* / tranché / opté pour / optons pour / finalement on / d'accord pour / c'est acté / acté
-cause (est|était|racine|du|de) / la cause / causé* par / provoqué* par / la raison / venait (de|du|d'un|d'une) / vient (de|du) ... qui / à cause (de|du|d') / dû à / due à / en raison (de|du) / coupable / s'est avéré / il s'avère / provenait / le problème (vient|venait|était|est) / l'origine du
+cause (est|était|racine|du|de) / la cause / causé* par / provoqué* par / venait (de|du|d'un|d'une) / vient (de|du) ... qui / coupable / s'est avéré / il s'avère / provenait / le problème (vient|venait|était|est) / l'origine du
 """,
     not_decision="pas encore décidé / pas décidé / rien décidé / à décider / il faut décider / on part de / n'arrive pas à décider / me décider / nous décider / décidément / la raison pour laquelle je",
     task="""
-à faire / reste à / restent à / il reste à / encore à faire / reste encore / prochaine étape / prochaines étapes / étape suivante / à terminer / en attente / tâche* / todo / to-do / rappelle-moi / rappelez-moi / n'oublie pas / n'oubliez pas / pense à / pensez à / il faudra / il faudrait / faudra encore / points ouverts / pas encore (fait|terminé|commencé)
+faudrait encore / faut encore / il faut encore / il manque encore / reste à
+à faire / reste à / restent à / il reste à / encore à faire / reste encore / prochaine étape / prochaines étapes / étape suivante / à terminer / en attente / rappelle-moi / rappelez-moi / n'oublie pas / n'oubliez pas / pense à / pensez à / il faudra / il faudrait / faudra encore / points ouverts / pas encore (fait|terminé|commencé)
 (peux-tu|pouvez-vous|pourrais-tu|pourriez-vous) (aussi|également|s'il) / merci (d'|de) ... (avant|d'ici|pour) / d'ici (lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|demain|la fin|le #|#) / ensuite il / veuillez / ^ (ajoute|ajoutez|prépare|préparez|envoie|envoyez|réserve|réservez|rédige|rédigez|mets à jour|mettez à jour) ... (avant|d'ici)
 """,
     done="""
@@ -37,7 +56,8 @@ terminé* / fini* / achevé* / c'est fait / est fait / est faite / sont faits / 
 pas (encore|terminé*|fini*|résolu*|fait) / une fois / dès que / quand ... (terminé|fini|fait) / presque (fini|terminé) / à moitié / doit être / doivent être / sera / seront / à terminer / avant d'être / reste à
 """,
     change="""
-désormais / dorénavant / à partir (de maintenant|d'aujourd'hui) / maintenant / à présent / au lieu (de|du) / plutôt que / ne ... plus / n'* plus / chang* / modifi* / augment* / relev* / baiss* / réduit* / réduire / abaiss* / pass* (à|de) / passe / report* / décal* / avanc* / repouss* / prolong* / déplac* / remplac* / corrig* / correction / rectif* / nouveau / nouvelle / nouvel / finalement / en fait / pas ... mais / non pas / je voulais dire / erreur / me suis trompé* / faute de frappe / renommé* / mise à jour / mettons / port* à / monte / monter / doubl* / oublie* / et non / tout compte fait / réflexion faite / confondu
+se rabat* / on change / à présent / refuse / ne peut (pas|plus) / mal écrit / trompée / trompé* / déménagé* / a tout rangé / se trouve (à présent|maintenant|désormais) / s'assouplit / plus souple / gentille sur / tant pis
+désormais / dorénavant / à partir (de maintenant|d'aujourd'hui) / maintenant / à présent / au lieu (de|du) / plutôt que / ne ... plus / n'* plus / chang* / modifi* / augment* / relev* / baiss* / réduit* / réduire / abaiss* / pass* (à|de) / passe / report* / décal* / avanc* / repouss* / prolong* / déplac* / remplac* / corrig* / correction / rectif* / nouveau / nouvelle / nouvel / finalement / en fait / pas ... mais / non pas / je voulais dire / erreur / me suis trompé* / faute de frappe / renommé* / mise à jour / mettons / port* à / monte / monter / doubl* / oublie* / et non / tout compte fait / réflexion faite
 """,
     not_change="pas plus / jusqu'à maintenant / jusqu'à présent / pour l'instant / ne changez / ne change pas / ne jamais modifier / ne modifie* / ne pas modifier / en passant / au passage",
     heading_rule="règles / règle / consignes / contraintes / limites / exigences / conditions / principes / conventions / directives / règles à suivre / règlement / impératifs",

@@ -11,6 +11,8 @@ class Wording:
 
     Attributes:
         rule: a sentence with one of them sets a rule or a limit.
+        often: words such as "always", which set a rule only in an order.
+        order: words that make an order of a sentence.
         not_rule: the same words where they set none: politeness, tales, guesses.
         preference: it says what somebody likes better.
         not_preference: the same words where they say no such thing.
@@ -19,8 +21,11 @@ class Wording:
         task: it says what is still to be done.
         done: it says that something has been done.
         not_done: the same words where it has not been.
+        unreal: it tells what is not so: a wish, a guess, what is not decided yet.
         change: it says that something takes the place of something else.
         not_change: the same words where nothing is replaced.
+        mixed: it warns of taking one thing for another, so that nothing is replaced.
+        reason: how a sentence begins or ends that gives the reason of the one before.
         heading_rule: a heading above a list of rules.
         heading_task: a heading above a list of open work.
         heading_done: a heading above a list of finished work.
@@ -34,6 +39,8 @@ class Wording:
     """
 
     rule: str = ""
+    often: str = ""
+    order: str = ""
     not_rule: str = ""
     preference: str = ""
     not_preference: str = ""
@@ -42,8 +49,11 @@ class Wording:
     task: str = ""
     done: str = ""
     not_done: str = ""
+    unreal: str = ""
     change: str = ""
     not_change: str = ""
+    mixed: str = ""
+    reason: str = ""
     heading_rule: str = ""
     heading_task: str = ""
     heading_done: str = ""
