@@ -28,8 +28,12 @@ _QUOTED = re.compile(r"`([^`\n]{3,300})`")
 _FIRST = re.compile(r"\s*(?:[A-Z_][A-Z0-9_]*=\S+\s+)*(?:sudo\s+)?((?:\./|\.venv/bin/)?[\w.-]+)")
 
 
-def is_command(text: str) -> bool:
+def is_command(text: str, shell: bool = False) -> bool:
     """Whether a line is a command as one would type it: a known program, and more.
+
+    Args:
+        text: the line.
+        shell: it stands where commands do, so that any program with an option will do.
 
     Example:
         >>> is_command("git push origin main"), is_command("make it so")
@@ -40,6 +44,8 @@ def is_command(text: str) -> bool:
         return False
     program = first[1].removeprefix(".venv/bin/")
     if first[1].startswith("./"):
+        return True
+    if shell and re.match(r"[a-z][\w.-]*(?:\s+\S+){0,6}?\s+--?[a-zA-Z]", text):
         return True
     if program not in _PROGRAMS:
         return False

@@ -33,6 +33,9 @@ __all__ = [
     "sentences",
 ]
 
+SHELLS = frozenset("? bash sh shell console zsh shell-session powershell terminal cmd".split())
+"""Names of fences that hold commands; `?` is one without a name."""
+
 QUOTE = 120
 """Characters around a value that are kept with it."""
 
@@ -130,7 +133,7 @@ def _values_of(entry: Entry, fact: Any) -> Iterator[Fact]:
         if bare.startswith(("```", "~~~")):
             fence = "" if fence else bare[3:].strip().lower() or "?"
             continue
-        if fence and is_command(bare):
+        if fence and is_command(bare, shell=fence in SHELLS):
             yield fact("command", bare, bare)
         yield from _in_line(line, fact)
     for call in entry.calls:

@@ -12,6 +12,9 @@ from conspectus.ledger.phrases import CJK, Phrases
 from conspectus.ledger.values import values
 from conspectus.ledger.wording import LANGUAGES
 
+PAIR = 0.6
+"""What a pair of characters counts, where a word counts one."""
+
 REMEMBERED = 20_000
 """Texts whose reading is remembered, so that none is read twice."""
 
@@ -72,6 +75,7 @@ _LANGUAGE = Phrases(w.languages.replace(" ", " / ") for w in LANGUAGES)
 _WEEKDAY = Phrases(w.weekdays.replace(" ", " / ") for w in LANGUAGES if w.months)
 _WIDE_WEEKDAY = re.compile(r"(?:周|星期|礼拜)[一二三四五六日天]|[月火水木金土日]曜|[월화수목금토일]요일")
 _UNIT = re.compile(r"^[\d.,'’ \u00a0\u202f~〜–-]+")
+_TIME = re.compile(r"\D{0,4}\d{1,2}(?::\d\d|\s?(?:Uhr|heures|h|点|時|时|시)\s?(?:\d\d)?)\D{0,4}")
 _LIMITS = frozenset({"=limit", "=上限", "=상한", "=obergrenze", "=límite", "=plafond"})
 _NEVER = re.compile(
     r"\b(?:never|not|no|don't|nicht|nie|niemals|kein\w*|nunca|jamás|jamais|ne)\b|n't|绝不|不要|不得|禁止|ない|不|마세요|지 마|금지",
@@ -100,7 +104,9 @@ class Reading:
 def reading(text: str) -> Reading:
     """What a text is about; remembered."""
     found: list[tuple[Kind | str, str, str, int]] = [
-        (kind, unit(kind, value), value, at) for kind, value, at in values(text)
+        ("time" if (measure := unit(kind, value)) == "time" else kind, measure, value, at)
+        for kind, value, at in values(text)
+        if kind != "command"
     ]
     rest = list(text)
     for _, _, value, at in found:
@@ -127,6 +133,8 @@ def reading(text: str) -> Reading:
 
 def unit(kind: str, value: str) -> str:
     """The unit of a number; what other kinds are measured by, if anything."""
+    if _TIME.fullmatch(value):
+        return "time"
     if kind == "number":
         if value[0] in "€$£¥₩":
             return value[0]
@@ -177,7 +185,7 @@ def _words(text: str) -> set[str]:
 def shared(one: frozenset[str], other: frozenset[str]) -> float:
     """How many words two statements share; parts of compounds count as well."""
     both = one & other
-    count = sum(0.5 if _is_pair(word) else 1.0 for word in both)
+    count = sum(PAIR if _is_pair(word) else 1.0 for word in both)
     left, right = one - both, other - both
     for word in left:
         if len(word) >= 5 and word.isascii() and any(
@@ -189,8 +197,8 @@ def shared(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def size(words: frozenset[str]) -> float:
-    """How much a statement says: its words, pairs of characters for half each."""
-    return sum(0.5 if _is_pair(word) else 1.0 for word in words)
+    """How much a statement says: its words, pairs of characters for less."""
+    return sum(PAIR if _is_pair(word) else 1.0 for word in words)
 
 
 def _is_pair(word: str) -> bool:

@@ -112,6 +112,7 @@ class Merging:
             note.order,
             f"{sentence.before} {sentence.text}" if sentence.before else sentence.text,
             sentence.changes > 1,
+            sentence.states,
         )
         latest = list(islice(reversed(self._statements.values()), COMPARED))
         own = next((f for f in latest if f.value == sentence.text), None)

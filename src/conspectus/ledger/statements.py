@@ -45,6 +45,7 @@ _WEAK = re.compile(
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[?？][\"'”’»)」』]*\s*$|(?:ですか|ますか|でしょうか|ませんか|까요|나요|吗|呢)[。.!]?$")
+_VALUE = re.compile(r"\d|@|[\w.]/[\w.]")
 _QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』\n]{8,300})[\"”“»」』]")
 _FENCE = re.compile(r"^(?:```|~~~)[^\n]*\n.*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CITED = re.compile(r"^>.*$", re.MULTILINE)
@@ -62,7 +63,7 @@ class Sentence:
         states: what it states; empty if nothing.
         changes: whether it says that something takes the place of something else: 2 if plainly, 1
             if it might.
-        before: the sentence before it in the message.
+        before: the two sentences before it in the message.
     """
 
     text: str
@@ -128,7 +129,7 @@ def read(text: str, role: str) -> Iterator[Sentence]:
     if text.startswith(">") or "\n>" in text:
         text = _CITED.sub("", text)
     heading: Stated | Literal[""] = ""
-    before = ""
+    before = last = ""
     for line in text.split("\n"):
         if not line.strip():
             continue
@@ -158,19 +159,30 @@ def read(text: str, role: str) -> Iterator[Sentence]:
                     whole = line[at : line.find(sentence, at) + len(sentence)]
                     pending = replace(pending, text=whole)
                     yield pending
-                    pending, before = None, sentence
+                    pending, before, last = None, sentence, sentence
                     continue
                 yield pending
                 pending = None
             if len(sentence) <= STATEMENT:
-                one = Sentence(sentence, stated(sentence, role), change_in(sentence), before)
+                states = stated(sentence, role)
+                one = Sentence(sentence, states, _changes(sentence, before, states), before)
                 if one.states == "decision":
                     pending = one
                 else:
                     yield one
-            before = sentence
+            before, last = f"{last} {sentence}".strip(), sentence
         if pending is not None:
             yield pending
+
+
+def _changes(sentence: str, before: str, states: str) -> int:
+    """How plainly a sentence changes something, on its own or after what was said before it."""
+    own = change_in(sentence)
+    if own == 2 or sentence in _MIXED or not before:
+        return own
+    if states or _VALUE.search(sentence):
+        return max(own, change_in(before))
+    return own
 
 
 def _gives_reason(sentence: str) -> bool:

@@ -12,12 +12,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from conspectus.ledger.fact import Fact
-from conspectus.ledger.likeness import Reading, reading, shared, size, subject, unit
+from conspectus.ledger.likeness import PAIR, Reading, reading, shared, size, subject, unit
+from conspectus.ledger.statements import is_rule
 
 ALIKE = 0.6
 """Share of its words that a statement must have in common with one that it changes."""
 
-NEAR = 3
+CLOSE = 0.05
+"""Two statements that fit a change so nearly as well leave it open which is meant."""
+
+NEAR = 6
 """Messages within which "it" means what was said last."""
 
 KINDS_OF_VALUES = frozenset({"path", "url", "id", "number", "date", "symbol", "error", "command"})
@@ -38,6 +42,7 @@ class Change:
         order: where, in messages.
         context: the sentence before it, and itself.
         strong: it says plainly that it replaces something.
+        states: what it states itself.
     """
 
     text: str
@@ -45,6 +50,7 @@ class Change:
     order: int
     context: str
     strong: bool
+    states: str = ""
 
 
 def outranks(newer: str, older: str) -> bool:
@@ -81,49 +87,47 @@ def replaces(newer: Fact, older: Fact) -> bool:
 
 def replaced(change: Change, statements: Sequence[Fact]) -> list[Fact]:
     """The statements that a sentence with a word of change takes the place of."""
-    new = reading(change.text)
-    named = {value for _, _, value in new.old}
+    new, around = reading(change.text), reading(change.context)
+    named = {value for _, _, value in (*new.old, *around.old)}
     found: list[tuple[float, Fact]] = []
     for old in statements:
         if old.value == change.text or not outranks(change.role, old.role):
             continue
-        if (score := _score(change, new, named, old)) > 0:
+        if (score := _score(change, new, around, named, old)) > 0:
             found.append((score, old))
-    if not found:
-        return []
     found.sort(key=lambda one: (one[0], one[1].order), reverse=True)
-    best = found[0]
-    if len(found) > 1 and found[1][0] >= best[0] - 0.05:
+    if not found or (len(found) > 1 and found[1][0] >= found[0][0] - CLOSE):
         return []  # it could be either: better two rules than none
-    return [best[1]]
+    return [found[0][1]]
 
 
-def _score(change: Change, new: Reading, named: set[str], old: Fact) -> float:
+def _score(change: Change, new: Reading, around: Reading, named: set[str], old: Fact) -> float:
     """How sure it is that a change means a statement; 0 if it does not."""
     before = reading(old.value)
     both = shared(new.words, before.words)
-    same = shared(subject(new), subject(before))
-    least = max(0.5, min(size(new.words), size(before.words)))
-    cover = both / least
+    near = shared(around.words, before.words)
+    same = shared(subject(around), subject(before))
+    cover = both / max(1.0, min(size(new.words), size(before.words)))
     given, given_before = _values(new), _values(before)
     units = {(k, u) for k, u, _ in given} & {(k, u) for k, u, _ in given_before}
-    moved = bool(units) and bool(given - given_before)
+    more = {one for one in given - given_before if one[:2] in units}
     if any(value in old.value for value in named):
-        return 3 + cover if same >= 0.5 or len(named) > 0 and both > 0 or change.strong else 0.0
-    if moved and given_before <= given:
+        return 4 + cover if near > 0 or change.strong else 0.0
+    if units and not more:
         return 0.0
-    if moved and change.strong and both >= 1:
-        return 2 + cover
-    if moved and same >= 1 and cover >= ALIKE / 2:
-        return 1.5 + cover
-    if given and given_before and not units:
-        return 0.0
-    if given_before and not given and cover < ALIKE:
+    if more:
+        if change.strong and near >= PAIR:
+            return 2 + cover + 0.2 * near
+        if same >= 1 and cover >= ALIKE / 2:
+            return 1.5 + cover
+        # A limit with the same unit, and no other there is: it must be this one.
+        return 1.0 + cover if change.strong and old.kind == "rule" and is_rule(change.text) else 0.0
+    if given_before and (given or cover < ALIKE):
         return 0.0
     if cover >= ALIKE and both >= 1 and (change.strong or both >= 2):
         return 1 + cover
-    if change.strong and same >= 1 and old.kind in PLAIN and cover >= 0.3 and not given_before:
-        return cover
+    if change.strong and same >= 2 * PAIR and old.kind in PLAIN and old.kind == change.states:
+        return min(1.0, near / max(1.0, size(before.words))) + 0.1 * near
     return 0.0
 
 
@@ -146,7 +150,7 @@ def corrected(change: Change, facts: Iterable[Fact]) -> list[Fact]:
                 best, second = (score, old), best[0]
             elif score > second:
                 second = score
-        if best[1] is not None and best[0] >= (1.0 if change.strong else 2.0) and best[0] > second + 0.2:
+        if best[1] is not None and best[0] >= (1.0 if change.strong else 1.5) and best[0] > second:
             gone.append(best[1])
     return gone
 
@@ -154,19 +158,20 @@ def corrected(change: Change, facts: Iterable[Fact]) -> list[Fact]:
 def _nearness(change: Change, around: Reading, value: str, old: Fact) -> float:
     """How likely a value replaces an earlier one of its kind: words around, likeness, distance."""
     words = reading(old.quote).words
-    score = min(2.0, shared(around.words, words) * 0.7)
-    if old.kind in ("path", "url", "id"):
+    context = shared(around.words, words)
+    score = min(2.0, context * 0.7)
+    if old.kind in ("path", "url", "id", "date") or value.count(".") > 1:
         like = difflib.SequenceMatcher(None, value[:200], old.value[:200]).ratio()
         score += max(0.0, like - 0.5) * 2
         if old.kind == "path" and value.rsplit("/", 1)[-1] == old.value.rsplit("/", 1)[-1]:
             score += 1
-        if old.kind == "id" and "@" not in value and like < 0.5:
+        if old.kind == "id" and "@" not in value and (like < 0.5 or context < 1):
             return 0.0
+    elif context < PAIR:
+        return 0.0
     distance = change.order - old.order
     if distance <= NEAR:
-        score += 0.6
-    elif distance > 40:
-        score -= 0.3
+        score += 0.5
     return score
 
 

@@ -52,7 +52,7 @@ _DATE = re.compile(
     rf"|(?i:{_NAMED})(?:{_AT}{_CLOCK})?"
     rf"|(?i:\b{_MONTH}\s+(?:de\s+)?(?:19|20)\d\d\b)"
     rf"|(?:\d{{4}}\s?[年년]\s?)?\d{{1,2}}\s?[月월]\s?\d{{1,2}}\s?[日号號일](?:{_WIDE_DAY})?"
-    rf"(?:的|の|에|、|，|,)?(?:\s?{_WIDE_TIME})?"
+    rf"(?:(?:的|の|에|、|，|,)?\s?{_WIDE_TIME})?"
     rf"|\d{{4}}\s?[年년]\s?\d{{1,2}}\s?[月월]"
     rf"|{_NOT_BEFORE}[0-3]?\d\.[01]?\d\.(?=\s)"
     rf"|{_NOT_BEFORE}{_CLOCK}{_NOT_AFTER}"
@@ -90,7 +90,7 @@ _EXTENSION = (
 )
 _P = r"0-9A-Za-z_@+\u00c0-\u024f"
 _PATH = re.compile(
-    rf"(?<![{_W}/.@-])(?:[A-Z]:\\(?:[{_P}.-]+\\)*[{_P}.-]+"
+    rf"(?<![{_W}/.@:-])(?:[A-Z]:\\(?:[{_P}.-]+\\)*[{_P}.-]+"
     rf"|(?:~|\.{{1,2}})?/?(?:[{_P}.-]+/)+(?:[{_P}*-][{_P}.*-]*)?"
     rf"|/[{_P}-][{_P}.-]*|\.?[{_P}][{_P}-]*(?:\.[{_P}-]+)*\.{_EXTENSION}{_NOT_AFTER}"
     rf"|\.(?:env|gitignore|bashrc|zshrc|dockerignore|npmrc|gitattributes)\b|\b(?:Dockerfile|Makefile|Jenkinsfile|Procfile)\b)"
@@ -108,7 +108,7 @@ _ID = re.compile(
     rf"|{_NOT_BEFORE}[0-9a-fA-F]{{8}}-(?:[0-9a-fA-F]{{4}}-){{3}}[0-9a-fA-F]{{12}}{_NOT_AFTER}"
     rf"|{_NOT_BEFORE}(?:sha\d+:)?(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{{7,64}}{_NOT_AFTER}"
     rf"|{_NOT_BEFORE}(?=[A-Z0-9_-]*\d)(?=[A-Z0-9_-]*[A-Z])[A-Z0-9][A-Z0-9_-]{{2,}}[A-Z0-9](?:/[0-9][0-9A-Z-]*)?{_NOT_AFTER}"
-    rf"|{_NOT_BEFORE}[a-z]{{2,}}(?:[_-][a-z]+)*[_-](?=[0-9A-Za-z]*\d)(?=[0-9A-Za-z]{{4,}})[0-9A-Za-z]*{_NOT_AFTER}"
+    rf"|{_NOT_BEFORE}[a-z]{{2,}}(?:[_-][a-z]+)*[_-](?=[0-9A-Za-z]*\d)(?=[0-9A-Za-z]{{4,}})[0-9A-Za-z]*(?:-[0-9a-z]+)*{_NOT_AFTER}"
     rf"|(?<![{_W}&])#\d{{2,}}{_NOT_AFTER}"
     rf"|(?<![{_W}+])\+\d{{1,3}}(?:[ -]?\(?\d{{1,5}}\)?){{2,6}}{_NOT_AFTER}"
 )
