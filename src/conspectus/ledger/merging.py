@@ -118,7 +118,12 @@ class Merging:
         own = next((f for f in latest if f.value == sentence.text), None)
         for old in supersede.replaced(change, [f for f in latest if f is not own]):
             self._replace(old, sentence.text)
-            if own is None and not sentence.states:
+            if own is not None and {own.kind, old.kind} == {"rule", "preference"}:
+                # A wish in other words is still a wish, and a limit a limit.
+                self._drop((own.kind, own.value))
+                own = replace(own, kind=old.kind)
+                self._put(own)
+            elif own is None and not sentence.states:
                 # It takes the place of a statement, so it is one.
                 own = replace(
                     old, value=sentence.text, quote=sentence.text, source=note.source,

@@ -22,6 +22,7 @@ CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 
 _HAS_CJK = re.compile(f"[{CJK}]")
 _TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*['’]?")
+_ELEMENT = re.compile(r"\([^)]*\)|\S+")
 _NUMBER = (
     r"(?:[€$£¥]\s?)?\d[\d.,:/'-]*\w*|one|two|three|four|five|six|seven|eight|nine|ten|twelve|twenty|thirty"
     r"|half|einen?|eine[rmn]?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|halbe\w?"
@@ -64,7 +65,7 @@ class Phrases:
 
     def _add(self, phrase: str) -> None:
         clause = phrase.startswith("^")
-        elements = phrase.removeprefix("^").split()
+        elements = _ELEMENT.findall(phrase.removeprefix("^"))
         pattern = re.compile(_narrow(elements), re.IGNORECASE)
         if clause:
             self._clauses.add(pattern)

@@ -91,7 +91,7 @@ def replaced(change: Change, statements: Sequence[Fact]) -> list[Fact]:
     named = {value for _, _, value in (*new.old, *around.old)}
     found: list[tuple[float, Fact]] = []
     for old in statements:
-        if old.value == change.text or not outranks(change.role, old.role):
+        if old.order == change.order or not outranks(change.role, old.role):
             continue
         if (score := _score(change, new, around, named, old)) > 0:
             found.append((score, old))
@@ -126,9 +126,14 @@ def _score(change: Change, new: Reading, around: Reading, named: set[str], old: 
         return 0.0
     if cover >= ALIKE and both >= 1 and (change.strong or both >= 2):
         return 1 + cover
-    if change.strong and same >= 2 * PAIR and old.kind in PLAIN and old.kind == change.states:
+    if change.strong and same >= 1 and _like(old.kind, change.states):
         return min(1.0, near / max(1.0, size(before.words))) + 0.1 * near
     return 0.0
+
+
+def _like(kind: str, other: str) -> bool:
+    """Whether one kind of statement may take the place of the other."""
+    return kind == other or {kind, other} == {"rule", "preference"}
 
 
 def corrected(change: Change, facts: Iterable[Fact]) -> list[Fact]:

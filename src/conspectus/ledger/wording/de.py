@@ -47,12 +47,13 @@ ich hätte gern / hätte gerne ... lieber / wünsche mir / wünschen uns / ich m
 """,
     not_preference="lieber (herr|kollege|freund) / mein lieber / möglichst bald / so bald wie möglich / liebe (frau|kollegen|kolleginnen) / stattfinden / findet ... statt",
     decision="""
-dann eben / doch lieber / es bleibt bei / wird es / ^ dann (nehmen|machen|bleiben|gehen) wir / am ende (nehmen|haben)
+dann eben / es bleibt bei / wird es / ^ dann (nehmen|machen|bleiben|gehen) wir / am ende (nehmen|haben)
 entschieden / entscheidung / entscheiden uns / beschlossen / beschluss / wir nehmen / nehmen wir / ich nehme / wir verwenden / wir bleiben bei / wir (setzen|nutzen|gehen|wechseln|steigen|buchen|wählen) / festgelegt / geeinigt / vereinbart / entscheide mich / habe mich ... für / wahl fiel
 ursache / grund (war|ist|dafür|liegt) / lag (an|am|daran) / liegt (an|am|daran) / verursacht / schuld (war|ist) / stellte sich heraus / hat sich herausgestellt / auslöser / fehlerquelle / kam (von|daher) / rührt ... her
 """,
     not_decision="noch nicht entschieden / nicht entschieden / muss ... entscheiden / müssen ... entscheiden / kann mich nicht entscheiden / entscheidungshilfe / von wegen / grund zur (sorge|freude|panik) / liegt an dir / liegt an ihnen",
     task="""
+(steht|stehen) noch
 steht noch ... aus / stehen noch ... aus / muss noch / müssen noch / muss ich noch
 noch zu tun / zu erledigen / noch offen / steht noch aus / stehen noch aus / noch ausstehend / offene (punkte|aufgaben|punkt|aufgabe) / offen (ist|sind|bleibt) / nächster schritt / nächste schritte / als nächstes / aufgabe / fehlt noch / fehlen noch
 bitte (auch|noch|außerdem|zusätzlich) / bitte ... bis (montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|morgen|ende|zum|#) / erinnere mich / erinnern sie mich / nicht vergessen / vergiss nicht / vergessen sie nicht / denk daran / denken sie daran / muss noch / müssen noch / später noch / danach bitte / anschließend bitte / noch nicht (erledigt|fertig|begonnen)
@@ -72,6 +73,7 @@ ab (sofort|jetzt|heute) / von (jetzt|nun) an / künftig / statt / stattdessen / 
     heading_task="todo / todos / to-do / aufgaben / offen / offene punkte / offene aufgaben / noch zu tun / noch offen / nächste schritte / zu erledigen / ausstehend",
     heading_done="erledigt / fertig / abgeschlossen / schon erledigt / bereits erledigt",
     filler="""
+weil denn entschieden entscheiden entscheidung lieber halt eben eigentlich ganz alle alles jede jeder jedes ab zuerst damit dafür ohnehin natürlich gern gerne
 der die das den dem des ein eine einen einem einer eines und oder aber für mit von vom zu zum zur im in am an auf aus bei bis nach vor über unter durch um als wie dass nicht kein keine keinen mehr nur noch auch schon
 ist sind war waren wird werden wurde wurden sein hat haben hatte darf dürfen muss müssen soll sollen kann können ich du er sie es wir ihr mich dich uns euch mir dir ihnen mein meine unser unsere dein deine man
 bitte immer nie niemals stets jetzt nun neu neue neuer neues neuen doch statt stattdessen ab sofort heute künftig höchstens maximal spätestens mindestens gilt gelten bleibt also so sich wenn dann da hier diese dieser dieses

@@ -4,6 +4,7 @@ from conspectus.ledger.wording.lists import Wording
 
 WORDING = Wording(
     rule="""
+please remember (to|that) / only (the|a|one|two|use) ... may
 nobody (may|can|is|should) / no one (may|can|is|should) / (can|may|allowed) ... (until|up to) # / (can|may) go up to / and not a ... more
 must / must not / mustn't / shall not / shall / at all times
 at most # / at least # / no (later|earlier|sooner) than / no (more|less|fewer|longer) than
@@ -22,15 +23,15 @@ ceiling / deadline / due (by|on) / is due / are due / budget (is|of|stays|for|re
 stay (under|below|within) / stays (under|below|within) / keep ... (under|below|within) #
 within # (hour|hours|day|days|minute|minutes|second|seconds|week|weeks|business|working)
 from now on / going forward / henceforth / from here on / until further notice
-make sure / be sure to / ensure / insist / insists / stick to / stick with / as a rule / rule is / the rule
-^ do not / ^ don't / ^ dont / ^ no * / ^ only / ^ avoid / ^ refrain / ^ nothing ... (before|without|after)
+^ make sure (that|the|every|all|no|nobody|to|it|they|nothing|you (never|always|do not|use|run|ask|keep)) / ^ be sure to / ^ ensure / I insist / stick to / stick with / as a rule / rule is / the rule
+^ do not / ^ don't / ^ dont / ^ no * / ^ avoid / ^ refrain / ^ nothing ... (before|without|after)
 ^ leave ... alone / hands off / don't ever / do not ever / keep away from
-please (don't|do not|avoid|never|always|only|keep|use) / is to be / are to be / are to stay
+please (don't|do not|avoid|never|always|only|keep|use) / are to stay
 without (my|our|written|explicit|prior|their|a) ... (approval|consent|permission|ok|okay|confirmation|go-ahead|review|backup)
 without asking / unless I / ask me (before|first) / ask (first|before) / check with me (before|first)
 only (with|after|on|in|from|via|use|touch|change|edit|between|during) ... 
-whenever / every time / each time / in all (cases|documents|replies|files|commits|messages|texts|reports)
-in every / throughout / at the latest / not before / is frozen / are frozen / stays frozen
+whenever you / every time you / each time you / in all (cases|documents|replies|files|commits|messages|texts|reports)
+in every / at the latest / not before / is frozen / are frozen / stays frozen
 reply in / answer in / answer me in / respond in / write to me in / talk to me in / replies in / answers in
 you may (now|also|again) / may now / is fine now / no need to ... (anymore|any more|any longer)
 treat ... as / keep ... (secret|confidential|private|untouched|read-only) / is read-only
@@ -38,6 +39,7 @@ is called / are called / (name|address|number|contact|code) is / is spelled / is
 is limited / are limited / is restricted to / restricted to / hard limit / tolerated
 """,
     not_rule="""
+^ must be / always (supporting|full|rooting|by|there|here|remember|happy|fun|great|good|nice|on my|a) / never give up / don't (forget|give|let|stop|sweat|rush|sell|feel|think|lose|be afraid|be daunted|be shy|be sad|be hard|be too) / must've / never saw / didn't / I'll use the / can always (count|rely) / keep (going|it up|up) / no (wonder|doubt|matter|thanks|kidding|clue|joke|fun|such)
 I must (say|admit|confess|go|run|leave|be) / must have been / (it|that|this|you|he|she|they) must (have|be)
 must be (nice|hard|fun|tough|joking|kidding) / must-see / a must / must say / must admit / must confess
 never mind / never (seen|been|heard|knew|thought|had|tried|noticed|met|understood|expected|read|realised|realized)
@@ -51,7 +53,7 @@ no (problem|problems|idea|worries|need|rush|hurry|matter|thanks|thank|way|doubt|
 don't (worry|bother|mind|know|think|remember|understand|see|have|need|want|feel|care|hesitate|get me|you think)
 do not (worry|bother|mind|know|think|remember|understand|hesitate|have|need|want)
 no limit / missed the deadline / deadline stress / limitless / sky is the limit / off-limits?
-the maximum I / within reach / I insist / only kidding / only joking / only just / only (thing|problem|question)
+the maximum I / within reach / only kidding / only joking / only just / only (thing|problem|question)
 nobody knows / no one knows / nobody (said|told|likes|was|is|came|noticed)
 whenever you (like|can|want|have|are ready) / whenever (possible|it suits) / in every way / in every respect
 every time (I|we|he|she|they) / each time (I|we) / throughout the (day|week|night|summer|winter)
@@ -61,7 +63,7 @@ don't have to / doesn't have to / had to / you don't / treat myself / treated
 never / always / at no time
 """,
     order="""
-must / should / shall / please / have to / has to / need to / needs to / may / can / are to / is to / ought / ^ never * / ^ always * / we always / we never / you always / you never / will / rule / rules
+must / should / shall / please / have to / has to / need to / needs to / may / are to / is to / ought / ^ never * / ^ always * / we always / we never / you always / you never / rule / rules
 """,
     unreal="""
 if (I|we|he|she|they|you|there) (had|were|was|could|won) / I wish / we wish / would have / wouldn't / maybe / perhaps / probably / not sure / haven't decided / not decided / not yet decided / undecided / no decision yet / have not decided / has not been decided / yet to be decided / to be decided / as if / might have / could have / used to / my (boss|father|mother|predecessor|grandmother) (said|says|used)
@@ -74,7 +76,7 @@ because / the reason / that's because / it's because / as otherwise
 """,
     preference="""
 prefer / prefers / preferred / preference / preferably / I'd prefer / rather have / would rather / I'd rather
-I'd much rather / we'd rather / ideally / favourite / favorite / I like (it|my|the|to|short|when|your)
+I'd much rather / we'd rather / ideally / I like (my|short|when|your)
 I like ... (better|best|more|most) / I (love|enjoy) ... (best|more|most) / (I|we) (dislike|hate) / not a fan of
 (I'm|we're|am|are) (fond|partial) / partial to / fond of / if possible / if at all possible / where possible
 over ... any day / works best for me / suits me (best|better) / use ... (instead of|rather than) / suit me (best|better) / I'd like (it|them|my|the|all|every|short)
@@ -90,7 +92,7 @@ whatever you prefer / what you prefer / you may prefer
 """,
     decision="""
 on second thoughts / on second thought / final answer / it is settled / that settles it / then it's / we end up with / we fall back on / changed (our|my) (mind|minds)
-decided / we decide / decision / (I|we|they|team|has|have) (chose|chosen) / ^ then we / that's that / opted (for|to) / settled (on|for) / settle on
+decided / we decide / decision : / the decision / decision (is|was) / (I|we|they|team|has|have) (chose|chosen) / ^ then we / that's that / opted (for|to) / settled (on|for) / settle on
 (we'll|we will|I'll|I will|let's|let us) (use|go with|stick with|go for|stay with|switch|drop|keep using|adopt|take|keep the|postpone|book)
 going with / go with / agreed (to|on|that|with) / we agreed / it is agreed / picked / the choice fell on / final choice
 root cause / the (cause|culprit|reason|problem|bug|issue|fix) (is|was|turned) / caused by
@@ -100,14 +102,14 @@ culprit / the verdict / signed off on / approved / we're (dropping|going|switchi
     not_decision="""
 can't decide / can not decide / haven't decided / not decided / not yet decided / need to decide / have to decide
 has to decide / to be decided / help me decide / undecided / before deciding / you decide / decide later / until we decide
-comes from ... (family|town|city|background) / let's (see|say|talk|go|hope|start|take a look|take it|take stock)
+comes from ... (family|town|city|background) / never decided / I'll use the (time|chance|opportunity|break) / let's (see|say|talk|go|hope|start|take a look|take it|take stock)
 I'll take (a|it|your|that|another|some) / I'll (keep you|go) / we'll take (a|it|care)
 """,
     task="""
 still to do / still to be done / left to do / remaining to do / yet to be done / still needs / still need
 still have to / still has to / still (open|outstanding|pending|missing) / next step / next steps / next up / action item / action items
 is still (open|outstanding|pending|missing|to) / are still (open|outstanding|pending|missing|to) / remains to be / remain to be
-open (task|tasks|item|items|point|points|work) / outstanding / remind me to / don't forget to / do not forget to / remember to
+open (task|tasks|item|items|point|points|work) / outstanding / ^ remind me to / please remind me / don't forget to / do not forget to
 follow up (on|with) / follow-up / later on please / please also / also please / when you're done / when that is done / once that's done
 once you are done / after that please / afterwards please / on my list / on the list / on our list / backlog / (has|have) yet to / not yet (done|finished|started|written)
 I (need|want|would like) you to / (could|can|would) you (please|also) / we need to / needs to (be|get) ... (by|before|until)
@@ -147,6 +149,7 @@ todo / to-do / to do / todos / tasks / open tasks / next steps / open / open ite
 """,
     heading_done="done / finished / completed / already done / done so far / what is done / what's done / finished so far",
     filler="""
+because forget second thoughts thought itself every each already doesn isn wasn won couldn anyone everybody apparently earlier decided decide decision prefer like better whole half same other another end also since why much many such own us go
 the a an and or for that this these those with from now not but are was were will would should could can may must never always please keep make sure
 instead is be been to of in on at by as it its if then than so we you your our us me my i i'm i'd i'll we'll let let's do don't does has have had only just also any all
 no yes more most less least new longer actually sorry ok okay well there here they them their he she him her what which who when where how up down out into

@@ -64,6 +64,7 @@ a partir de (ahora|hoy) / de ahora en adelante / en adelante / ahora / en lugar 
     heading_task="pendiente / pendientes / por hacer / tareas / tareas pendientes / próximos pasos / queda por hacer / falta / abierto / en curso",
     heading_done="hecho / terminado / completado / listo / ya hecho / hechas",
     filler="""
+porque pues según ni decidido decidimos hacemos hacer prefiero preferimos gusta bien mal tan todo lo así nada algo
 el la los las lo un una unos unas de del y o u e pero para por con sin en a al que qué se su sus mi mis nuestro nuestra nuestros tu tus me te le les nos os es son era eran será sean sea fue está están ser estar ha han he hemos había hay no sí ya más menos muy también solo sólo como si cuando
 nunca siempre debe deben debes tiene tienen ahora nuevo nueva partir adelante favor por máximo mucho mínimo tardar lugar vez cambio cambia cambiar corrección error quise quería decir sube subir subimos baja hasta desde antes después este esta estos esas ese eso esto entonces pues al final aquí hoy todo todos toda todas cada uno yo tú él ella ellos usted ustedes tras pasa queda quedan
 """,

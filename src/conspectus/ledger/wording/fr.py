@@ -39,7 +39,7 @@ préfèr* / préfér* / de préférence / plutôt que / j'aime* (mieux|bien|les|
 """,
     not_preference="si tu préfères / si vous préférez / comme tu préfères / comme vous préférez / plutôt (bien|bon|sympa|pas|content*|contente|rare) / j'aimerais (savoir|comprendre|voir|bien savoir)",
     decision="""
-va pour / se rabat* / on a choisi / on se rabat / on reste sur / on laisse tomber / finalement / tout compte fait
+va pour / se rabat* / on a choisi / on se rabat / on reste sur / on laisse tomber / finalement (on|nous|ce) / tout compte fait
 décid* / décision / avons choisi / ai choisi / a choisi / on (prend|garde|part|passe|utilise|retient|reste|choisit|abandonne) / nous (prenons|gardons|utilisons|retenons|passons|partons|choisissons|abandonnons) / retenu* / convenu* / tranché / opté pour / optons pour / finalement on / d'accord pour / c'est acté / acté
 cause (est|était|racine|du|de) / la cause / causé* par / provoqué* par / venait (de|du|d'un|d'une) / vient (de|du) ... qui / coupable / s'est avéré / il s'avère / provenait / le problème (vient|venait|était|est) / l'origine du
 """,
@@ -64,6 +64,7 @@ désormais / dorénavant / à partir (de maintenant|d'aujourd'hui) / maintenant 
     heading_task="à faire / reste à faire / tâches / tâches ouvertes / prochaines étapes / en attente / todo / points ouverts / en cours",
     heading_done="fait / terminé / fini / déjà fait",
     filler="""
+parce car puisque choisi choisir décidé préfère préférer aime cela ça chaque autre autres même mêmes enfin bon alors soit ni
 le la les l un une des de du d et ou mais pour avec par sur sous dans en au aux à ce cette ces cet il elle on nous vous ils elles je tu me te se moi toi mon ma mes notre nos votre vos ton ta tes son sa ses leur que qui quoi dont où ne pas plus jamais toujours
 est sont était étaient être sera seront a ont avait avoir doit doivent faut dois devez peut peuvent très bien aussi encore déjà désormais dorénavant maintenant nouveau nouvelle nouvel finalement fait si non oui merci svp plaît plait lieu plutôt maximum max tard avant après jusqu
 change changer changé changement correction corrige passe passer passons augmenter augmente augmentons reporté reportée porter porte voulais dire erreur ancien ancienne au plus c n s j qu t y tout tous toute toutes partir donc alors comme
