@@ -25,8 +25,9 @@ linear."""
 GONE = 200
 """Replaced statements and values that are remembered: the latest."""
 
-FINISHED = 0.45
-"""Share of its words that a task has in common with the report that it is done."""
+FINISHED, WIDE_FINISHED = 0.45, 0.35
+"""Share of its words that a task has in common with the report that it is done; the second where
+endings and joined words leave fewer in common."""
 
 Key = tuple[str, str]
 
@@ -114,7 +115,8 @@ class Merging:
             sentence.changes > 1,
             sentence.states,
         )
-        latest = list(islice(reversed(self._statements.values()), COMPARED))
+        told = note.role != "assistant" or sentence.states == "decision"
+        latest = list(islice(reversed(self._statements.values()), COMPARED)) if told else []
         own = next((f for f in latest if f.value == sentence.text), None)
         for old in supersede.replaced(change, [f for f in latest if f is not own]):
             self._replace(old, sentence.text)
@@ -243,7 +245,7 @@ class Merging:
             both = shared(said.words, task.words)
             both += len({v for _, _, v in said.gives} & {v for _, _, v in task.gives})
             least = max(1.0, min(size(said.words), size(task.words)))
-            if both >= 1.5 and both / least >= FINISHED:
+            if both >= 1.5 and both / least >= (FINISHED if report.isascii() else WIDE_FINISHED):
                 found.append((both / least + both / 10, work))
         if not found:
             return False

@@ -53,6 +53,7 @@ class Phrases:
         self._by_word: dict[str, list[re.Pattern[str]]] = {}
         self._by_start: dict[str, list[re.Pattern[str]]] = {}
         self._numbers: list[re.Pattern[str]] = []
+        self._any: list[re.Pattern[str]] = []
         self._clauses: set[re.Pattern[str]] = set()
         wide = []
         for phrase in phrases(lists):
@@ -71,7 +72,9 @@ class Phrases:
             self._clauses.add(pattern)
         first = elements[0].lower()
         for word in first.strip("()").split("|"):
-            if word == "#":
+            if word == "*":
+                self._any.append(pattern)
+            elif word == "#":
                 self._numbers.append(pattern)
             elif word.endswith("*"):
                 self._by_start.setdefault(word.rstrip("*")[:3], []).append(pattern)
@@ -109,6 +112,8 @@ class Phrases:
             elif "-" in word:
                 candidates = (*candidates, *self._by_word.get(word.partition("-")[0], ()))
             yield from self._tried(text, at, (*candidates, *self._by_start.get(word[:3], ())))
+            if self._any and _CLAUSE.search(text, max(0, at - 24), at):
+                yield from self._tried(text, at, self._any)
             if word[:1].isdigit():
                 yield from self._tried(text, at, self._numbers)
         if self._wide is not None:

@@ -10,7 +10,7 @@ _BULLET = re.compile(
 )
 _END = re.compile(r"[.!?][\"'”’»)\]]*(?=\s)|[。！？][」』”’）)\"]*|\n+")
 _SHORT_FORM = re.compile(
-    r"(?:^|[\s(])(?:[A-Za-z]|e\.g|i\.e|z\.\s?B|d\.\s?h|u\.\s?a|p\.\s?ej|Dr|Mr|Mrs|Ms|Prof|Nr|No|St|Sr|Sra"
+    r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|z\.\s?B|d\.\s?h|u\.\s?a|p\.\s?ej|Dr|Mr|Mrs|Ms|Prof|Nr|No|St|Sr|Sra"
     r"|Dra|Ud|Uds|ca|bzw|usw|vgl|Abs|approx|vs|art|pág|Mme|Mlle|Hr|Fr|Str|Tel|Abb|inkl|max|min|ggf|evtl"
     r"|etw|bspw|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept|Sep|Oct|Nov|Dec|Okt|Dez|Inc|Ltd|Co|cf|env|etc)\.$"
 )

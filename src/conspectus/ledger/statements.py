@@ -40,7 +40,7 @@ _HEADINGS: tuple[tuple[Stated, Phrases], ...] = (
 
 _WEAK = re.compile(
     r"now|new|gets|goes up|goes down|any ?more|drop|forget|wrong|after all|delay|move|mistake|typo|set to|becomes?|jetzt|nun|neue?[rsn]?"
-    r"|doch|anders|statt|maintenant|à présent|nouve(?:au|lle|l)|en fait|passe[rsz]?|monter?|erreur|ahora|nuev[oa]s?|al final|deja|olvida|error"
+    r"|doch|anders|statt|maintenant|à présent|nouve(?:au|lle|l)|en fait|passe[rsz]?|monter?|erreur|ahora|nuev[oa]s?|deja|olvida|error"
     r"|现在|以后|今后|新的|其实|换|改|今後|新しい|上げ|下げ|更新|実は|修正|移動|になりました|となりました|이제|앞으로|새|새로운|수정|대신",
     re.IGNORECASE,
 )
@@ -214,30 +214,29 @@ def stated(sentence: str, role: str) -> Stated | Literal[""]:
     text = bare(sentence)
     if _marked(text):
         return "task"
+    likes = clear(_PREFERENCE, _NOT_PREFERENCE, text) if role != "assistant" else []
     if text in _UNREAL:
-        return ""
+        return "preference" if likes else ""
     if role == "assistant":
         return "decision" if clear(_DECISION, _NOT_DECISION, text) else ""
     rules = _rules_in(text)
-    likes = clear(_PREFERENCE, _NOT_PREFERENCE, text)
     if clear(_DECISION, _NOT_DECISION, text):
         return "decision"
-    if clear(_TASK, _NOT_TASK, text) and not _rules_in_force(rules):
-        return "task"
+    if work := clear(_TASK, _NOT_TASK, text):
+        # "We must still order chairs" is work, although "must" alone would be a rule.
+        rules = [(a, b) for a, b in rules if not any(a < end and start < b for start, end in work)]
+        if not rules:
+            return "task"
     if rules and (not likes or min(rules) <= min(likes)):
         return "rule"
     return "preference" if likes else ""
-
-
-def _rules_in_force(rules: list[tuple[int, int]]) -> bool:
-    return bool(rules)
 
 
 _NOT_TASK = Phrases(
     ["remember to (self|say) / I still have to (laugh|smile|think|learn) / what are the next steps"]
 )
 _MARK = re.compile(
-    r"^\W*(?:TODO|TO-DO|To do|Todo|Still to do|Next steps?|Open(?: task| item| point)?s?|Action items?|Task|Left to do|Remaining"
+    r"^\W*(?:\w{1,3}[,、]\s*)?(?:TODO|TO-DO|To do|Todo|Still to do|Next steps?|Open(?: task| item| point)?s?|Action items?|Task|Left to do|Remaining"
     r"|Noch zu tun|Noch offen|Offen|Nächster? Schritte?|Aufgabe|Zu erledigen|À faire|A faire|Reste à faire|Prochaine étape"
     r"|Pendientes?|Por hacer|Tarea|Próximo paso|Queda pendiente|待办(?:事项)?|下一步|任务|残り|残タスク|次のステップ|やること|タスク|할 일|남은 일|다음 단계"
     r")\s*[:：\-–—]",

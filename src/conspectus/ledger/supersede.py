@@ -126,7 +126,9 @@ def _score(change: Change, new: Reading, around: Reading, named: set[str], old: 
         return 0.0
     if cover >= ALIKE and both >= 1 and (change.strong or both >= 2):
         return 1 + cover
-    if change.strong and same >= 1 and _like(old.kind, change.states):
+    # A word in common is enough where the kind is the same; a noun of two characters is one pair.
+    enough = PAIR if any(word > "\u3000" for word in before.words) else 1
+    if change.strong and same >= enough and _like(old.kind, change.states):
         return min(1.0, near / max(1.0, size(before.words))) + 0.1 * near
     return 0.0
 
@@ -146,11 +148,11 @@ def corrected(change: Change, facts: Iterable[Fact]) -> list[Fact]:
     for kind, measure, value in new.gives:
         if kind not in CORRECTED or any(kind == k for k, _ in named):
             continue
-        best, second = (0.0, None), 0.0
-        for old in pool:
-            if old.kind != kind or _unit(old) != measure:
-                continue
-            score = _nearness(change, around, value, old)
+        best: tuple[float, Fact | None] = (0.0, None)
+        second = 0.0
+        same = [old for old in pool if old.kind == kind and _unit(old) == measure]
+        for old in same:
+            score = _nearness(change, around, value, old) + (0.3 if len(same) == 1 else 0.0)
             if score > best[0]:
                 best, second = (score, old), best[0]
             elif score > second:

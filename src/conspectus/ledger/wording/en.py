@@ -4,6 +4,7 @@ from conspectus.ledger.wording.lists import Wording
 
 WORDING = Wording(
     rule="""
+^ only * ... (with|after|on|in|if|when|from|via|during|between|before)
 please remember (to|that) / only (the|a|one|two|use) ... may
 nobody (may|can|is|should) / no one (may|can|is|should) / (can|may|allowed) ... (until|up to) # / (can|may) go up to / and not a ... more
 must / must not / mustn't / shall not / shall / at all times
@@ -39,6 +40,7 @@ is called / are called / (name|address|number|contact|code) is / is spelled / is
 is limited / are limited / is restricted to / restricted to / hard limit / tolerated
 """,
     not_rule="""
+we always (have|had|love|enjoy|laugh|end|joke|wanted|knew|say|said|forget) / we never (have|had|knew|thought|got|met|saw|heard) / ^ never (saw|thought|heard|knew|seen|been)
 ^ must be / always (supporting|full|rooting|by|there|here|remember|happy|fun|great|good|nice|on my|a) / never give up / don't (forget|give|let|stop|sweat|rush|sell|feel|think|lose|be afraid|be daunted|be shy|be sad|be hard|be too) / must've / never saw / didn't / I'll use the / can always (count|rely) / keep (going|it up|up) / no (wonder|doubt|matter|thanks|kidding|clue|joke|fun|such)
 I must (say|admit|confess|go|run|leave|be) / must have been / (it|that|this|you|he|she|they) must (have|be)
 must be (nice|hard|fun|tough|joking|kidding) / must-see / a must / must say / must admit / must confess
@@ -66,7 +68,7 @@ never / always / at no time
 must / should / shall / please / have to / has to / need to / needs to / may / are to / is to / ought / ^ never * / ^ always * / we always / we never / you always / you never / rule / rules
 """,
     unreal="""
-if (I|we|he|she|they|you|there) (had|were|was|could|won) / I wish / we wish / would have / wouldn't / maybe / perhaps / probably / not sure / haven't decided / not decided / not yet decided / undecided / no decision yet / have not decided / has not been decided / yet to be decided / to be decided / as if / might have / could have / used to / my (boss|father|mother|predecessor|grandmother) (said|says|used)
+if (I|we|he|she|they|you|there) (had|were|was|could|won) / I wish / we wish / would have / wouldn't / maybe / perhaps / probably / not sure / haven't decided / not decided / not yet decided / undecided / no decision yet / have not decided / has not been decided / yet to be decided / to be decided / as if / might have / could have / used to / my (boss|father|mother|predecessor|grandmother|teacher|wife|husband|colleague) ... (said|says|used)
 """,
     mixed="""
 mix (them|it|those|these|up) / mix * up / mixed up / mix-up / confuse / confused / not to be confused / look alike / nearly the same / twins / which is which / don't mistake
@@ -97,12 +99,12 @@ decided / we decide / decision : / the decision / decision (is|was) / (I|we|they
 going with / go with / agreed (to|on|that|with) / we agreed / it is agreed / picked / the choice fell on / final choice
 root cause / the (cause|culprit|reason|problem|bug|issue|fix) (is|was|turned) / caused by
 turned out (to be|that) / turns out (to be|that|the) / boils down to / stems from / traced (it|this|the) ... to
-culprit / the verdict / signed off on / approved / we're (dropping|going|switching|moving|keeping|using|staying|postponing)
+culprit / the verdict / signed off on / (we|they|board|boss|team|manager|client|customer) approved / we're (dropping|going|switching|moving|keeping|using|staying|postponing)
 """,
     not_decision="""
 can't decide / can not decide / haven't decided / not decided / not yet decided / need to decide / have to decide
 has to decide / to be decided / help me decide / undecided / before deciding / you decide / decide later / until we decide
-comes from ... (family|town|city|background) / never decided / I'll use the (time|chance|opportunity|break) / let's (see|say|talk|go|hope|start|take a look|take it|take stock)
+comes from ... (family|town|city|background) / never decided / I'll use the (time|chance|opportunity|break) / let's go (home|ahead|there|back|on|through|step|outside|for a) / let's (see|say|talk|hope|start|take a look|take it|take stock)
 I'll take (a|it|your|that|another|some) / I'll (keep you|go) / we'll take (a|it|care)
 """,
     task="""

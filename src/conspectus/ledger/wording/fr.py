@@ -15,6 +15,7 @@ uniquement / seulement / exclusivement / rien que / sans (mon|notre|mon accord|a
 chaque fois / à chaque / dans tous les / dans toutes les / s'appelle / s'écrit / se nomme / reste* (sous|en dessous|inférieur*) / moins de # / laisse* ... tranquille
 """,
     not_rule="""
+ne m'en / ne me / ne t'en / ne vous en / ne nous en / ne m' / ne parlons
 (on|je|tu|il|elle|ça|nous|c'est|y) ... toujours / toujours est / toujours (moi|lui|toi|elle|dimanche|lundi) / on ne sait / il ne fallait
 je dois (dire|avouer|reconnaître|admettre|y|partir|filer|vous) / dois-je / doit-on / jamais (vu|entendu|pensé|su|compris|été|eu|rencontré) / (j'ai|je n'ai|n'ai|il n'a|n'a|on n'a|n'avais|n'avait|n'avons|n'ont) ... jamais / on ne sait jamais / jamais deux sans trois / mieux vaut tard que jamais / comme toujours / pas toujours / presque toujours / toujours (pas|aussi|un plaisir|autant|en cours|là|été) / comme jamais / plus que jamais / il doit (être|avoir|y) / ça doit / cela doit (être|venir) / elle doit (être|avoir) / doit (être content|venir de) / si jamais
 ne (t'inquiète*|vous inquiétez|t'en fais|vous en faites|vous dérangez|bouge*|quitte*|sais|vois|comprends|pense|crois) / n'hésite* / n'hésitez / n'est-ce / pas de (souci|soucis|problème|panique|quoi|chance|nouvelles) / aucun (problème|souci|doute) / aucune (idée|importance) / il ne faut pas s'inquiéter / non seulement / si seulement / devrait / pas mal / seulement (si vous voulez|voilà) / n'empêche / n'importe / ne serait / ne (fait|va) / n'* pas (besoin|encore|sûr)
@@ -59,7 +60,7 @@ pas (encore|terminé*|fini*|résolu*|fait) / une fois / dès que / quand ... (te
 se rabat* / on change / à présent / refuse / ne peut (pas|plus) / mal écrit / trompée / trompé* / déménagé* / a tout rangé / se trouve (à présent|maintenant|désormais) / s'assouplit / plus souple / gentille sur / tant pis
 désormais / dorénavant / à partir (de maintenant|d'aujourd'hui) / maintenant / à présent / au lieu (de|du) / plutôt que / ne ... plus / n'* plus / chang* / modifi* / augment* / relev* / baiss* / réduit* / réduire / abaiss* / pass* (à|de) / passe / report* / décal* / avanc* / repouss* / prolong* / déplac* / remplac* / corrig* / correction / rectif* / nouveau / nouvelle / nouvel / finalement / en fait / pas ... mais / non pas / je voulais dire / erreur / me suis trompé* / faute de frappe / renommé* / mise à jour / mettons / port* à / monte / monter / doubl* / oublie* / et non / tout compte fait / réflexion faite
 """,
-    not_change="pas plus / jusqu'à maintenant / jusqu'à présent / pour l'instant / ne changez / ne change pas / ne jamais modifier / ne modifie* / ne pas modifier / en passant / au passage",
+    not_change="de nouveau / à nouveau / quoi de neuf / pas plus / jusqu'à maintenant / jusqu'à présent / pour l'instant / ne changez / ne change pas / ne jamais modifier / ne modifie* / ne pas modifier / en passant / au passage",
     heading_rule="règles / règle / consignes / contraintes / limites / exigences / conditions / principes / conventions / directives / règles à suivre / règlement / impératifs",
     heading_task="à faire / reste à faire / tâches / tâches ouvertes / prochaines étapes / en attente / todo / points ouverts / en cours",
     heading_done="fait / terminé / fini / déjà fait",
