@@ -67,7 +67,7 @@ A partir de ahora todos los pedidos deben revisarse.
 每个函数最多40行。
 mainブランチには決して直接プッシュしないでください。
 予算は8万円以内でお願いします。
-報告書は5月3日までに提出してください。
+報告書は5月3日までとします。
 必ず日本語で回答してください。
 パスワードをログに出力することは禁止です。
 私の許可なくファイルを削除してはいけません。
@@ -192,11 +192,7 @@ Todavía no hemos decidido nada.
 아직 결정하지 못했어요.
 """,
 }
-CASES = [
-    (kind, sentence)
-    for kind, text in STATED.items()
-    for sentence in text.strip().split("\n")
-]
+CASES = [(kind, sentence) for kind, text in STATED.items() for sentence in text.strip().split("\n")]
 
 
 @pytest.mark.parametrize(("kind", "sentence"), CASES)

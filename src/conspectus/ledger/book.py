@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from conspectus.ledger.fact import Fact
+from conspectus.ledger.facts import notes_of
 from conspectus.ledger.merging import Merging
 from conspectus.ledger.priority import LIMIT, best, priority
-from conspectus.ledger.facts import notes_of
 from conspectus.messages import Entry
 
 __all__ = ["LIMIT", "Ledger", "priority"]

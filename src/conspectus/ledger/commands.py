@@ -7,21 +7,15 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
+from conspectus.ledger.wording.marks import PROGRAMS
 from conspectus.messages.content import Call
 
 LONGEST = 300
 """Characters up to which a line is carried as a command."""
 
-_PROGRAMS = frozenset(
-    """git docker docker-compose podman kubectl helm pip pip3 pipx uv npm npx yarn pnpm node deno bun python python3 pytest
-    tox make cmake cargo rustc go java javac mvn gradle ruby bundle rails php composer dotnet bash sh zsh sudo ssh scp rsync
-    curl wget tar zip unzip grep rg find sed awk cat head tail less ls cp mv rm mkdir chmod chown ln df du ps top kill
-    systemctl service journalctl apt apt-get brew yum dnf psql mysql sqlite3 redis-cli mongo mongosh pg_dump pg_restore
-    terraform ansible ansible-playbook vagrant aws gcloud az gh glab crontab nginx openssl ffmpeg jq flake8 ruff mypy black
-    isort eslint prettier tsc jest vitest playwright alembic flask uvicorn gunicorn celery django-admin poetry conda export
-    source screen tmux nohup watch convert pdftotext pandoc latexmk supervisorctl pm2 wrangler vercel fly heroku""".split()
+_TOOLS = re.compile(
+    r"bash|shell|terminal|command|^sh$|^execute$|^exec$|^run$|console|powershell", re.I
 )
-_TOOLS = re.compile(r"bash|shell|terminal|command|^sh$|^execute$|^exec$|^run$|console|powershell", re.I)
 _KEYS = ("command", "cmd", "commands", "script", "bash_command", "shell_command", "code")
 _PROMPT = re.compile(r"^\s*(?:[\w.@~:/-]*[$❯]|>{3}|PS>)\s+(?=\S)")
 _QUOTED = re.compile(r"`([^`\n]{3,300})`")
@@ -47,12 +41,28 @@ def is_command(text: str, shell: bool = False) -> bool:
         return True
     if shell and re.match(r"[a-z][\w.-]*(?:\s+\S+){0,6}?\s+--?[a-zA-Z]", text):
         return True
-    if program not in _PROGRAMS:
+    if program not in PROGRAMS:
         return False
     rest = text[first.end() :].strip()
     if not rest:
         return False
-    if program in ("make", "find", "go", "watch", "source", "service", "kill", "head", "less", "top", "convert", "export", "cat", "screen", "fly"):
+    if program in (
+        "make",
+        "find",
+        "go",
+        "watch",
+        "source",
+        "service",
+        "kill",
+        "head",
+        "less",
+        "top",
+        "convert",
+        "export",
+        "cat",
+        "screen",
+        "fly",
+    ):
         # Words of English too.
         return not re.search(r"\s(?:it|the|a|an|sure|this|that|my|me|them|out|to)\b", f" {rest}")
     return True
@@ -85,6 +95,6 @@ def called(call: Call) -> Iterator[str]:
     for text in texts[:1]:
         for row in text.split("\n")[:20]:
             row = row.strip()
-            if row and len(row) <= LONGEST and not row.startswith("#"):
-                if "\n" not in text.strip() or is_command(row):
-                    yield row
+            known = "\n" not in text.strip() or is_command(row)
+            if row and known and len(row) <= LONGEST and not row.startswith("#"):
+                yield row

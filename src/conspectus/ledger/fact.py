@@ -31,8 +31,8 @@ class Fact:
         result: of work that came back, the first words of the result.
 
     Example:
-        >>> Fact("path", "src/app.py", "see src/app.py", "m1", "user").to_json()
-        {'kind': 'path', 'value': 'src/app.py', 'quote': 'see src/app.py', 'source': 'm1', 'role': 'user'}
+        >>> Fact("path", "app.py", "see app.py", "m1", "user").to_json()
+        {'kind': 'path', 'value': 'app.py', 'quote': 'see app.py', 'source': 'm1', 'role': 'user'}
     """
 
     kind: Kind

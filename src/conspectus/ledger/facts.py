@@ -101,18 +101,18 @@ def notes_of(entry: Entry, order: int = 0) -> Iterator[Note]:
     used, told = (1, 0) if own else (0, 1)
 
     def fact(kind: Kind, value: str, quote: str, state: State = "", call: str = "") -> Fact:
-        return Fact(
-            kind, value, quote, entry.cite, entry.role, used, order, state, told, call
-        )
+        return Fact(kind, value, quote, entry.cite, entry.role, used, order, state, told, call)
 
     if entry.role in ("user", "system", "assistant") and entry.own:
         for sentence in read(entry.own, entry.role):
             done = is_done(sentence.text)
-            if sentence.states in ("task", "done"):
-                state: State = "done" if sentence.states == "done" else "open"
-                yield fact("task", sentence.text, sentence.text, state)
-            elif sentence.states:
-                yield fact(sentence.states, sentence.text, sentence.text)
+            match sentence.states:
+                case "task":
+                    yield fact("task", sentence.text, sentence.text, "open")
+                case "done":
+                    yield fact("task", sentence.text, sentence.text, "done")
+                case "rule" | "preference" | "decision":
+                    yield fact(sentence.states, sentence.text, sentence.text)
             if sentence.changes or done:
                 yield Reported(sentence, done, entry.role, order, entry.cite)
     for result in entry.answers:
@@ -151,4 +151,4 @@ def _in_line(line: str, fact: Any) -> Iterator[Fact]:
         yield fact(kind, value, quote)
 
 
-__all__ += ["Note", "Reported", "Answered", "Listed", "notes_of"]
+__all__ += ["Answered", "Listed", "Note", "Reported", "notes_of"]

@@ -68,6 +68,7 @@ _IDENTIFIERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
 )
 _NOT_FACTS = frozenset({"utf-8", "e.g", "i.e", "a.m", "p.m", "and/or", "either/or", "N/A"})
 
+
 def identifiers(text: str) -> Iterator[tuple[Kind, str, int]]:
     """Identifiers in a text with their kind and place; what an earlier kind claims stays its own.
 

@@ -11,6 +11,7 @@ from conspectus.ledger.identifiers import Kind
 from conspectus.ledger.phrases import CJK, Phrases
 from conspectus.ledger.values import values
 from conspectus.ledger.wording import LANGUAGES
+from conspectus.ledger.wording.marks import NEVER, OLD_AFTER, OLD_BEFORE
 
 PAIR = 0.6
 """What a pair of characters counts, where a word counts one."""
@@ -20,25 +21,12 @@ REMEMBERED = 20_000
 
 _WORD = re.compile(rf"[^\W\d_{CJK}]{{2,}}|[{CJK}]+|\d+")
 _FIGURE = re.compile(r"\d+(?:[.,:/-]\d+)*")
-_PREPOSITION = r"(?:\s+(?:the|a|an|den|dem|der|die|das|el|la|los|las|le|les|des|du|al|del|zum|zur|am|um|at|on))?"
-_OLD_BEFORE = re.compile(
-    rf"(?:\b(?:not|instead of|rather than|from|statt|anstatt|anstelle von|nicht|von|vom|no|en lugar de|en vez de|au lieu (?:de|d')"
-    rf"|pas|non|et non|y no|de|old|former|previous|previously|formerly|was|were|been|bisher|bisherigen?|alten?|vorher|früher|antes"
-    rf"|antigu[oa]|anterior|ancien(?:ne)?|was wrong|misspelt|replaces|ersetzt){_PREPOSITION}|从|由|自|不是|而不是|并非|原来的?|原定|原本|之前的?|代替|取代)"
-    r"[\s:,'\"“„«(]*$",
-    re.IGNORECASE,
-)
-_OLD_AFTER = re.compile(
-    r"^[\s\"”“»)」』]*(?:(?:の?では?なく|じゃなく|でなく|から(?!は)|より|に代え|を?やめ|가 아니|이 아니|은 아니|는 아니|이 아닌|가 아닌|에서(?!는)|대신|말고"
-    r"|→|->|=>|改为|改成|改到|换成|调到|提高到|降到|延到|推迟到|(?:is|are|was|were) (?:wrong|out|gone|obsolete|outdated|history|no longer)"
-    r"|(?:ist|war|sind) (?:falsch|überholt|hinfällig|veraltet)|gilt nicht mehr|ya no|n'est plus|no longer))",
-    re.IGNORECASE,
-)
-_GOES_BACK = re.compile(r"\b(?:from|von|vom|de|从|由|自)\b", re.IGNORECASE)
 
 
 def _folded(word: str) -> str:
-    return "".join(c for c in unicodedata.normalize("NFKD", word.lower()) if not unicodedata.combining(c))
+    return "".join(
+        c for c in unicodedata.normalize("NFKD", word.lower()) if not unicodedata.combining(c)
+    )
 
 
 def stem(word: str) -> str:
@@ -52,13 +40,24 @@ def stem(word: str) -> str:
 
 
 _FILLER = frozenset(_folded(word) for w in LANGUAGES for word in w.filler.split())
-_FILLER_STEMS = frozenset(stem(word) for w in LANGUAGES if w.months for word in w.filler.split() if len(word) > 3)
+_FILLER_STEMS = frozenset(
+    stem(word) for w in LANGUAGES if w.months for word in w.filler.split() if len(word) > 3
+)
 _WIDE_FILLER = sorted(
-    {word for w in LANGUAGES for word in (w.filler + " " + w.units * (not w.months)).split() if re.match(f"[{CJK}]", word)},
+    {
+        word
+        for w in LANGUAGES
+        for word in (w.filler + " " + w.units * (not w.months)).split()
+        if re.match(f"[{CJK}]", word)
+    },
     key=len,
     reverse=True,
 )
-_WIDE_FILLING = re.compile("|".join(map(re.escape, (w for w in _WIDE_FILLER if len(w) > 1))) + "|[的了是在把将到为和与或也都就还要用每这那个一有不没很はがをにでとのもへや은는이가을를에의로와과도만]")
+_WIDE_FILLING = re.compile(
+    "|".join(map(re.escape, (w for w in _WIDE_FILLER if len(w) > 1)))
+    + "|[的了是在把将到为和与或也都就还要用每这那个一有不没很]"
+    + "|[はがをにでとのもへや]|[은는이가을를에의로와과도만]"
+)
 _CONCEPTS: dict[str, str] = {}
 _WIDE_CONCEPTS: list[tuple[str, str]] = []
 for _wording in LANGUAGES:
@@ -70,17 +69,17 @@ for _wording in LANGUAGES:
             else:
                 _CONCEPTS.setdefault(stem(_word), f"={_name}")
 _CONCEPT_OF_WIDE = dict(_WIDE_CONCEPTS)
-_WIDE_CONCEPT = re.compile("|".join(sorted(map(re.escape, _CONCEPT_OF_WIDE), key=len, reverse=True)))
+_WIDE_CONCEPT = re.compile(
+    "|".join(sorted(map(re.escape, _CONCEPT_OF_WIDE), key=len, reverse=True))
+)
 _LANGUAGE = Phrases(w.languages.replace(" ", " / ") for w in LANGUAGES)
 _WEEKDAY = Phrases(w.weekdays.replace(" ", " / ") for w in LANGUAGES if w.months)
-_WIDE_WEEKDAY = re.compile(r"(?:周|星期|礼拜)[一二三四五六日天]|[月火水木金土日]曜|[월화수목금토일]요일")
+_WIDE_WEEKDAY = re.compile(
+    r"(?:周|星期|礼拜)[一二三四五六日天]|[月火水木金土日]曜|[월화수목금토일]요일"
+)
 _UNIT = re.compile(r"^[\d.,'’ \u00a0\u202f~〜–-]+")
 _TIME = re.compile(r"\D{0,4}\d{1,2}(?::\d\d|\s?(?:Uhr|heures|h|点|時|时|시)\s?(?:\d\d)?)\D{0,4}")
 _LIMITS = frozenset({"=limit", "=上限", "=상한", "=obergrenze", "=límite", "=plafond"})
-_NEVER = re.compile(
-    r"\b(?:never|not|no|don't|nicht|nie|niemals|kein\w*|nunca|jamás|jamais|ne)\b|n't|绝不|不要|不得|禁止|ない|不|마세요|지 마|금지",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +120,14 @@ def reading(text: str) -> Reading:
     for match in _FIGURE.finditer("".join(rest)):
         found.append(("figure", "", match[0], match.start()))
     found.sort(key=lambda one: one[3])
-    new, old = [], []
+    new: list[tuple[Kind | str, str, str]] = []
+    old: list[tuple[Kind | str, str, str]] = []
     for place, (kind, unit_, value, at) in enumerate(found):
         one = (kind, unit_, value)
         later = any(k == kind for k, _, _, _ in found[place + 1 :])
         (old if _is_old(text, value, at, later, found) else new).append(one)
     return Reading(
-        frozenset(_words("".join(rest))), tuple(new), tuple(old), _NEVER.search(text) is not None
+        frozenset(_words("".join(rest))), tuple(new), tuple(old), NEVER.search(text) is not None
     )
 
 
@@ -146,23 +146,47 @@ def unit(kind: str, value: str) -> str:
 
 
 _UNITS = {
-    "eur": "€", "euro": "€", "euros": "€", "usd": "$", "dollar": "$", "dollars": "$", "min": "minut", "mins": "minut",
-    "h": "hour", "hrs": "hour", "hr": "hour", "s": "second", "sec": "second", "secs": "second", "std": "stunde", "块": "元",
-    "分间": "分", "分間": "分", "秒间": "秒", "秒間": "秒", "日間": "日",
+    "eur": "€",
+    "euro": "€",
+    "euros": "€",
+    "usd": "$",
+    "dollar": "$",
+    "dollars": "$",
+    "min": "minut",
+    "mins": "minut",
+    "h": "hour",
+    "hrs": "hour",
+    "hr": "hour",
+    "s": "second",
+    "sec": "second",
+    "secs": "second",
+    "std": "stunde",
+    "块": "元",
+    "分间": "分",
+    "分間": "分",
+    "秒间": "秒",
+    "秒間": "秒",
+    "日間": "日",
 }
 
 
-def _is_old(text: str, value: str, at: int, later: bool, found: list[tuple[Kind | str, str, str, int]]) -> bool:
+def _is_old(
+    text: str, value: str, at: int, later: bool, found: list[tuple[Kind | str, str, str, int]]
+) -> bool:
     before = text[max(0, at - 30) : at]
     after = text[at + len(value) : at + len(value) + 24]
-    if _OLD_AFTER.match(after):
+    if OLD_AFTER.match(after):
         # "from nine" of a time and "から" of a start are no old values where nothing follows.
         return later or not re.match(r"\s*(?:から|より|에서)", after)
-    match = _OLD_BEFORE.search(before)
+    match = OLD_BEFORE.search(before)
     if match is None:
         return False
-    weak = re.match(r"(?:from|von|vom|de|no|non|not|nicht|pas|从|由|自|was|were|been)\b", match[0].strip(), re.IGNORECASE)
-    return later or len(found) > 1 and not weak
+    weak = re.match(
+        r"(?:from|von|vom|de|no|non|not|nicht|pas|从|由|自|was|were|been)\b",
+        match[0].strip(),
+        re.IGNORECASE,
+    )
+    return later or (len(found) > 1 and not weak)
 
 
 def _words(text: str) -> set[str]:
@@ -188,9 +212,15 @@ def shared(one: frozenset[str], other: frozenset[str]) -> float:
     count = sum(PAIR if _is_pair(word) else 1.0 for word in both)
     left, right = one - both, other - both
     for word in left:
-        if len(word) >= 5 and word.isascii() and any(
-            len(w) >= 4 and w.isascii() and (word.startswith(w) or w.startswith(word) or word.endswith(w))
-            for w in right
+        if (
+            len(word) >= 5
+            and word.isascii()
+            and any(
+                len(w) >= 4
+                and w.isascii()
+                and (word.startswith(w) or w.startswith(word) or word.endswith(w))
+                for w in right
+            )
         ):
             count += 0.7
     return count

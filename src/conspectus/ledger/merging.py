@@ -128,8 +128,14 @@ class Merging:
             elif own is None and not sentence.states:
                 # It takes the place of a statement, so it is one.
                 own = replace(
-                    old, value=sentence.text, quote=sentence.text, source=note.source,
-                    role=note.role, order=note.order, used=0, told=1,
+                    old,
+                    value=sentence.text,
+                    quote=sentence.text,
+                    source=note.source,
+                    role=note.role,
+                    order=note.order,
+                    used=0,
+                    told=1,
                 )
                 self._gone.pop(sentence.text, None)
                 self._put(own)

@@ -145,7 +145,9 @@ def clear(found: Phrases, but: Phrases, text: str) -> list[tuple[int, int]]:
     places = found.places(text)
     if places:
         masked = but.places(text)
-        places = [p for p in places if not any(p[0] < end and start < p[1] for start, end in masked)]
+        places = [
+            p for p in places if not any(p[0] < end and start < p[1] for start, end in masked)
+        ]
     return places
 
 
@@ -184,12 +186,14 @@ def _one(element: str) -> str:
 
 def _wide(phrase: str) -> str:
     """A pattern for a phrase of a script without spaces."""
-    pattern = "".join(
-        ".{0,12}?" if part in ("…", " … ") else
-        part if part in "()|" else
-        r"\d+" if part == "#" else
-        re.escape(part)
+    return "".join(
+        ".{0,12}?"
+        if part in ("…", " … ")
+        else part
+        if part in "()|"
+        else r"\d+"
+        if part == "#"
+        else re.escape(part)
         for part in re.split(r"( … |…|[()|#])", phrase)
         if part
     )
-    return pattern

@@ -46,6 +46,7 @@ def _goes_on(before: str, text: str, end: int) -> bool:
 
 
 def _month(text: str) -> bool:
-    return re.match(
-        r"\s+(?:Jan|Jän|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|[a-zäöü])", text
-    ) is not None
+    return (
+        re.match(r"\s+(?:Jan|Jän|Feb|März|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez|[a-zäöü])", text)
+        is not None
+    )

@@ -10,6 +10,7 @@ from typing import Literal
 from conspectus.ledger.phrases import Phrases, clear
 from conspectus.ledger.sentences import sentences
 from conspectus.ledger.wording import LANGUAGES
+from conspectus.ledger.wording.marks import WEAK, WORK_MARK
 
 Stated = Literal["rule", "preference", "decision", "task", "done"]
 
@@ -38,13 +39,9 @@ _HEADINGS: tuple[tuple[Stated, Phrases], ...] = (
     ("done", Phrases(w.heading_done for w in LANGUAGES)),
 )
 
-_WEAK = re.compile(
-    r"now|new|gets|goes up|goes down|any ?more|drop|forget|wrong|after all|delay|move|mistake|typo|set to|becomes?|jetzt|nun|neue?[rsn]?"
-    r"|doch|anders|statt|maintenant|à présent|nouve(?:au|lle|l)|en fait|passe[rsz]?|monter?|erreur|ahora|nuev[oa]s?|deja|olvida|error"
-    r"|现在|以后|今后|新的|其实|换|改|今後|新しい|上げ|下げ|更新|実は|修正|移動|になりました|となりました|이제|앞으로|새|새로운|수정|대신",
-    re.IGNORECASE,
+_QUESTION = re.compile(
+    r"[?？][\"'”’»)」』]*\s*$|(?:ですか|ますか|でしょうか|ませんか|까요|나요|吗|呢)[。.!]?$"
 )
-_QUESTION = re.compile(r"[?？][\"'”’»)」』]*\s*$|(?:ですか|ますか|でしょうか|ませんか|까요|나요|吗|呢)[。.!]?$")
 _VALUE = re.compile(r"\d|@|[\w.]/[\w.]")
 _QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』\n]{8,300})[\"”“»」』]")
 _FENCE = re.compile(r"^(?:```|~~~)[^\n]*\n.*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -96,7 +93,7 @@ def change_in(text: str) -> int:
     if text in _MIXED:
         return 0
     places = clear(_CHANGE, _NOT_CHANGE, text)
-    if all(_WEAK.fullmatch(text[start:end]) for start, end in places):
+    if all(WEAK.fullmatch(text[start:end]) for start, end in places):
         return 1 if places else 0
     return 2
 
@@ -113,7 +110,7 @@ def is_question(text: str) -> bool:
 
 def bare(text: str) -> str:
     """The text without what it quotes, at the same places: what others said is nobody's rule."""
-    if not any(mark in text for mark in "\"“„«「『"):
+    if not any(mark in text for mark in '"“„«「『'):
         return text
     return _QUOTED.sub(lambda m: "\0" * len(m[0]), text)
 
@@ -125,7 +122,11 @@ def read(text: str, role: str) -> Iterator[Sentence]:
         text: the speaker's own words.
         role: who speaks: only users and systems set rules, state preferences and ask for work.
     """
-    text = _FENCE.sub(lambda m: "\n" * m[0].count("\n"), text) if "```" in text or "~~~" in text else text
+    text = (
+        _FENCE.sub(lambda m: "\n" * m[0].count("\n"), text)
+        if "```" in text or "~~~" in text
+        else text
+    )
     if text.startswith(">") or "\n>" in text:
         text = _CITED.sub("", text)
     heading: Stated | Literal[""] = ""
@@ -134,8 +135,8 @@ def read(text: str, role: str) -> Iterator[Sentence]:
         if not line.strip():
             continue
         if box := _BOX.match(line):
-            states: Stated = "done" if box[1] in "xX" else "task"
-            yield Sentence(box[2].strip(), states, 0, before)
+            boxed: Stated = "done" if box[1] in "xX" else "task"
+            yield Sentence(box[2].strip(), boxed, 0, before)
             continue
         item = _ITEM.match(line) is not None
         if not item and _HEADING.match(line):
@@ -235,14 +236,7 @@ def stated(sentence: str, role: str) -> Stated | Literal[""]:
 _NOT_TASK = Phrases(
     ["remember to (self|say) / I still have to (laugh|smile|think|learn) / what are the next steps"]
 )
-_MARK = re.compile(
-    r"^\W*(?:\w{1,3}[,、]\s*)?(?:TODO|TO-DO|To do|Todo|Still to do|Next steps?|Open(?: task| item| point)?s?|Action items?|Task|Left to do|Remaining"
-    r"|Noch zu tun|Noch offen|Offen|Nächster? Schritte?|Aufgabe|Zu erledigen|À faire|A faire|Reste à faire|Prochaine étape"
-    r"|Pendientes?|Por hacer|Tarea|Próximo paso|Queda pendiente|待办(?:事项)?|下一步|任务|残り|残タスク|次のステップ|やること|タスク|할 일|남은 일|다음 단계"
-    r")\s*[:：\-–—]",
-    re.IGNORECASE,
-)
 
 
 def _marked(text: str) -> bool:
-    return _MARK.match(text) is not None
+    return WORK_MARK.match(text) is not None

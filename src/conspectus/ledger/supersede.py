@@ -82,7 +82,11 @@ def replaces(newer: Fact, older: Fact) -> bool:
         return False
     (kind, measure, _), (kind_before, measure_before, _) = next(iter(more)), next(iter(fewer))
     # Other ids, other things; the same unit, the same thing with another value.
-    return kind == kind_before and measure == measure_before and kind not in ("id", "symbol", "command")
+    return (
+        kind == kind_before
+        and measure == measure_before
+        and kind not in ("id", "symbol", "command")
+    )
 
 
 def replaced(change: Change, statements: Sequence[Fact]) -> list[Fact]:

@@ -9,32 +9,33 @@ from typing import Any
 
 from conspectus.ledger.fact import State
 from conspectus.ledger.sentences import sentences
+from conspectus.ledger.wording.marks import UNDER_WAY
 from conspectus.messages.content import Call
 
 WORK = 400
 """Characters of a task, and of what came back, that are kept."""
 
 _DELEGATES = re.compile(
-    r"^task$|delegat|sub_?agent|hand_?off|transfer_to|dispatch|spawn|assign|^agent$|run_agent|call_agent", re.I
+    r"^task$|delegat|sub_?agent|hand_?off|transfer_to|dispatch|spawn|assign|^agent$|run_agent|call_agent",
+    re.I,
 )
 _LISTS = re.compile(r"todo|task_?list|checklist|update_plan|write_plan", re.I)
-_TOLD = ("description", "task", "prompt", "instruction", "instructions", "message", "input", "query", "objective", "goal")
+_TOLD = (
+    "description",
+    "task",
+    "prompt",
+    "instruction",
+    "instructions",
+    "message",
+    "input",
+    "query",
+    "objective",
+    "goal",
+)
 _ITEMS = ("todos", "todo", "items", "tasks", "plan", "list", "steps")
 _TEXT = ("content", "text", "title", "task", "description", "step", "name", "activeForm")
 _FINISHED = frozenset("completed complete done finished closed x ✓ ✅ resolved".split())
 _GIVEN_UP = frozenset("cancelled canceled removed deleted dropped".split())
-_UNDER_WAY = re.compile(
-    r"still running|is running|in progress|in the background|(?:has been|was|is|been) (?:started|queued|scheduled|launched|dispatched)"
-    r"|\bqueued\b|will (?:be sent|report|notify|follow|come|arrive|answer|return|let you know)|not (?:yet )?(?:finished|done|ready)"
-    r"|started (?:successfully|the|a)|\bpending\b|accepted the task"
-    r"|läuft noch|läuft (?:jetzt )?im hintergrund|im hintergrund|gestartet|wird nachgereicht|noch nicht fertig|in bearbeitung|eingereiht|folgt"
-    r"|en segundo plano|en curso|sigue en marcha|se ha iniciado|ha sido iniciad|iniciad[oa]|en cola|todavía (?:no|está)|aún (?:no|está)|en marcha|arrancad[oa]|lanzad[oa]"
-    r"|en arrière-plan|en cours|a été lancée?|lancée?|démarrée?|en tâche de fond|en file|pas encore"
-    r"|正在(?:后台)?运行|后台|已(?:经)?启动|启动了|进行中|排队|稍后|完成(?:以后|之后|后)"
-    r"|実行中|バックグラウンド|開始しました|起動しました|進行中|作業中|完了次第|終わり次第|処理中|受け付けました|まだ"
-    r"|실행 중|백그라운드|시작했|시작되|시작됐|진행 중|대기 중|처리 중|작업 중|완료되면|끝나면|아직",
-    re.IGNORECASE,
-)
 
 
 def delegated(call: Call) -> str:
@@ -50,7 +51,7 @@ def delegated(call: Call) -> str:
 
 def under_way(result: str) -> bool:
     """Whether a result says that the work has only been started."""
-    return len(result) <= WORK and _UNDER_WAY.search(result) is not None
+    return len(result) <= WORK and UNDER_WAY.search(result) is not None
 
 
 def came_back(result: str) -> str:
@@ -63,14 +64,16 @@ def listed(call: Call) -> Iterator[tuple[str, State]]:
     if not _LISTS.search(call.name):
         return
     args = _args(call)
-    rows = next((args[key] for key in _ITEMS if isinstance(args.get(key), list)), [])
+    rows: list[Any] = next((args[key] for key in _ITEMS if isinstance(args.get(key), list)), [])
     for row in rows:
         if isinstance(row, str):
             yield _short(row), "open"
         elif isinstance(row, Mapping):
             text = next((row[key] for key in _TEXT if isinstance(row.get(key), str)), "")
             status = str(row.get("status", row.get("state", ""))).lower()
-            finished = status in _FINISHED or row.get("done") is True or row.get("completed") is True
+            finished = (
+                status in _FINISHED or row.get("done") is True or row.get("completed") is True
+            )
             if text.strip():
                 yield _short(text), "done" if finished else "" if status in _GIVEN_UP else "open"
 

@@ -7,12 +7,13 @@ for good, so it must be one. In any script; what an earlier kind claims, a later
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from conspectus.ledger.commands import commands
 from conspectus.ledger.identifiers import Kind
 from conspectus.ledger.phrases import CJK
 from conspectus.ledger.wording import LANGUAGES
+from conspectus.ledger.wording.marks import DIRECTORIES, NAMES
 
 Found = tuple[Kind, str, int]
 """A value: its kind, itself, and where it starts."""
@@ -30,7 +31,9 @@ def _words(lists: Iterable[str]) -> str:
 _MONTH = rf"(?:{_words(w.months for w in LANGUAGES)})"
 _DAY = rf"(?:{_words(w.weekdays for w in LANGUAGES if w.months)})"
 _HOUR = r"(?:[01]?\d|2[0-4])"
-_TIME = rf"(?:{_HOUR}(?::[0-5]\d){{1,2}}|{_HOUR}\s?[hH]\s?[0-5]\d)(?:\s?(?:[ap]\.?m\b\.?|Uhr\b|h\b))?"
+_TIME = (
+    rf"(?:{_HOUR}(?::[0-5]\d){{1,2}}|{_HOUR}\s?[hH]\s?[0-5]\d)(?:\s?(?:[ap]\.?m\b\.?|Uhr\b|h\b))?"
+)
 _CLOCK = rf"(?:{_TIME}|{_HOUR}\s?(?:[ap]\.m\.|[ap]m\b|Uhr\b|h\b(?!\w)|o'clock\b))"
 _AT = r"(?:,?\s+(?:at|um|à|a\s+las?|by|gegen|@|-|–)\s+|,\s*|\s+)"
 _ZONE = r"(?:\s?(?:Z|UTC|GMT|CET|CEST|[+-]\d\d:?\d\d)\b)?"
@@ -80,7 +83,8 @@ _NUMBER = re.compile(
     rf"|{_NOT_BEFORE}(?<![.,:/#-])(?:\d{{4,}}|\d{{1,3}}(?:[.,']\d{{3}})+|\d+,\d+)(?![{_W}]|[.,:/-]\d))"
 )
 _ROUND_THE_CLOCK = re.compile(
-    r"24\s?(?:hours|Stunden|horas|heures|h|小时|個小時|时间|時間|시간)(?!\w{12})|100\s?%\s?(?:sure|sicher)", re.I
+    r"24\s?(?:hours|Stunden|horas|heures|h|小时|個小時|时间|時間|시간)(?!\w{12})|100\s?%\s?(?:sure|sicher)",
+    re.I,
 )
 _EXTENSION = (
     r"(?:pyi?|jsx?|tsx?|jsonl?|mdx?|txt|rst|html?|s?css|less|ya?ml|toml|cfg|ini|conf|env|sh|bash|ps1|bat|cpp|cc|hpp|java|kts?"
@@ -95,7 +99,9 @@ _PATH = re.compile(
     rf"|/[{_P}-][{_P}.-]*|\.?[{_P}][{_P}-]*(?:\.[{_P}-]+)*\.{_EXTENSION}{_NOT_AFTER}"
     rf"|\.(?:env|gitignore|bashrc|zshrc|dockerignore|npmrc|gitattributes)\b|\b(?:Dockerfile|Makefile|Jenkinsfile|Procfile)\b)"
 )
-_URL = re.compile(r"(?:https?|ftp|wss?|postgres(?:ql)?|redis|s3|ssh|git)://[^\s\"'<>)\]}\\`，。；、（）「」』』“”！？]+")
+_URL = re.compile(
+    r"(?:https?|ftp|wss?|postgres(?:ql)?|redis|s3|ssh|git)://[^\s\"'<>)\]}\\`，。；、（）「」』』“”！？]+"
+)
 _ERROR = re.compile(
     rf"{_NOT_BEFORE}(?:[A-Za-z_][\w]*\.)*[A-Z][A-Za-z0-9_]*(?:Error|Exception|Warning|Fault|Timeout|Interrupt)(?![A-Za-z0-9_])"
     rf"|{_NOT_BEFORE}(?:ERR_[A-Z0-9_]+|SIG(?:KILL|TERM|SEGV|INT|ABRT|BUS|HUP|PIPE)|E(?:NOENT|ACCES|CONN[A-Z]+|ADDR[A-Z]+|PIPE"
@@ -117,23 +123,9 @@ _SYMBOL = re.compile(
     rf"|(?:[A-Z][a-z0-9]+){{2,}}[A-Z]*|[A-Z]{{2,}}(?:[A-Z][a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]*)+|[A-Za-z_]\w*(?=\(\)))(?![A-Za-z0-9_-]*@)",
     re.ASCII,
 )
-_DIRECTORIES = frozenset(
-    """src lib libs test tests doc docs config configs conf bin etc usr home var tmp opt app apps data scripts script tools
-    assets build dist pkg cmd internal public static templates views models api server client core utils common packages
-    services migrations notebooks examples feature features fix hotfix bugfix release releases origin infra deploy ops
-    charts k8s reports logs log media images img uploads output out results benchmarks vendor node_modules .github""".split()
+_DOMAIN = re.compile(
+    r"\.(?:com|org|net|io|dev|ai|co|de|fr|es|cn|jp|kr|uk|eu|ch|at|it|nl|gov|edu|info|app|cloud|local|test|example)$"
 )
-_NAMES = frozenset(
-    name.lower()
-    for name in """GitHub GitLab JavaScript TypeScript YouTube LinkedIn WhatsApp PowerPoint PayPal FedEx WordPress MacBook
-    LangChain LangGraph iPhone iPad macOS iOS eBay OpenAI ChatGPT PostgreSQL MySQL SQLite NoSQL MongoDB DynamoDB RabbitMQ
-    GraphQL OAuth JetBrains IntelliJ CloudFlare DevOps FastAPI PyTorch NumPy SciPy GmbH TikTok AirPods FaceTime OneDrive
-    OneNote SharePoint DropBox QuickBooks MailChimp HubSpot SalesForce BigQuery ClickHouse RedHat CentOS Node.js Vue.js
-    Next.js React.js D3.js Three.js Nuxt.js Express.js McDonald DocuSign BlaBlaCar AutoCAD InDesign PhD LaTeX WiFi JSON YAML
-    Wi-Fi UTF-8 UTF-16 SHA-1 SHA-256 SHA256 COVID-19 ISO-8859-1 AES-256 H264 MP3 MP4 utf-8 e.g i.e a.m p.m N/A README.md? U.S
-    CO2 4K 5G B2B B2C A4 A3 24/7 KakaoTalk AliPay WeChat OpenStreetMap SBahn ZIP""".split()
-)
-_DOMAIN = re.compile(r"\.(?:com|org|net|io|dev|ai|co|de|fr|es|cn|jp|kr|uk|eu|ch|at|it|nl|gov|edu|info|app|cloud|local|test|example)$")
 _OWN = re.compile(r"^(?:self|this|cls|super)\.")
 _HAS_DIGIT = re.compile(r"\d")
 
@@ -145,8 +137,7 @@ def values(text: str) -> Iterator[Found]:
         >>> [f"{kind} {value}" for kind, value, _ in values("2.5 GB in src/app.py by 3 May 2031")]
         ['path src/app.py', 'date 3 May 2031', 'number 2.5 GB']
     """
-    for kind, line, at in commands(text):
-        yield kind, line, at
+    yield from commands(text)
     digits = _HAS_DIGIT.search(text) is not None
     for kind, pattern, known in _KINDS:
         if kind in ("date", "number") and not digits:
@@ -166,12 +157,12 @@ def values(text: str) -> Iterator[Found]:
 
 def _trimmed(match: re.Match[str], text: str) -> str | None:
     value = match.group().rstrip(".,:;!?'\"*…").strip()
-    return value if value and value.lower() not in _NAMES else None
+    return value if value and value.lower() not in NAMES else None
 
 
 def _path(match: re.Match[str], text: str) -> str | None:
     value = match.group().rstrip(".,:;!?*")
-    if len(value) < 3 or value.lower() in _NAMES:
+    if len(value) < 3 or value.lower() in NAMES:
         return None
     parts = [part for part in value.strip("/~.").split("/") if part]
     if "/" not in value:
@@ -181,8 +172,8 @@ def _path(match: re.Match[str], text: str) -> str | None:
     if value[0] in "/~" and not value.startswith("//"):
         return value if len(parts[0]) > 1 else None
     marked = re.search(r"[_.\d-]", value) is not None
-    known = any(part.lower() in _DIRECTORIES for part in parts)
-    if value[0] == "." or known or value.endswith("/") or len(parts) > 2 and marked:
+    known = any(part.lower() in DIRECTORIES for part in parts)
+    if value[0] == "." or known or value.endswith("/") or (len(parts) > 2 and marked):
         return value
     if re.search(rf"\.{_EXTENSION}$", value) or (marked and not value[0].isdigit()):
         return value
@@ -207,7 +198,7 @@ def _symbol(match: re.Match[str], text: str) -> str | None:
     value = match.group()
     if (
         len(value) < 3
-        or value.lower() in _NAMES
+        or value.lower() in NAMES
         or value.replace("_", "").isdigit()
         or _OWN.match(value)
         or ("." in value and (_DOMAIN.search(value) or len(value) < 5))
@@ -221,7 +212,7 @@ def _symbol(match: re.Match[str], text: str) -> str | None:
     return value
 
 
-_KINDS = (
+_KINDS: tuple[tuple[Kind, re.Pattern[str], Callable[[re.Match[str], str], str | None]], ...] = (
     ("url", _URL, _trimmed),
     ("date", _DATE, _trimmed),
     ("path", _PATH, _path),

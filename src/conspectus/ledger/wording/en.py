@@ -24,13 +24,13 @@ ceiling / deadline / due (by|on) / is due / are due / budget (is|of|stays|for|re
 stay (under|below|within) / stays (under|below|within) / keep ... (under|below|within) #
 within # (hour|hours|day|days|minute|minutes|second|seconds|week|weeks|business|working)
 from now on / going forward / henceforth / from here on / until further notice
-^ make sure (that|the|every|all|no|nobody|to|it|they|nothing|you (never|always|do not|use|run|ask|keep)) / ^ be sure to / ^ ensure / I insist / stick to / stick with / as a rule / rule is / the rule
+^ make sure (that|the|every|all|no|nobody|to|it|they|nothing|you never|you always|you do not|you use|you run|you ask|you keep) / ^ be sure to / ^ ensure / I insist / stick to / stick with / as a rule / rule is / the rule
 ^ do not / ^ don't / ^ dont / ^ no * / ^ avoid / ^ refrain / ^ nothing ... (before|without|after)
 ^ leave ... alone / hands off / don't ever / do not ever / keep away from
 please (don't|do not|avoid|never|always|only|keep|use) / are to stay
 without (my|our|written|explicit|prior|their|a) ... (approval|consent|permission|ok|okay|confirmation|go-ahead|review|backup)
 without asking / unless I / ask me (before|first) / ask (first|before) / check with me (before|first)
-only (with|after|on|in|from|via|use|touch|change|edit|between|during) ... 
+only (with|after|on|in|from|via|use|touch|change|edit|between|during)
 whenever you / every time you / each time you / in all (cases|documents|replies|files|commits|messages|texts|reports)
 in every / at the latest / not before / is frozen / are frozen / stays frozen
 reply in / answer in / answer me in / respond in / write to me in / talk to me in / replies in / answers in
