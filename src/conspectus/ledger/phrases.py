@@ -16,9 +16,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
 CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Characters of scripts that are read without looking at spaces."""
+
+REMEMBERED = 64
+"""Texts whose words are remembered, as each is looked through for many lists of phrases."""
 
 _HAS_CJK = re.compile(f"[{CJK}]")
 _TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*['’]?")
@@ -38,6 +43,44 @@ _CLAUSE = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A word of a text: where it is, and what a phrase that starts with it may be filed under."""
+
+    at: int
+    keys: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    text: str
+    tokens: tuple[_Token, ...]
+    keys: frozenset[str]
+    wide: bool
+
+
+@lru_cache(REMEMBERED)
+def _tokens(text: str) -> _Tokens:
+    """The words of a text; it is read once for the many lists of phrases that are looked for."""
+    text = text.replace("’", "'")
+    tokens = []
+    for token in _TOKEN.finditer(text):
+        word, at = token[0].lower(), token.start()
+        keys = [(word, at), (word[:3] + "*", at)]
+        if "'" in word:
+            head, _, rest = word.partition("'")
+            # What is elided in French stands before the word that counts.
+            keys += [(head, at), (f"{head}'", at), (f"{head}'*", at)]
+            keys += [(rest, at + len(head) + 1), (rest[:3] + "*", at + len(head) + 1)]
+        elif "-" in word:
+            keys.append((word.partition("-")[0], at))
+        if word[:1].isdigit():
+            keys.append(("#", at))
+        tokens.append(_Token(at, tuple(dict.fromkeys(keys))))
+    every = {key for token in tokens for key, _ in token.keys} | {""}
+    return _Tokens(text, tuple(tokens), frozenset(every), _HAS_CJK.search(text) is not None)
+
+
 class Phrases:
     """Phrases of one purpose, ready to be looked for.
 
@@ -52,7 +95,6 @@ class Phrases:
     def __init__(self, lists: Iterable[str]) -> None:
         self._by_word: dict[str, list[re.Pattern[str]]] = {}
         self._by_start: dict[str, list[re.Pattern[str]]] = {}
-        self._numbers: list[re.Pattern[str]] = []
         self._any: list[re.Pattern[str]] = []
         self._clauses: set[re.Pattern[str]] = set()
         wide = []
@@ -63,6 +105,7 @@ class Phrases:
                 self._add(phrase)
         wide.sort(key=len, reverse=True)
         self._wide = re.compile("|".join(wide), re.IGNORECASE) if wide else None
+        self._keys = frozenset((*self._by_word, *self._by_start, *(("",) if self._any else ())))
 
     def _add(self, phrase: str) -> None:
         clause = phrase.startswith("^")
@@ -75,9 +118,9 @@ class Phrases:
             if word == "*":
                 self._any.append(pattern)
             elif word == "#":
-                self._numbers.append(pattern)
+                self._by_start.setdefault("#", []).append(pattern)
             elif word.endswith("*"):
-                self._by_start.setdefault(word.rstrip("*")[:3], []).append(pattern)
+                self._by_start.setdefault(word.rstrip("*")[:3] + "*", []).append(pattern)
             else:
                 key = _TOKEN.match(word)
                 self._by_word.setdefault(key[0] if key else word, []).append(pattern)
@@ -94,31 +137,22 @@ class Phrases:
         return next(self._found(text), None) is not None
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        text = text.replace("’", "'")
-        for token in _TOKEN.finditer(text):
-            word, at = token[0].lower(), token.start()
-            candidates = self._by_word.get(word, ())
-            if "'" in word:
-                head = word.partition("'")[0]
-                candidates = (*candidates, *self._by_word.get(f"{head}'", ()))
-                candidates = (*candidates, *self._by_word.get(head, ()))
-                candidates = (*candidates, *self._by_start.get(word[:3], ()))
-                yield from self._tried(text, at, candidates)
-                # What is elided in French stands before the word that counts.
-                rest = at + len(head) + 1
-                word = word.partition("'")[2]
-                candidates = self._by_word.get(word, ())
-                at = rest
-            elif "-" in word:
-                candidates = (*candidates, *self._by_word.get(word.partition("-")[0], ()))
-            yield from self._tried(text, at, (*candidates, *self._by_start.get(word[:3], ())))
-            if self._any and _CLAUSE.search(text, max(0, at - 24), at):
-                yield from self._tried(text, at, self._any)
-            if word[:1].isdigit():
-                yield from self._tried(text, at, self._numbers)
-        if self._wide is not None:
-            for match in self._wide.finditer(text):
+        read = _tokens(text)
+        if not read.keys.isdisjoint(self._keys):
+            for token in read.tokens:
+                yield from self._at(read.text, token)
+        if self._wide is not None and read.wide:
+            for match in self._wide.finditer(read.text):
                 yield match.span()
+
+    def _at(self, text: str, token: _Token) -> Iterator[tuple[int, int]]:
+        """The phrases that start with one word of a text."""
+        for key, at in token.keys:
+            if key in self._keys:
+                yield from self._tried(text, at, self._by_word.get(key, ()))
+                yield from self._tried(text, at, self._by_start.get(key, ()))
+        if self._any and _CLAUSE.search(text, max(0, token.at - 24), token.at):
+            yield from self._tried(text, token.at, self._any)
 
     def _tried(
         self, text: str, at: int, patterns: Iterable[re.Pattern[str]]

@@ -124,7 +124,9 @@ def _score(change: Change, new: Reading, around: Reading, named: set[str], old: 
             return 2 + cover + 0.2 * near
         if same >= 1 and cover >= ALIKE / 2:
             return 1.5 + cover
-        # A limit with the same unit, and no other there is: it must be this one.
+        if "language" in {kind for kind, _, _ in more} and size(subject(new)) <= 2:
+            return 1.0 + cover
+        # A limit with the same unit that is raised or lowered: it must be this one.
         return 1.0 + cover if change.strong and old.kind == "rule" and is_rule(change.text) else 0.0
     if given_before and (given or cover < ALIKE):
         return 0.0

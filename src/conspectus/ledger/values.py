@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 
 from conspectus.ledger.commands import commands
 from conspectus.ledger.identifiers import Kind
 from conspectus.ledger.phrases import CJK
 from conspectus.ledger.wording import LANGUAGES
 from conspectus.ledger.wording.marks import DIRECTORIES, NAMES
+
+SHORT, REMEMBERED = 600, 2_000
+"""Characters of texts that are remembered, and how many: a sentence is looked at several times."""
 
 Found = tuple[Kind, str, int]
 """A value: its kind, itself, and where it starts."""
@@ -47,7 +51,10 @@ _WIDE_TIME = (
     r"(?:(?:上午|下午|晚上|早上|中午|凌晨|傍晚|午前|午後|오전|오후|저녁|밤|아침|正午)?\s?"
     r"(?:\d{1,2}[:：]\d\d|\d{1,2}\s?[点點时時시](?:\s?(?:\d{1,2}\s?[分분]|半|반|整))?)|正午|정오|中午)"
 )
-_WIDE_DAY = r"(?:\s?[（(]?(?:周|星期|礼拜)[一二三四五六日天][）)]?|\s?[（(][月火水木金土日월화수목금토일](?:曜日?|요일)?[）)]|[月火水木金土日]曜日|\s?[월화수목금토일]요일)"
+_WIDE_DAY = (
+    r"(?:\s?[（(]?(?:周|星期|礼拜)[一二三四五六日天][）)]?"
+    r"|\s?[（(][月火水木金土日월화수목금토일](?:曜日?|요일)?[）)]|[月火水木金土日]曜日|\s?[월화수목금토일]요일)"
+)
 _DATE = re.compile(
     rf"{_NOT_BEFORE}(?:19|20)\d\d-[01]\d-[0-3]\d(?:(?:T|,?\s)\d\d:\d\d(?::\d\d(?:\.\d+)?)?{_ZONE})?{_NOT_AFTER}"
     rf"|{_NOT_BEFORE}(?:19|20)\d\d/[01]?\d/[0-3]?\d(?:\s\d\d?:\d\d(?::\d\d)?)?{_NOT_AFTER}"
@@ -137,10 +144,18 @@ def values(text: str) -> Iterator[Found]:
         >>> [f"{kind} {value}" for kind, value, _ in values("2.5 GB in src/app.py by 3 May 2031")]
         ['path src/app.py', 'date 3 May 2031', 'number 2.5 GB']
     """
+    return iter(_short(text) if len(text) <= SHORT else tuple(_read(text)))
+
+
+@lru_cache(REMEMBERED)
+def _short(text: str) -> tuple[Found, ...]:
+    return tuple(_read(text))
+
+
+def _read(text: str) -> Iterator[Found]:
     yield from commands(text)
-    digits = _HAS_DIGIT.search(text) is not None
-    for kind, pattern, known in _KINDS:
-        if kind in ("date", "number") and not digits:
+    for kind, hint, pattern, known in _KINDS:
+        if hint.search(text) is None:
             continue
         claimed: list[tuple[int, int]] = []
         for match in pattern.finditer(text):
@@ -151,8 +166,17 @@ def values(text: str) -> Iterator[Found]:
             claimed.append((at, at + len(value)))
             if value:
                 yield kind, value, at
-        for start, end in reversed(claimed):
-            text = text[:start] + "\0" * (end - start) + text[end:]
+        if claimed:
+            text = _masked(text, claimed)
+
+
+def _masked(text: str, claimed: list[tuple[int, int]]) -> str:
+    """The text with what is claimed blanked out, at the same places."""
+    parts, last = [], 0
+    for start, end in claimed:
+        parts += [text[last:start], "\0" * (end - start)]
+        last = end
+    return "".join([*parts, text[last:]])
 
 
 def _trimmed(match: re.Match[str], text: str) -> str | None:
@@ -212,12 +236,22 @@ def _symbol(match: re.Match[str], text: str) -> str | None:
     return value
 
 
-_KINDS: tuple[tuple[Kind, re.Pattern[str], Callable[[re.Match[str], str], str | None]], ...] = (
-    ("url", _URL, _trimmed),
-    ("date", _DATE, _trimmed),
-    ("path", _PATH, _path),
-    ("error", _ERROR, _trimmed),
-    ("id", _ID, _id),
-    ("number", _NUMBER, _number),
-    ("symbol", _SYMBOL, _symbol),
+_KINDS: tuple[
+    tuple[Kind, re.Pattern[str], re.Pattern[str], Callable[[re.Match[str], str], str | None]], ...
+] = (
+    ("url", re.compile("://"), _URL, _trimmed),
+    ("date", _HAS_DIGIT, _DATE, _trimmed),
+    ("path", re.compile(r"[/\\]|\.\w|file\b"), _PATH, _path),
+    (
+        "error",
+        re.compile(
+            r"Error|Exception|Warning|Fault|Timeout|Interrupt|ERR_|SIG|E-?\d|\bE[A-Z]|ORA-|0x"
+        ),
+        _ERROR,
+        _trimmed,
+    ),
+    ("id", re.compile(r"[\d@]"), _ID, _id),
+    ("number", _HAS_DIGIT, _NUMBER, _number),
+    ("symbol", re.compile(r"_|\w[.:]+\w|[a-z][A-Z]|[A-Z]{2}[a-z]|\(\)"), _SYMBOL, _symbol),
 )
+"""Kinds in the order in which they claim their values: without the hint a line can hold none."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 
 WEAK = re.compile(
+    r"from now on|going forward|from here on|as of|ab sofort|ab jetzt|ab heute|künftig|von (?:nun|jetzt) an"
+    r"|désormais|dorénavant|à partir (?:de maintenant|d'aujourd'hui)|a partir de (?:ahora|hoy)|(?:de ahora )?en adelante"
+    r"|从现在起?|从今天起|これからは|지금부터|이제는|"
     r"now|new|gets|goes up|goes down|any ?more|drop|forget|wrong|after all|delay|move|mistake|typo|set to|becomes?|jetzt|nun|neue?[rsn]?"
     r"|doch|anders|statt|maintenant|à présent|nouve(?:au|lle|l)|en fait|passe[rsz]?|monter?|erreur|ahora|nuev[oa]s?|deja|olvida|error"
     r"|现在|以后|今后|新的|其实|换|改|今後|新しい|上げ|下げ|更新|実は|修正|移動|になりました|となりました|이제|앞으로|새|새로운|수정|대신",
