@@ -23,12 +23,14 @@ _WORD = re.compile(rf"[^\W\d_{CJK}]{{2,}}|[{CJK}]+|\d+")
 _FIGURE = re.compile(r"\d+(?:[.,:/-]\d+)*")
 
 
+@lru_cache(REMEMBERED)
 def _folded(word: str) -> str:
     return "".join(
         c for c in unicodedata.normalize("NFKD", word.lower()) if not unicodedata.combining(c)
     )
 
 
+@lru_cache(REMEMBERED)
 def stem(word: str) -> str:
     """A word without its ending, roughly, in any language of Latin script."""
     word = _folded(word)

@@ -46,6 +46,7 @@ class Merging:
         self._subjects: dict[object, dict[Key, Fact]] = {}
         self._open: dict[Key, Fact] = {}
         self._gone: dict[str, None] = dict.fromkeys(gone)
+        self._replacing = (-1, "")
         self._barred: tuple[int, set[str]] = (-1, set())
         for fact in facts:
             self._put(fact)
@@ -99,6 +100,7 @@ class Merging:
         for old in list(self._subjects.get(subject, {}).values()) if subject else ():
             if supersede.replaces(fact, old):
                 self._replace(old, fact.value)
+                self._replacing = (fact.order, fact.value)
         self._put(fact)
 
     def _reported(self, note: Reported) -> None:
@@ -116,6 +118,8 @@ class Merging:
             sentence.states,
         )
         told = note.role != "assistant" or sentence.states == "decision"
+        if self._replacing == (note.order, sentence.text):
+            told = False  # it has found what it replaces
         latest = list(islice(reversed(self._statements.values()), COMPARED)) if told else []
         own = next((f for f in latest if f.value == sentence.text), None)
         for old in supersede.replaced(change, [f for f in latest if f is not own]):

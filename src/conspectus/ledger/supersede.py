@@ -8,6 +8,7 @@ subject, must be shared, and no other statement may fit as well.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,13 @@ NEAR = 6
 """Messages within which "it" means what was said last."""
 
 KINDS_OF_VALUES = frozenset({"path", "url", "id", "number", "date", "symbol", "error", "command"})
+_AMOUNT = re.compile(
+    r"\b(?:at most|at least|than|exceed|max\w*|min\w*|limit\w*|cap|up to|to|below|under|above"
+    r"|over|only|höchstens"
+    r"|mindestens|als|unter|über|auf|máximo|mínimo|más de|menos de|plus de|moins de|au plus|à)\s+\d"
+    r"|(?:最多|至少|不超过|超过|上限|最大|最低|以内|최대|최소)\D{0,3}\d|\d+\D{0,2}(?:以内|以下|이내|이하|を超え)",
+    re.IGNORECASE,
+)
 PLAIN = frozenset({"rule", "preference", "decision"})
 """Kinds that are statements, one of which may take the place of another."""
 
@@ -65,8 +73,8 @@ def outranks(newer: str, older: str) -> bool:
 def same_subject(fact: Fact) -> tuple[str, frozenset[str]] | None:
     """What a statement is about, as a key; None where it says too little to tell."""
     read = reading(fact.value)
-    words = subject(read)
-    return (fact.role, words) if words and size(words) >= 1 else None
+    words = subject(read) or read.words
+    return (fact.role, words) if words else None
 
 
 def replaces(newer: Fact, older: Fact) -> bool:
@@ -82,11 +90,15 @@ def replaces(newer: Fact, older: Fact) -> bool:
         return False
     (kind, measure, _), (kind_before, measure_before, _) = next(iter(more)), next(iter(fewer))
     # Other ids, other things; the same unit, the same thing with another value.
-    return (
-        kind == kind_before
-        and measure == measure_before
-        and kind not in ("id", "symbol", "command")
-    )
+    if kind != kind_before or measure != measure_before:
+        return False
+    named = kind in ("number", "figure") and not measure and not _is_amount(newer.value)
+    return not named and kind not in ("id", "symbol", "command")
+
+
+def _is_amount(text: str) -> bool:
+    """Whether a number without a unit is an amount, and not the name of something."""
+    return _AMOUNT.search(text) is not None
 
 
 def replaced(change: Change, statements: Sequence[Fact]) -> list[Fact]:
@@ -124,7 +136,8 @@ def _score(change: Change, new: Reading, around: Reading, named: set[str], old: 
             return 2 + cover + 0.2 * near
         if same >= 1 and cover >= ALIKE / 2:
             return 1.5 + cover
-        if "language" in {kind for kind, _, _ in more} and size(subject(new)) <= 2:
+        alone = all(word.startswith("=") for word in subject(new))
+        if alone and "language" in {kind for kind, _, _ in more}:
             return 1.0 + cover
         # A limit with the same unit that is raised or lowered: it must be this one.
         return 1.0 + cover if change.strong and old.kind == "rule" and is_rule(change.text) else 0.0

@@ -93,7 +93,7 @@ I like (it|that|the idea|your style|the sound|the look|the way) ! / like it a lo
 whatever you prefer / what you prefer / you may prefer
 """,
     decision="""
-on second thoughts / on second thought / final answer / it is settled / that settles it / then it's / we end up with / we fall back on / changed (our|my) (mind|minds)
+on second thoughts / on second thought / final answer / it is settled / that settles it / then it's / we end up with / we fall back on
 decided / we decide / decision : / the decision / decision (is|was) / (I|we|they|team|has|have) (chose|chosen) / ^ then we / that's that / opted (for|to) / settled (on|for) / settle on
 (we'll|we will|I'll|I will|let's|let us) (use|go with|stick with|go for|stay with|switch|drop|keep using|adopt|take|keep the|postpone|book)
 going with / go with / agreed (to|on|that|with) / we agreed / it is agreed / picked / the choice fell on / final choice
