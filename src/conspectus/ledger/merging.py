@@ -9,7 +9,7 @@ from itertools import islice
 from conspectus.ledger import supersede, tasks
 from conspectus.ledger.fact import Fact
 from conspectus.ledger.facts import Answered, Listed, Note, Reported
-from conspectus.ledger.likeness import reading, shared, size
+from conspectus.ledger.likeness import PAIR, reading, shared, size
 from conspectus.ledger.priority import LIMIT, best
 from conspectus.ledger.statements import change_in
 from conspectus.ledger.supersede import PLAIN, Change
@@ -255,7 +255,8 @@ class Merging:
             both = shared(said.words, task.words)
             both += len({v for _, _, v in said.gives} & {v for _, _, v in task.gives})
             least = max(1.0, min(size(said.words), size(task.words)))
-            if both >= 1.5 and both / least >= (FINISHED if report.isascii() else WIDE_FINISHED):
+            few, share = (1.5, FINISHED) if report.isascii() else (2 * PAIR, WIDE_FINISHED)
+            if both >= few - 1e-9 and both / least >= share:
                 found.append((both / least + both / 10, work))
         if not found:
             return False
