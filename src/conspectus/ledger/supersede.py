@@ -19,6 +19,9 @@ from conspectus.ledger.statements import is_rule
 ALIKE = 0.6
 """Share of its words that a statement must have in common with one that it changes."""
 
+NEAREST = 40
+"""Values of one kind that a correction is compared with: the latest."""
+
 CLOSE = 0.05
 """Two statements that fit a change so nearly as well leave it open which is meant."""
 
@@ -169,7 +172,7 @@ def corrected(change: Change, facts: Iterable[Fact]) -> list[Fact]:
             continue
         best: tuple[float, Fact | None] = (0.0, None)
         second = 0.0
-        same = [old for old in pool if old.kind == kind and _unit(old) == measure]
+        same = [old for old in pool if old.kind == kind and _unit(old) == measure][:NEAREST]
         for old in same:
             score = _nearness(change, around, value, old) + (0.3 if len(same) == 1 else 0.0)
             if score > best[0]:
@@ -187,7 +190,8 @@ def _nearness(change: Change, around: Reading, value: str, old: Fact) -> float:
     context = shared(around.words, words)
     score = min(2.0, context * 0.7)
     if old.kind in ("path", "url", "id", "date") or value.count(".") > 1:
-        like = difflib.SequenceMatcher(None, value[:200], old.value[:200]).ratio()
+        matcher = difflib.SequenceMatcher(None, value[:200], old.value[:200])
+        like = matcher.ratio() if matcher.quick_ratio() > 0.5 else 0.0
         score += max(0.0, like - 0.5) * 2
         if old.kind == "path" and value.rsplit("/", 1)[-1] == old.value.rsplit("/", 1)[-1]:
             score += 1

@@ -55,20 +55,32 @@ _WIDE_DAY = (
     r"(?:\s?[（(]?(?:周|星期|礼拜)[一二三四五六日天][）)]?"
     r"|\s?[（(][月火水木金土日월화수목금토일](?:曜日?|요일)?[）)]|[月火水木金土日]曜日|\s?[월화수목금토일]요일)"
 )
+_NAMED_DATE = re.compile(
+    rf"(?i:{_NAMED})(?:{_AT}{_CLOCK})?|(?i:\b{_MONTH}\s+(?:de\s+)?(?:19|20)\d\d\b)"
+)
 _DATE = re.compile(
-    rf"{_NOT_BEFORE}(?:19|20)\d\d-[01]\d-[0-3]\d(?:(?:T|,?\s)\d\d:\d\d(?::\d\d(?:\.\d+)?)?{_ZONE})?{_NOT_AFTER}"
-    rf"|{_NOT_BEFORE}(?:19|20)\d\d/[01]?\d/[0-3]?\d(?:\s\d\d?:\d\d(?::\d\d)?)?{_NOT_AFTER}"
-    rf"|{_NOT_BEFORE}[0-3]?\d([./])[0-3]?\d\1(?:(?:19|20)\d\d|\d\d)(?:{_AT}{_CLOCK})?{_NOT_AFTER}"
-    rf"|(?i:{_NAMED})(?:{_AT}{_CLOCK})?"
-    rf"|(?i:\b{_MONTH}\s+(?:de\s+)?(?:19|20)\d\d\b)"
+    rf"(?=\d)(?:{_NOT_BEFORE}(?:(?:19|20)\d\d-[01]\d-[0-3]\d"
+    rf"(?:(?:T|,?\s)\d\d:\d\d(?::\d\d(?:\.\d+)?)?{_ZONE})?{_NOT_AFTER}"
+    rf"|(?:19|20)\d\d/[01]?\d/[0-3]?\d(?:\s\d\d?:\d\d(?::\d\d)?)?{_NOT_AFTER}"
+    rf"|[0-3]?\d([./])[0-3]?\d\1(?:(?:19|20)\d\d|\d\d)(?:{_AT}{_CLOCK})?{_NOT_AFTER}"
+    rf"|[0-3]?\d\.[01]?\d\.(?=\s)|{_CLOCK}{_NOT_AFTER})"
     rf"|(?:\d{{4}}\s?[年년]\s?)?\d{{1,2}}\s?[月월]\s?\d{{1,2}}\s?[日号號일](?:{_WIDE_DAY})?"
     rf"(?:(?:的|の|에|、|，|,)?\s?{_WIDE_TIME})?"
-    rf"|\d{{4}}\s?[年년]\s?\d{{1,2}}\s?[月월]"
-    rf"|{_NOT_BEFORE}[0-3]?\d\.[01]?\d\.(?=\s)"
-    rf"|{_NOT_BEFORE}{_CLOCK}{_NOT_AFTER}"
-    rf"|(?:上午|下午|晚上|早上|中午|凌晨|傍晚|午前|午後|오전|오후|저녁|밤|아침)\s?"
-    r"\d{1,2}\s?(?:[:：]\d\d|[点點时時시](?:\s?(?:\d{1,2}\s?[分분]|半|반))?)"
+    r"|\d{4}\s?[年년]\s?\d{1,2}\s?[月월])"
+    r"|(?:上午|下午|晚上|早上|中午|凌晨|傍晚|午前|午後|오전|오후|저녁|밤|아침)\s?"
+    r"(?:0?\d|1[0-2])(?!\d)\s?(?:[:：]\d\d|[点點時时시](?:\s?(?:\d{1,2}\s?[分분]|半|반))?)"
 )
+_DAYS = frozenset(
+    word.lower() for w in LANGUAGES for word in f"{w.months} {w.weekdays}".split() if w.months
+)
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def _has_day(text: str) -> bool:
+    """Whether a text has the name of a month or of a day; far quicker than to try them all."""
+    return not _DAYS.isdisjoint(_LETTERS.findall(text.lower()))
+
+
 _SIGNS = (
     r"%|‰|％|°C|°F|°|€|\$|£|¥|₩|EUR|USD|GBP|CHF|JPY|KRW|CNY|RMB|ms|µs|ns|min|KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|PB"
     r"|Mbit/s|MB/s|GB/s|kbit/s|km/h|req/s|qps|rps|kg|mg|km|cm|mm|µm|ml|cl|dl|kWh|kW|MW|Wh|mAh|Hz|kHz|MHz|GHz|m²|m2"
@@ -82,7 +94,7 @@ _WIDE_UNIT = rf"(?:{_words(w.units for w in LANGUAGES if not w.months)})"
 _THOUSANDS = r"\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?"
 _FIGURE = rf"(?:{_THOUSANDS}|\d+(?:[.,]\d+)?)"
 _NUMBER = re.compile(
-    rf"(?:[€$£¥₩]\s?{_FIGURE}(?:\s?(?:k|K|M|m|bn|million|thousand)\b)?"
+    rf"(?=[-€$£¥₩v\d])(?:[€$£¥₩]\s?{_FIGURE}(?:\s?(?:k|K|M|m|bn|million|thousand)\b)?"
     rf"|(?<![\w.,:/-]){_FIGURE}(?:\s?[-–]\s?{_FIGURE})?[ \u00a0\u202f-]?{_UNIT}"
     rf"|(?<![\w.,:/-])-?{_FIGURE}(?:\s?[-–~〜]\s?{_FIGURE})?\s?{_WIDE_UNIT}"
     rf"|(?<=[{CJK}]){_FIGURE}(?:\s?[-–~〜]\s?{_FIGURE})?\s?(?:{_UNIT}|{_WIDE_UNIT})"
@@ -155,7 +167,7 @@ def _short(text: str) -> tuple[Found, ...]:
 def _read(text: str) -> Iterator[Found]:
     yield from commands(text)
     for kind, hint, pattern, known in _KINDS:
-        if hint.search(text) is None:
+        if not hint(text):
             continue
         claimed: list[tuple[int, int]] = []
         for match in pattern.finditer(text):
@@ -237,21 +249,25 @@ def _symbol(match: re.Match[str], text: str) -> str | None:
 
 
 _KINDS: tuple[
-    tuple[Kind, re.Pattern[str], re.Pattern[str], Callable[[re.Match[str], str], str | None]], ...
+    tuple[
+        Kind, Callable[[str], object], re.Pattern[str], Callable[[re.Match[str], str], str | None]
+    ],
+    ...,
 ] = (
-    ("url", re.compile("://"), _URL, _trimmed),
-    ("date", _HAS_DIGIT, _DATE, _trimmed),
-    ("path", re.compile(r"[/\\]|\.\w|file\b"), _PATH, _path),
+    ("url", re.compile("://").search, _URL, _trimmed),
+    ("date", _has_day, _NAMED_DATE, _trimmed),
+    ("date", _HAS_DIGIT.search, _DATE, _trimmed),
+    ("path", re.compile(r"[/\\]|\.\w|file\b").search, _PATH, _path),
     (
         "error",
         re.compile(
             r"Error|Exception|Warning|Fault|Timeout|Interrupt|ERR_|SIG|E-?\d|\bE[A-Z]|ORA-|0x"
-        ),
+        ).search,
         _ERROR,
         _trimmed,
     ),
-    ("id", re.compile(r"[\d@]"), _ID, _id),
-    ("number", _HAS_DIGIT, _NUMBER, _number),
-    ("symbol", re.compile(r"_|\w[.:]+\w|[a-z][A-Z]|[A-Z]{2}[a-z]|\(\)"), _SYMBOL, _symbol),
+    ("id", re.compile(r"[\d@]").search, _ID, _id),
+    ("number", _HAS_DIGIT.search, _NUMBER, _number),
+    ("symbol", re.compile(r"_|\w[.:]+\w|[a-z][A-Z]|[A-Z]{2}[a-z]|\(\)").search, _SYMBOL, _symbol),
 )
 """Kinds in the order in which they claim their values: without the hint a line can hold none."""
