@@ -8,7 +8,8 @@ from collections.abc import Iterator
 _BULLET = re.compile(
     r"^(?:[-*•+–]\s+|\d{1,2}[.)]\s+|[（(]?\d{1,2}[）)、]\s*|[①-⑳]\s*|・\s*)(?:\[[ xX]\]\s+)?"
 )
-_END = re.compile(r"[.!?][\"'”’»)\]]*(?=\s)|[。！？][」』”’）)\"]*|\n+")
+_WHOLE = re.compile(r"[.!?][\"'”’»)\]]*(?=\s)|[。！？][」』”’）)\"]*|\n+")
+_END = re.compile(rf"{_WHOLE.pattern}|;(?=\s)|；")
 _SHORT_FORM = re.compile(
     r"(?:^|[\s(])(?:[A-Z]|e\.g|i\.e|z\.\s?B|d\.\s?h|u\.\s?a|p\.\s?ej|Dr|Mr|Mrs|Ms|Prof|Nr|No|St|Sr|Sra"
     r"|Dra|Ud|Uds|ca|bzw|usw|vgl|Abs|approx|vs|art|pág|Mme|Mlle|Hr|Fr|Str|Tel|Abb|inkl|max|min|ggf|evtl"
@@ -17,15 +18,19 @@ _SHORT_FORM = re.compile(
 _ORDINAL = re.compile(r"(?:^|[\s(])\d{1,2}\.$")
 
 
-def sentences(text: str) -> Iterator[str]:
+def sentences(text: str, whole: bool = False) -> Iterator[str]:
     """The sentences and lines of a text, in any script, without the marks of a list.
+
+    Args:
+        text: the text.
+        whole: leave a sentence whole where it has a semicolon; else it is divided there.
 
     Example:
         >>> list(sentences("- Never on a Friday, e.g. the 3. Mai. Then?"))
         ['Never on a Friday, e.g. the 3. Mai.', 'Then?']
     """
     start = 0
-    for end in _END.finditer(text):
+    for end in (_WHOLE if whole else _END).finditer(text):
         piece = text[start : end.end()]
         if end[0][0] == "." and _goes_on(piece[-12:].rstrip("\"'”’»)]"), text, end.end()):
             continue

@@ -147,14 +147,14 @@ def read(text: str, role: str) -> Iterator[Sentence]:
         elif not item:
             heading = ""
         if item and heading and (heading != "rule" or role in ("user", "system")):
-            whole = next(iter(sentences(line)), "")
+            whole = next(iter(sentences(line, whole=True)), "")
             whole = line.strip() if not whole else line.strip()[line.strip().index(whole) :]
             if 0 < len(whole) <= STATEMENT:
                 yield Sentence(whole, heading, change_in(whole), before)
             before = whole
             continue
         pending: Sentence | None = None
-        for sentence in sentences(line):
+        for sentence in sentences(line, whole=True):
             if pending is not None:
                 if _gives_reason(sentence) and (at := line.find(pending.text)) >= 0:
                     whole = line[at : line.find(sentence, at) + len(sentence)]
