@@ -133,7 +133,7 @@ def _values_of(entry: Entry, fact: Any) -> Iterator[Fact]:
         if bare.startswith(("```", "~~~")):
             fence = "" if fence else bare[3:].strip().lower() or "?"
             continue
-        if fence and is_command(bare, shell=fence in SHELLS):
+        if fence in SHELLS and is_command(bare, shell=True):
             yield fact("command", bare, bare)
         yield from _in_line(line, fact)
     for call in entry.calls:

@@ -154,7 +154,7 @@ def values(text: str) -> Iterator[Found]:
 
     Example:
         >>> [f"{kind} {value}" for kind, value, _ in values("2.5 GB in src/app.py by 3 May 2031")]
-        ['path src/app.py', 'date 3 May 2031', 'number 2.5 GB']
+        ['date 3 May 2031', 'path src/app.py', 'number 2.5 GB']
     """
     return iter(_short(text) if len(text) <= SHORT else tuple(_read(text)))
 
