@@ -47,7 +47,7 @@ clean:
 	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
-.PHONY: bench bench-transcripts bench-faults bench-scale
+.PHONY: bench bench-transcripts bench-faults bench-scale bench-facts
 
 bench: bench-transcripts bench-faults bench-scale
 
@@ -59,3 +59,6 @@ bench-faults: $(READY)
 
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
+
+bench-facts: $(READY)
+	@$(BIN)/python benchmarks/gold_facts.py

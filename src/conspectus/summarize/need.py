@@ -96,7 +96,7 @@ def held(text: str) -> tuple[str, ...]:
 
 def before(entries: Sequence[Entry], ledger: Ledger) -> int:
     """How many messages of the thread came before these, as the ledger has counted them."""
-    return max(0, 1 + max((fact.order for fact in ledger.facts), default=-1) - len(entries))
+    return max(0, ledger.seen - len(entries))
 
 
 def need(entries: Sequence[Entry], ledger: Ledger, kept: Iterable[Entry]) -> dict[str, float]:
