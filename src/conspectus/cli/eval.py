@@ -294,7 +294,7 @@ def _print(found: Evaluation, compared: Comparison | None) -> None:
     for table in tables_of(found):
         drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for place, name in enumerate(table.columns):
-            drawn.add_column(name, justify="right" if place else "left", no_wrap=place == 0)
+            drawn.add_column(name, justify="right" if place else "left", no_wrap=True)
         for row, cells in enumerate(table.rows):
             drawn.add_row(
                 *(
@@ -304,7 +304,9 @@ def _print(found: Evaluation, compared: Comparison | None) -> None:
             )
         screen.print(Text(table.title, "bold"))
         screen.print(Text(table.note, "dim"))
-        screen.print(drawn)
+        width, screen.width = screen.width, 10_000  # a number cut short would be another number
+        screen.print(drawn, crop=False)
+        screen.width = width
     screen.print(measured_how(found))
     for why, count in skipped(found):
         screen.print(f"{count:,} left out: {output.shown(why)}", soft_wrap=True)

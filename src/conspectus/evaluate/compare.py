@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from conspectus.errors import InputError
 from conspectus.evaluate.results import Contexts, Evaluation, SystemResult
@@ -101,15 +101,21 @@ def compare(now: Evaluation, before: Evaluation, tolerance: float = TOLERANCE) -
 
 def _check(now: Evaluation, before: Evaluation) -> None:
     if now.settings != before.settings:
+        then, here = asdict(before.settings), asdict(now.settings)
+        other = [
+            f"{name} {then[name]!r}, now {here[name]!r}"
+            for name in then
+            if then[name] != here[name]
+        ]
         raise InputError(
-            f"then it was measured with {before.settings}, now with {now.settings}; use the same "
-            "options, or make a new baseline"
+            f"then it was measured with {', '.join(other)}; use the same options, or make a new "
+            "baseline"
         )
-    then = {noted.name: noted.digest for noted in before.transcripts}
-    here = {noted.name: noted.digest for noted in now.transcripts}
-    if then != here:
+    known = {noted.name: noted.digest for noted in before.transcripts}
+    given = {noted.name: noted.digest for noted in now.transcripts}
+    if known != given:
         names = sorted(
-            name for name in then.keys() | here.keys() if then.get(name) != here.get(name)
+            name for name in known.keys() | given.keys() if known.get(name) != given.get(name)
         )
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         raise InputError(

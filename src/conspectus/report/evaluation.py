@@ -20,17 +20,18 @@ from conspectus.report.tables import (
 
 TITLE = "What survives a compaction"
 METHOD = (
-    "Each transcript is cut at 40, 60 and 80 % of its tokens. An identifier (path, address, error, "
-    "opaque id, symbol, number) is needed when it stands before the cut and the agent writes "
-    "it itself after the cut before anything else has shown it again. It is far when neither the "
-    "kept messages nor the first one hold it: then only the summary can have it. It is quoted when six "
-    "consecutive words around it, or its whole line where that is shorter, stand in the context.",
-    "An answer counts as kept when one line holds it together with enough of the message that was "
-    "its evidence, or of the question. No model answers or judges anything.",
+    "Each transcript is cut at 40, 60 and 80 % of its tokens. An identifier (path, address, "
+    "error, opaque id, symbol, number) is needed when it stands before the cut and the agent "
+    "writes it itself after the cut before anything else has shown it again. It is far when "
+    "neither the kept messages nor the first one hold it: then only the summary can have it. It "
+    "is quoted when six consecutive words around it, or its whole line where that is shorter, "
+    "stand in the context.",
+    "An answer counts as kept when one line holds it together with enough of the message that "
+    "was its evidence, or of the question. No model answers or judges anything.",
     "LangChain's own SummarizationMiddleware runs beside ours with a scripted summariser that "
     "reads what the middleware hands it and quotes the lines densest in identifiers. A context "
-    "counts as over when it is larger than the kept messages, the first message and the summary's limit "
-    "together, with 5 % and 40 tokens of slack.",
+    "counts as over when it is larger than the kept messages, the first message and the "
+    "summary's limit together, with 5 % and 40 tokens of slack.",
     "Intervals are percentile bootstrap intervals over transcripts, or over questions.",
 )
 
