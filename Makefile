@@ -59,3 +59,12 @@ bench-faults: $(READY)
 
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
+
+# Also what is needed later, held against its targets, and what carrying facts costs.
+.PHONY: bench-retention bench-facts-cost
+
+bench-retention: $(READY)
+	@$(BIN)/python benchmarks/retention_targets.py
+
+bench-facts-cost: $(READY)
+	@$(BIN)/python benchmarks/facts_cost.py

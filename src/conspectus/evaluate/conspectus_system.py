@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +13,11 @@ from langchain_core.messages import BaseMessage, HumanMessage, messages_from_dic
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.archive import Archive, Scope
-from conspectus.compactor import CompactionResult, Compactor
+from conspectus.compactor import Compactor
 from conspectus.errors import SummaryError
 from conspectus.evaluate.systems import Compacted, Family, Thread, gone
 from conspectus.evaluate.texts import TokenCount
+from conspectus.ledger import Fact
 from conspectus.messages import is_summary_message
 
 THREAD = "measured"
@@ -110,7 +111,7 @@ class ConspectusThread:
             ),
             cited=sum(any(row["cite"] in named for row in rows) for _, rows in found),
             summary_tokens=0 if summary is None else self._count([summary]),
-            carried=carried_share(result, self._count),
+            carried=carried_share(result.summary, result.carried, self._count),
             calls=result.cost.calls,
             input_tokens=result.cost.input_tokens,
             output_tokens=result.cost.output_tokens,
@@ -130,16 +131,17 @@ class ConspectusThread:
         return self._archive.export(Scope("local", THREAD))
 
 
-def carried_share(result: CompactionResult, count: TokenCount) -> float:
+def carried_share(summary: str, facts: Iterable[Fact], count: TokenCount) -> float:
     """The share of a summary's tokens that are exact facts, whatever overlaps counted once.
 
     Args:
-        result: what a compaction did.
+        summary: its body.
+        facts: the facts that are looked for.
         count: the token counter.
     """
-    body = " ".join(result.summary.split())
+    body = " ".join(summary.split())
     inside = bytearray(len(body))
-    for fact in result.carried:
+    for fact in facts:
         value = " ".join(fact.value.split())
         at = body.find(value) if value else -1
         while at >= 0:

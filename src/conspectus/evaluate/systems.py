@@ -19,7 +19,7 @@ class Compacted:
     Attributes:
         messages: what the model would see.
         done: whether anything was compacted.
-        evicted: messages of the history that are not in `messages` as they were.
+        evicted: messages of the history that are not in `messages`, not even shown short.
         read: how many of these the summariser read whole.
         recoverable: how many of these came back from the archive equal to what they were.
         cited: how many of these the summary names, so that they can be recalled by id.
@@ -95,6 +95,6 @@ class System(Protocol):
 
 
 def gone(history: Sequence[BaseMessage], shown: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The messages of a history that a context does not hold as they were."""
-    there = {id(message) for message in shown}
-    return [message for message in history if id(message) not in there]
+    """The messages of a history that have left a context; one shown short is still there."""
+    there = {message.id for message in shown}
+    return [message for message in history if message.id not in there]
