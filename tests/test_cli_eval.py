@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +121,19 @@ def test_the_report_and_the_data_are_written_beside_the_table(folder: Path, tmp_
     use = found.system("conspectus", 256).future_use
     assert use is not None
     assert f"<td>{use.quoted.value:.3f}</td>" in page.read_text(encoding="utf-8")
+
+
+def test_the_figures_do_not_depend_on_the_hashes_of_the_process(folder: Path) -> None:
+    command = [sys.executable, "-m", "conspectus.cli", "eval", str(folder), *FEW, "--json"]
+    command += ["--rounds", "2", "--recall-tokens", "64"]
+    said = []
+    for seed in ("1", "2"):
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(command, capture_output=True, check=True, env=env, encoding="utf-8")
+        lines = done.stdout.splitlines()
+        said.append([line for line in lines if '"seconds"' not in line])
+    assert said[0] == said[1]
+    assert len(said[0]) > 100
 
 
 # Against an earlier measurement

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from conspectus import InputError, PolicyError
+from conspectus import InputError, PolicyError, SummaryError
 from conspectus.evaluate import (
     ConspectusSystem,
     Evaluation,
@@ -24,6 +24,7 @@ from conspectus.evaluate import (
 )
 from conspectus.evaluate.conspectus_system import carried_share
 from conspectus.ledger import Fact
+from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens import TokenMeter
 from made_transcripts import CODE, CODE_LINE, KEEP, PATH, PATH_LINE, QUESTIONS, TALK, Notes, agent
 
@@ -136,6 +137,21 @@ def test_the_scripted_summariser_sees_what_langchain_trims_to() -> None:
     assert whole.contexts.read == whole.contexts.evicted
     # It hands over the newest from a message of the user on, and there is only the first one.
     assert trimmed.contexts.read == 0
+
+
+def test_a_model_that_a_configuration_names_is_paid_for_in_the_figures() -> None:
+    model = ScriptedChatModel(answers=[f"## Facts\n- {PATH_LINE} [m4]"] * 3)
+    system = ConspectusSystem(keep=KEEP, settings={"summarizer": model})
+    found = measured(system).systems[0].future_use
+    assert found.quoted.value == 0.5
+    assert found.contexts.calls == found.cuts == 3
+    assert found.contexts.input_tokens > found.contexts.output_tokens > 0
+
+
+def test_a_model_that_cannot_summarise_ends_the_measurement() -> None:
+    model = ScriptedChatModel(answers=["I'm sorry, but I can't help with that."])
+    with pytest.raises(SummaryError):
+        measured(ConspectusSystem(keep=KEEP, settings={"summarizer": model}))
 
 
 # Answers
@@ -353,6 +369,13 @@ def test_several_results_in_one_message_become_several_messages() -> None:
         ("tool", "is b", "m1.1"),
         ("human", "go on", "m1.2"),
     ]
+
+
+def test_an_id_that_comes_again_gets_a_number() -> None:
+    talk = [{"role": "user", "content": text, "id": "a"} for text in ("one", "two", "three")]
+    made = Transcript.of("t", talk)
+    assert [m.id for m in made.messages] == ["a", "a~2", "a~3"]
+    assert made.words == {"a": "one", "a~2": "two", "a~3": "three"}
 
 
 def test_who_said_it_when_stands_in_a_talk_with_questions_only() -> None:

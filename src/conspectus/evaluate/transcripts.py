@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -74,7 +75,8 @@ class Transcript:
         Args:
             name: what results call it.
             messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Those without
-                an id are named `m0`, `m1` and so on by their place.
+                an id are named `m0`, `m1` and so on by their place; an id that comes again gets a
+                number, so that each names one message.
             questions: what is asked about it.
 
         Raises:
@@ -92,7 +94,7 @@ class Transcript:
             if entry.role == "system":
                 continue
             for part in _parts(entry, entry.given_id or f"m{place}"):
-                assert part.id is not None
+                part.id = _unused(str(part.id), words)
                 words[part.id] = str(part.content)
                 if entry.date:
                     times[part.id] = entry.date
@@ -148,6 +150,12 @@ def questions_of(data: object, name: str) -> tuple[Question, ...]:
         said = "" if answer is None else str(answer)
         found.append(Question(row["question"], said, tuple(map(str, evidence)), category))
     return tuple(found)
+
+
+def _unused(name: str, taken: Container[str]) -> str:
+    """A name that is not taken yet: itself, or itself with a number."""
+    numbered = (f"{name}~{number}" for number in count(2))
+    return name if name not in taken else next(n for n in numbered if n not in taken)
 
 
 def _parts(entry: Entry, name: str) -> list[BaseMessage]:
