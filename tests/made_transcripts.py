@@ -70,6 +70,8 @@ class Notes:
     Attributes:
         notes: the text of that message; None to keep the whole history.
         recalled: what recall answers.
+        later: the notes from the second compaction of a thread on, if they are others.
+        torn: leave out the newest message, which parts a call from its result.
     """
 
     notes: str | None
@@ -78,21 +80,28 @@ class Notes:
     keep: tuple[str, int] = KEEP
     sizes: tuple[int, ...] | None = None
     recalled: str = ""
+    later: str | None = None
+    torn: bool = False
 
     def open(self, summary_tokens: int) -> NotesThread:
         return NotesThread(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NotesThread:
     system: Notes
+    times: int = 0
 
     def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
         if self.system.notes is None:
             return Compacted(list(messages))
+        self.times += 1
+        later = self.system.later if self.times > 1 else None
+        notes = self.system.notes if later is None else later
         tail = TailSystem(self.system.keep).open(0).compact(messages)
-        shown = [HumanMessage(self.system.notes, id="notes"), *tail.messages]
-        size = len(self.system.notes) // 4 + 4
+        kept = tail.messages[:-1] if self.system.torn else tail.messages
+        shown = [HumanMessage(notes, id="notes"), *kept]
+        size = len(notes) // 4 + 4
         return Compacted(shown, done=True, evicted=tail.evicted, summary_tokens=size)
 
     def recall(self, query: str, tokens: int) -> str:

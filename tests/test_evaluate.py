@@ -91,6 +91,19 @@ def test_a_system_that_keeps_less_is_allowed_less() -> None:
     assert measured(small, summary_tokens=[256]).systems[0].future_use.contexts.over == 3
 
 
+def test_what_the_first_message_says_is_not_far() -> None:
+    messages = agent()
+    messages[0]["content"] += f" It is in {PATH}."
+    found = measured(Notes("x"), transcripts=(Transcript.of("a", messages),)).systems[0].future_use
+    assert {kind: share.wanted for kind, share in found.by_kind.items()} == {"opaque": 3}
+
+
+def test_a_call_that_lost_its_result_is_broken() -> None:
+    found = measured(Notes("x", torn=True), rounds=5).systems[0]
+    assert found.future_use.contexts.broken == 3
+    assert found.rounds.broken == 3 * 5
+
+
 def test_truncation_keeps_nothing_far() -> None:
     found = measured(TailSystem(KEEP)).systems[0]
     assert found.summary_tokens == 0
@@ -220,6 +233,13 @@ def test_rounds_hold_many_compactions_against_one() -> None:
     assert found.ratio == found.many / found.one
     assert found.over == found.broken == 0
     assert 0 < found.largest_summary <= 256
+
+
+def test_the_ratio_is_that_of_the_last_round_to_a_single_one() -> None:
+    forgetful = Notes(f"{PATH_LINE}\n{CODE_LINE}", later=CODE_LINE)
+    found = measured(forgetful, rounds=5).systems[0].rounds
+    assert (found.one, found.many, found.ratio) == (1.0, 0.5, 0.5)
+    assert measured(Notes("x", later=CODE_LINE), rounds=5).systems[0].rounds.ratio is None
 
 
 def test_a_summary_over_its_limit_is_counted_in_every_round() -> None:

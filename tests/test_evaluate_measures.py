@@ -194,6 +194,16 @@ def test_a_date_counts_with_its_event_and_by_the_day_on_which_it_was_said() -> N
     assert marker.share(gold, lines([f"{event} on 9 May 2023"])) == 0.0
 
 
+def test_a_date_that_the_message_itself_names_counts_with_its_event() -> None:
+    marker = marked(
+        Question("When did they move?", "June 2019", ("a",), 2),
+        ("a", "they moved into the old mill house in June 2019"),
+    )
+    (gold,) = marker.gold
+    assert marker.share(gold, lines(["moved into the mill house, June 2019"])) == 1.0
+    assert marker.share(gold, lines(["moved into the mill house, July 2019"])) == 0.0
+
+
 @pytest.mark.parametrize(
     "question",
     [

@@ -19,7 +19,7 @@ from conspectus.evaluate import (
 from conspectus.report import evaluation_page
 from conspectus.report.charts import Bar, Group, bar_chart
 from conspectus.report.tables import tables_of
-from made_transcripts import KEEP, QUESTIONS, TALK, agent
+from made_transcripts import CODE, KEEP, PATH, QUESTIONS, TALK, Notes, agent
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'&.json"
 VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -179,9 +179,19 @@ def test_a_page_without_figures_is_still_a_page() -> None:
     assert tables_of(nothing) == []
 
 
-def test_a_failure_stands_out() -> None:
-    from made_transcripts import Notes
+def test_far_and_quoted_are_not_mixed_up() -> None:
+    found = evaluate(
+        [Transcript.of("a", agent())],
+        [Notes(f"{PATH} {CODE}")],
+        keep=KEEP,
+        summary_tokens=[64],
+        minimum_tokens=0,
+    )
+    (row,) = tables_of(found)[0].rows
+    assert row[:4] == ("notes 64", "0.000", "–", "1.000")
 
+
+def test_a_failure_stands_out() -> None:
     found = evaluate(
         [Transcript.of("a", agent())],
         [Notes(None)],
