@@ -62,3 +62,12 @@ bench-scale: $(READY)
 
 bench-facts: $(READY)
 	@$(BIN)/python benchmarks/gold_facts.py
+
+# Also what is needed later, held against its targets, and what carrying facts costs.
+.PHONY: bench-retention bench-facts-cost
+
+bench-retention: $(READY)
+	@$(BIN)/python benchmarks/retention_targets.py
+
+bench-facts-cost: $(READY)
+	@$(BIN)/python benchmarks/facts_cost.py
