@@ -22,7 +22,7 @@ _FORMS = [
         rf"\b{_MONTH},? (?:of )?{_YEAR}\b",
     )
 ]
-_MAYBE = re.compile(r"(?:19|20)\d\d|月|\d")
+_MAYBE = re.compile(rf"(?:19|20)\d\d[-/.\s年]|\d\s*月|\b{_MONTH}", re.IGNORECASE)
 
 
 def date_terms(text: str) -> tuple[str, ...]:

@@ -10,10 +10,7 @@ from conspectus.archive.rank import AFTER, BEFORE, Seen, Totals, merged, scores,
 from conspectus.archive.words import Ask, Query
 
 CANDIDATES = 120
-"""Messages holding terms of one sentence, around which is looked; half of that does as well."""
-
-COMMON = 0.2
-"""Share of all messages that hold a term above which it finds no candidates, if others do."""
+"""Messages holding terms of one sentence, around which is looked; half of them do as well."""
 
 EXACT = 2.0
 """Weight of an identifier that stands in a message as it stands in the query."""
@@ -59,21 +56,31 @@ def _ranked(db: sqlite3.Connection, asks: Sequence[Ask], covered: Sequence[str])
         return []
     messages, mean = db.execute("SELECT count(*), avg(size) FROM docs").fetchone()
     totals = Totals(messages, mean or 0.0, holding)
-    near = {
-        at + step
+    near = [
+        {
+            at + step
+            for at in _candidates(db, [term for term in one if term in holding], place)
+            for step in range(-AFTER, BEFORE + 1)
+            if 0 <= at + step < len(covered)
+        }
         for one in weights
-        for at in _candidates(db, [term for term in one if term in holding], totals, place)
-        for step in range(-AFTER, BEFORE + 1)
-        if 0 <= at + step < len(covered)
-    }
-    seen = _seen(db, covered, sorted(near), frozenset(holding))
-    each = [scores(seen, one, ask.names, totals) for one, ask in zip(weights, asks, strict=True)]
+    ]
+    seen = _seen(db, covered, sorted(set().union(*near)), frozenset(holding))
+    each = [
+        scores({at: seen[at] for at in places if at in seen}, one, ask.names, _exact(ask), totals)
+        for ask, one, places in zip(asks, weights, near, strict=True)
+    ]
     best = merged(each[0], each[1:])
-    return [Match(covered[at], at, best[at], bool(seen[at].counts)) for at in strong(best)]
+    direct = {at for at, one in seen.items() if one.counts}
+    return [Match(covered[at], at, best[at], at in direct) for at in strong(best, direct)]
 
 
 def _weights(ask: Ask) -> dict[str, float]:
-    return {**ask.words, **{_WHOLE + whole: EXACT for whole in ask.wholes}}
+    return {**ask.words, **dict.fromkeys(_exact(ask), EXACT)}
+
+
+def _exact(ask: Ask) -> list[str]:
+    return [_WHOLE + whole for whole in ask.wholes]
 
 
 def _holding(db: sqlite3.Connection, terms: Iterable[str]) -> dict[str, int]:
@@ -88,15 +95,14 @@ def _holding(db: sqlite3.Connection, terms: Iterable[str]) -> dict[str, int]:
 
 
 def _candidates(
-    db: sqlite3.Connection, terms: Sequence[str], totals: Totals, place: Mapping[str, int]
+    db: sqlite3.Connection, terms: Sequence[str], place: Mapping[str, int]
 ) -> list[int]:
     """Places of covered messages that hold some of the terms, by plain BM25; a bounded number."""
-    rare = [term for term in terms if totals.holding[term] <= COMMON * totals.messages] or terms
-    if not rare:
+    if not terms:
         return []
     wanted = " OR ".join(
         f'wholes : "{term[1:]}"' if term.startswith(_WHOLE) else f'words : "{term}"'
-        for term in rare
+        for term in terms
     )
     rows = db.execute(
         "SELECT docs.key FROM terms JOIN docs ON docs.doc = terms.rowid WHERE terms MATCH ? "

@@ -9,7 +9,7 @@ in turn; anything near them does as well (`docs/benchmarks.md`).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 BEFORE, AFTER = 5, 2
@@ -17,6 +17,9 @@ BEFORE, AFTER = 5, 2
 
 _BORROWED = {d: 0.7**d for d in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
 """How much a word counts that was said so many messages earlier (negative: later)."""
+
+_SHARES = [(distance, share, math.sqrt(share)) for distance, share in _BORROWED.items()]
+"""The same, with how much a word counts for covering the query."""
 
 K1, B = 1.2, 0.75
 """The usual constants of BM25 (Robertson and Zaragoza 2009): saturation, and weight of length."""
@@ -30,11 +33,17 @@ NAMED = 0.2
 QUESTION, ANSWER = -0.1, 0.06
 """A message that ends in a question seldom answers one; the message after it often does."""
 
+EXACT = 0.3
+"""Bonus of a message that holds all identifiers asked for as they stand; less for some of them."""
+
 WHOLE = 0.8
 """Weight of a long query as a whole, beside each of its sentences."""
 
 WEAK = 0.25
 """A message that fits less than this share of how well the best one does is not shown."""
+
+WEAK_NEAR = 0.4
+"""The same for one that holds nothing asked for, and only stands near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,59 +78,72 @@ class Totals:
 
 
 def scores(
-    seen: Mapping[int, Seen], weights: Mapping[str, float], names: frozenset[str], totals: Totals
+    seen: Mapping[int, Seen],
+    weights: Mapping[str, float],
+    names: frozenset[str],
+    exact: Sequence[str],
+    totals: Totals,
 ) -> dict[int, float]:
-    """How well each message fits one sentence of a query, about 0 to 2; those that do at all.
+    """How well each message fits one sentence of a query, about 0 to 1.5; those that do at all.
 
     Args:
         seen: messages by their place in the history; around each that holds a term, those that may
             borrow it. Places that are not there are taken to hold no term.
         weights: the terms asked for, each with its weight.
         names: all words of the sentence, among which may be a speaker's name.
+        exact: those of the terms that are whole identifiers.
         totals: of the whole history.
 
     Example:
         >>> said = {0: Seen({"port": 1}, 4, frozenset(), True), 1: Seen({}, 3, frozenset(), False)}
-        >>> found = scores(said, {"port": 1.0}, frozenset(), Totals(100, 5.0, {"port": 2}))
-        >>> [place for place, score in found.items() if score > 1]
+        >>> found = scores(said, {"port": 1.0}, frozenset(), (), Totals(100, 5.0, {"port": 2}))
+        >>> [place for place, score in found.items() if score > 0.5]
         [0, 1]
     """
     worth = {term: weight * totals.rarity(term) for term, weight in weights.items()}
     total = sum(worth.values())
     if not total:
         return {}
-    borrowed: dict[int, dict[str, float]] = {}
-    nearest: dict[int, dict[str, float]] = {}
-    for place, one in seen.items():
-        for term, count in one.counts.items():
-            if term not in worth:
-                continue
-            for distance, share in _BORROWED.items():
+    norms = _norms(seen, totals.mean)
+    fits = dict.fromkeys(seen, 0.0)
+    for term, value in worth.items():
+        borrowed: dict[int, float] = {}
+        nearest: dict[int, float] = {}
+        for place, one in seen.items():
+            count = one.counts.get(term, 0)
+            for distance, share, close in _SHARES if count else ():
                 target = place + distance
-                if target in seen:
-                    words = borrowed.setdefault(target, {})
-                    words[term] = words.get(term, 0.0) + share * count
-                    close = nearest.setdefault(target, {})
-                    close[term] = max(close.get(term, 0.0), math.sqrt(share))
+                if target in fits:
+                    borrowed[target] = borrowed.get(target, 0.0) + share * count
+                    nearest[target] = max(nearest.get(target, 0.0), close)
+        for place, count in borrowed.items():
+            fits[place] += value * (count / (count + norms[place]) + COVERED * nearest[place])
     speaker = _named([one.speaker for one in seen.values()], names)
-    mean = totals.mean * sum(_BORROWED.values())
     found = {}
-    for place, words in borrowed.items():
-        size = sum(
-            share * (seen[place - distance].size if place - distance in seen else totals.mean)
-            for distance, share in _BORROWED.items()
-        )
-        norm = K1 * (1 - B + B * size / mean) if mean else K1
-        fit = sum(worth[term] * count / (count + norm) for term, count in words.items())
-        near = sum(worth[term] * share for term, share in nearest[place].items())
-        before = seen.get(place - 1)
-        found[place] = (
-            (fit + COVERED * near) / total
-            + NAMED * (speaker is not None and seen[place].speaker == speaker)
-            + QUESTION * seen[place].asks
-            + ANSWER * (before is not None and before.asks)
-        )
+    for place, fit in fits.items():
+        if fit:
+            one, before = seen[place], seen.get(place - 1)
+            found[place] = (
+                fit / total
+                + NAMED * (speaker is not None and one.speaker == speaker)
+                + EXACT * sum(term in one.counts for term in exact) / max(1, len(exact))
+                + QUESTION * one.asks
+                + ANSWER * (before is not None and before.asks)
+            )
     return found
+
+
+def _norms(seen: Mapping[int, Seen], mean: float) -> dict[int, float]:
+    """What the count of a term is weighed against, for each message: more for a long one."""
+    if not mean:
+        return dict.fromkeys(seen, K1)
+    sizes = {place: one.size / mean for place, one in seen.items()}
+    usual = sum(_BORROWED.values())
+    return {
+        place: K1
+        * (1 - B + B / usual * sum(w * sizes.get(place - d, 1.0) for d, w in _BORROWED.items()))
+        for place in seen
+    }
 
 
 def merged(whole: Mapping[int, float], parts: Sequence[Mapping[int, float]]) -> dict[int, float]:
@@ -140,13 +162,20 @@ def merged(whole: Mapping[int, float], parts: Sequence[Mapping[int, float]]) -> 
     return merged
 
 
-def strong(found: Mapping[int, float]) -> list[int]:
-    """Places by score, without the weak ones; of two that fit equally well, the later first."""
-    least = WEAK * max(found.values(), default=0.0)
-    return sorted(
-        (place for place, score in found.items() if score > 0 and score >= least),
-        key=lambda place: (-found[place], -place),
-    )
+def strong(found: Mapping[int, float], direct: Container[int]) -> list[int]:
+    """Places by score, without the weak ones; of two that fit equally well, the later first.
+
+    Args:
+        found: how well each fits.
+        direct: those that hold something asked for themselves.
+    """
+    best = max(found.values(), default=0.0)
+
+    def fits(place: int) -> bool:
+        least = best * (WEAK if place in direct else WEAK_NEAR)
+        return found[place] > 0 and found[place] >= least
+
+    return sorted(filter(fits, found), key=lambda place: (-found[place], -place))
 
 
 def fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:

@@ -98,13 +98,17 @@ def terms_of(text: str) -> Terms:
     """
     words: list[str] = []
     wholes: list[str] = []
+    known: dict[str, tuple[list[str], list[str]]] = {}
     for kind, piece in _pieces(text):
         if kind == "dense":
             words += piece
             words += (piece[i : i + 2] for i in range(len(piece) - 1))
-        else:
-            words += (_safe(stem(part)) for part in _parts(piece))
-            wholes += (_safe(whole) for whole in _wholes(piece))
+            continue
+        if piece not in known:
+            parts = [_safe(stem(part)) for part in _parts(piece)]
+            known[piece] = parts, [_safe(whole) for whole in _wholes(piece)]
+        words += known[piece][0]
+        wholes += known[piece][1]
     words += date_terms(text)
     return Terms(tuple(words), tuple(wholes))
 
@@ -206,6 +210,8 @@ def _parts(name: str) -> list[str]:
 
 def _wholes(name: str) -> Iterator[str]:
     """An identifier, its segments, and their segments: a path, its file's name, the bare name."""
+    if name.isalpha() and (name.islower() or name.istitle() or name.isupper()):
+        return  # a plain word
     seen = set()
     segments = _SEGMENT.split(name)
     for one in (name, *segments, *(bare for part in segments for bare in part.split("."))):
@@ -215,6 +221,6 @@ def _wholes(name: str) -> Iterator[str]:
 
 
 def _safe(term: str) -> str:
-    if all(ord(c) > 127 or c.isalnum() for c in term):
+    if term.isalnum() or all(ord(c) > 127 or c.isalnum() for c in term):
         return term
     return _ASIDE + term.encode("utf-8", "replace").hex()
