@@ -116,8 +116,8 @@ def scores(
                 if target in fits:
                     borrowed[target] = borrowed.get(target, 0.0) + share * count
                     nearest[target] = max(nearest.get(target, 0.0), close)
-        for place, count in borrowed.items():
-            fits[place] += value * (count / (count + norms[place]) + COVERED * nearest[place])
+        for place, much in borrowed.items():
+            fits[place] += value * (much / (much + norms[place]) + COVERED * nearest[place])
     speaker = _named([one.speaker for one in seen.values()], names)
     found = {}
     for place, fit in fits.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from conspectus._drive import Flow, Io
 from conspectus.archive.flows import ArchiveFlows
 from conspectus.archive.index import Doc, IndexLost
 from conspectus.archive.lookup import Match
+from conspectus.archive.rank import fused
 from conspectus.archive.scope import Scope
 from conspectus.archive.values import Archived, manifest
 from conspectus.archive.words import names_of, query_of, terms_of
@@ -25,6 +26,12 @@ _SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\
 _ASKS = re.compile(r"[?？][\s\"'”’)»」』]*(?:\[[^\]]*\]\s*)?\Z")
 """A text that ends in a question, but for a bracket behind it, such as a picture's description."""
 
+MEANT = 48
+"""Messages near in meaning that are asked for."""
+
+MEANT_WEAK = 0.5
+"""Share of the best one's nearness that others must have."""
+
 LAST = 400
 """Characters at the end of a message in which its question mark is looked for."""
 
@@ -35,6 +42,8 @@ AT_ONCE = 200
 def search_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, text: str) -> Flow[list[Match]]:
     """Messages that fit a query, the best first, among those that the chain answers for.
 
+    Where the store has a semantic index, its ranking and that by words are fused.
+
     Raises:
         InputError: there is no word in the query.
         ArchiveError: the archive cannot be read.
@@ -44,7 +53,25 @@ def search_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, text: str) ->
         raise InputError("the query holds no word to look for; give words, a name, a path or an id")
     keys = manifest(chain)
     ask = partial(archive.indexes.query, scope, query, keys)
-    return (yield from _asked(archive, scope, chain, ask))
+    by_words = yield from _asked(archive, scope, chain, ask)
+    meant = yield from archive.meant_flow(scope, text, MEANT)
+    return _both(by_words, meant, keys) if meant else by_words
+
+
+def _both(
+    by_words: list[Match], meant: list[tuple[str, float]], keys: Sequence[str]
+) -> list[Match]:
+    """Two rankings as one; of what is near in meaning, only what the chain answers for."""
+    place = {key: at for at, key in enumerate(keys)}
+    least = MEANT_WEAK * max(score for _, score in meant)
+    near = [place[key] for key, score in meant if key in place and (least <= 0 or score >= least)]
+    known = {match.place: match for match in by_words}
+    scores = fused([[match.place for match in by_words], near])
+    direct = {match.place for match in by_words if match.direct}.union(near)
+    return [
+        Match(keys[at], at, scores[at], at in direct)
+        for at in sorted(scores, key=lambda at: (-scores[at], at not in known, -at))
+    ]
 
 
 def resolve_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -> Flow[list[str]]:
