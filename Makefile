@@ -47,9 +47,9 @@ clean:
 	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
-.PHONY: bench bench-transcripts bench-faults bench-scale
+.PHONY: bench bench-transcripts bench-faults bench-scale bench-recall
 
-bench: bench-transcripts bench-faults bench-scale
+bench: bench-transcripts bench-faults bench-scale bench-recall
 
 bench-transcripts: $(READY)
 	@$(BIN)/python benchmarks/transcripts.py
@@ -59,3 +59,6 @@ bench-faults: $(READY)
 
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
+
+bench-recall: $(READY)
+	@$(BIN)/python benchmarks/recall_speed.py

@@ -71,7 +71,7 @@ def measure_one(count: int, runs: int = 3) -> dict[str, Any]:
 
 def _rare(thread: Sequence[dict[str, Any]]) -> str:
     """The order or run that the first message of the user names."""
-    asked = next(m["content"] for m in thread[1:] if m["role"] == "user" and "{" not in m["content"])
+    asked: str = next(one["content"] for one in thread[1:] if one["role"] == "user")
     return max(asked.replace(",", " ").replace(".", " ").split(), key=len)
 
 

@@ -6,7 +6,16 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conspectus.archive.rank import AFTER, BEFORE, Seen, Totals, merged, scores, strong
+from conspectus.archive.rank import (
+    AFTER,
+    BEFORE,
+    Seen,
+    Totals,
+    holding_enough,
+    merged,
+    scores,
+    strong,
+)
 from conspectus.archive.words import Ask, Query
 
 CANDIDATES = 120
@@ -30,7 +39,7 @@ class Match:
         key: which.
         place: where it stands among those that are covered.
         score: how well it fits, higher is better.
-        direct: it holds something asked for itself, and not only what stands around it.
+        direct: it holds a good part of what is asked for itself, and is no mere neighbour.
     """
 
     key: str
@@ -71,8 +80,13 @@ def _ranked(db: sqlite3.Connection, asks: Sequence[Ask], covered: Sequence[str])
         for ask, one, places in zip(asks, weights, near, strict=True)
     ]
     best = merged(each[0], each[1:])
-    direct = {at for at, one in seen.items() if one.counts}
-    return [Match(covered[at], at, best[at], at in direct) for at in strong(best, direct)]
+    direct = {
+        at
+        for one, places in zip(weights, near, strict=True)
+        for at in holding_enough({at: seen[at] for at in places if at in seen}, one, totals)
+    }
+    holding_any = {at for at, one in seen.items() if one.counts}
+    return [Match(covered[at], at, best[at], at in direct) for at in strong(best, holding_any)]
 
 
 def _weights(ask: Ask) -> dict[str, float]:

@@ -39,11 +39,14 @@ EXACT = 0.3
 WHOLE = 0.8
 """Weight of a long query as a whole, beside each of its sentences."""
 
+DIRECT = 0.1
+"""Share of what can be found, by rarity, that a message holds itself if it is no mere neighbour."""
+
 WEAK = 0.25
 """A message that fits less than this share of how well the best one does is not shown."""
 
 WEAK_NEAR = 0.4
-"""The same for one that holds nothing asked for, and only stands near."""
+"""The same for one that holds no word asked for, and only stands near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,19 @@ def scores(
     return found
 
 
+def holding_enough(
+    seen: Mapping[int, Seen], weights: Mapping[str, float], totals: Totals
+) -> list[int]:
+    """Places of messages that hold a good part of what is asked for themselves."""
+    worth = {term: weight * totals.rarity(term) for term, weight in weights.items()}
+    least = DIRECT * sum(worth.get(term, 0.0) for term in totals.holding)
+    return [
+        place
+        for place, one in seen.items()
+        if one.counts and sum(worth.get(term, 0.0) for term in one.counts) >= least
+    ]
+
+
 def _norms(seen: Mapping[int, Seen], mean: float) -> dict[int, float]:
     """What the count of a term is weighed against, for each message: more for a long one."""
     if not mean:
@@ -162,17 +178,17 @@ def merged(whole: Mapping[int, float], parts: Sequence[Mapping[int, float]]) -> 
     return merged
 
 
-def strong(found: Mapping[int, float], direct: Container[int]) -> list[int]:
+def strong(found: Mapping[int, float], holding: Container[int]) -> list[int]:
     """Places by score, without the weak ones; of two that fit equally well, the later first.
 
     Args:
         found: how well each fits.
-        direct: those that hold something asked for themselves.
+        holding: those that hold some of what is asked for themselves.
     """
     best = max(found.values(), default=0.0)
 
     def fits(place: int) -> bool:
-        least = best * (WEAK if place in direct else WEAK_NEAR)
+        least = best * (WEAK if place in holding else WEAK_NEAR)
         return found[place] > 0 and found[place] >= least
 
     return sorted(filter(fits, found), key=lambda place: (-found[place], -place))

@@ -38,7 +38,7 @@ class Hit:
         text: what is shown of it, without its frame; a part where it was shortened.
         score: how well it fits the query, higher is better, comparable within one answer only; 0
             where there was no query.
-        neighbour: it holds nothing asked for itself, and stands near one that does.
+        neighbour: it holds hardly anything asked for itself, and stands near one that does.
     """
 
     id: str
