@@ -47,9 +47,9 @@ clean:
 	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
-.PHONY: bench bench-transcripts bench-faults bench-scale bench-facts
+.PHONY: bench bench-transcripts bench-faults bench-scale bench-recall bench-facts
 
-bench: bench-transcripts bench-faults bench-scale
+bench: bench-transcripts bench-faults bench-scale bench-recall
 
 bench-transcripts: $(READY)
 	@$(BIN)/python benchmarks/transcripts.py
@@ -71,3 +71,6 @@ bench-retention: $(READY)
 
 bench-facts-cost: $(READY)
 	@$(BIN)/python benchmarks/facts_cost.py
+
+bench-recall: $(READY)
+	@$(BIN)/python benchmarks/recall_speed.py
