@@ -147,20 +147,27 @@ def speed(text: str) -> dict[str, float]:
 
 def show(rows: Sequence[Row], source: str, times: Mapping[str, float]) -> None:
     """Print the table."""
-    table = Table(title="Estimates of tokens, in % of the real count", box=box.SIMPLE)
-    heads = ["class", "texts", "chars"]
-    heads += [f"{family}: chars/token, %, worst, at 4" for family in KNOWN]
-    for head in (*heads, "unknown, %"):
+    table = Table(
+        title="Estimates of tokens: % off the real count, and the worst single text",
+        box=box.SIMPLE,
+        caption="by 4: what four characters a token would be off, at the worst family; "
+        "unknown: against the largest family",
+    )
+    for head in ("class", "texts", "chars", *KNOWN, "by 4", "unknown"):
         table.add_column(head, justify="left" if head == "class" else "right")
     for row in rows:
-        cells = [
-            f"{row.ratio[f]:.2f} {row.error[f]:+6.1f} {row.worst[f]:+6.1f} {row.four[f]:+6.0f}"
-            for f in KNOWN
-        ]
-        unknown = f"{row.unknown:+.1f}"
-        table.add_row(row.name, str(row.texts), f"{row.characters:,}", *cells, unknown)
-    console = Console(width=132)
-    console.print(table)
+        cells = [f"{row.error[f]:+.1f} ({row.worst[f]:+.1f})" for f in KNOWN]
+        four = f"{max(row.four.values(), key=abs):+.0f}"
+        table.add_row(
+            row.name, str(row.texts), f"{row.characters:,}", *cells, four, f"{row.unknown:+.1f}"
+        )
+    real = Table(title="Characters a token, really", box=box.SIMPLE)
+    for head in ("class", *KNOWN):
+        real.add_column(head, justify="left" if head == "class" else "right")
+    for row in rows:
+        real.add_row(row.name, *(f"{row.ratio[f]:.2f}" for f in KNOWN))
+    console = Console(width=112)
+    console.print(table, real)
     cell, name, family = max((abs(r.error[f]), r.name, f) for r in rows for f in KNOWN)
     least = min(rows, key=lambda row: row.unknown)
     print(f"Reference: {source}. Worst cell: {cell:.1f} % ({name}, {family}); 10 % is allowed.")

@@ -17,8 +17,8 @@ from conspectus.tokens.pieces import PIECES, traits
 
 CLAUDE = 15 / 11
 """Claude's own tokenizers are not public. The last published one takes a token for every 4.5
-characters of English prose, those of today one for about 3.3, the ratio that LangChain measured with
-Anthropic's counting API and uses for its models. All counts of the published one are scaled by that."""
+characters of English prose, those of today one for about 3.3: the ratio that LangChain measured by
+Anthropic's counting API and uses for its models. All counts of the published one are scaled."""
 
 LEAST = 0.02
 """Tokens that any piece costs at least: sums of weights may not come to less than nothing."""
@@ -45,8 +45,8 @@ def estimate(text: str, family: Family = "unknown") -> int:
         Tokens; 0 for an empty text only.
 
     Example:
-        >>> estimate("A short line of English.", "o200k")
-        6
+        >>> estimate("The tokens of a text are estimated without a vocabulary.", "o200k")
+        11
     """
     if not text:
         return 0

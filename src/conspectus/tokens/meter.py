@@ -54,8 +54,8 @@ class TokenMeter:
         PolicyError: the counter is neither, or returns something that is no count.
 
     Example:
-        >>> TokenMeter(model="gpt-4o").text("a short line of English")
-        5
+        >>> TokenMeter(model="gpt-4o").text("The tokens of a text are estimated.")
+        8
     """
 
     def __init__(self, counter: TokenCounter | str | None = None, *, model: Any = None) -> None:

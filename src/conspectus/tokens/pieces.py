@@ -13,7 +13,9 @@ from collections.abc import Iterator
 
 from conspectus.tokens.characters import COMMON_HAN, COMMON_HANGUL, KNOWN_HAN, KNOWN_HANGUL
 
-_OTHER = "\u0370-\u03ff\u0530-\u05ff\u0700-\u08ff\u0980-\u1fff\ua000-\uabff\ufb00-\ufdff\ufe70-\ufeff"
+_OTHER = (
+    "\u0370-\u03ff\u0530-\u05ff\u0700-\u08ff\u0980-\u1fff\ua000-\uabff\ufb00-\ufdff\ufe70-\ufeff"
+)
 
 PIECES = re.compile(
     r"[ \t!-/:-@\[-`{-~]?(?:[A-Z]*[a-z]{1,64}|[A-Z]{1,64})"  # a word, as far as its case goes
@@ -50,8 +52,8 @@ def traits(piece: str) -> Iterator[tuple[str, float]]:
     """What a piece is made of: names of traits and how often each is there.
 
     Example:
-        >>> dict(traits(" cat"))
-        {'word': 1.0, 'word4': 1.0, 'after ': 1.0, '^c': 1.0, 'ca': 1.0, 'at': 1.0, 't$': 1.0}
+        >>> [name for name, _ in traits(" cat")]
+        ['word', 'word3', 'after ', '^c', 'ca', 'at', 't$']
     """
     last = piece[-1]
     size = len(piece)
@@ -79,7 +81,7 @@ def traits(piece: str) -> Iterator[tuple[str, float]]:
     if size > 1:
         yield "other", 1.0
         yield "other+", size - 1.0
-    elif 0x1F000 <= code or 0x2600 <= code <= 0x27BF:
+    elif code >= 0x1F000 or 0x2600 <= code <= 0x27BF:
         yield "emoji", 1.0
     else:
         yield "sign", 1.0

@@ -33,7 +33,7 @@ def tools_tokens(tools: Sequence[Any], count: Callable[[str], int], family: Fami
     Example:
         >>> search = {"name": "search", "description": "Look up.", "parameters": {}}
         >>> tools_tokens([search], len, "o200k")
-        104
+        97
     """
     if not tools:
         return 0
