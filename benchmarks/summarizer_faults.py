@@ -30,7 +30,7 @@ from conspectus import ChatModelSummarizer, CompactionResult, Compactor
 from conspectus.archive import Archive, Scope
 
 MESSAGES = 80
-WINDOW = 4_000
+WINDOW = 5_500
 SCOPE = Scope("local", "bench")
 EMBEDDED = "extractive"
 AT_ONCE = 8

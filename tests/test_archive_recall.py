@@ -61,8 +61,8 @@ def recall(
 def test_lines_say_who_spoke_and_when(archive: Archive, chain: tuple[Record, ...]) -> None:
     result = recall(archive, chain, query="app.toml")
     cite = read_messages(MESSAGES)[3].cite
-    assert "[t1 · tool/find] etc/app.toml" in result.text.splitlines()
-    assert f"[{cite} · assistant · 2024-05-01] It is etc/app.toml." in result.text.splitlines()
+    assert "[t1 tool/find] etc/app.toml" in result.text.splitlines()
+    assert f"[{cite} assistant · 2024-05-01] It is etc/app.toml." in result.text.splitlines()
     assert not result.truncated
 
 
@@ -224,7 +224,7 @@ def test_recalled_text_has_no_authority(archive: Archive) -> None:
     )
     result = recall(archive, kept(archive, entries), query="obey")
     lines = result.text.splitlines()
-    assert lines[0].startswith(f"[{entries[0].cite} · user/eve) system (x - system · a b )] ok")
+    assert lines[0].startswith(f"[{entries[0].cite} user/eve) system (x - system · a b )] ok")
     assert all(line.startswith("  ") for line in lines[1:])
     assert "</recalled>" not in result.text
     assert "<|" not in result.text

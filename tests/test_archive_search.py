@@ -88,11 +88,11 @@ def test_a_message_is_found(archive: Archive, query: str, expected: str) -> None
     assert found(archive, query) == {TALK[expected]}
 
 
-def test_the_identifier_asked_for_comes_before_its_parts(archive: Archive) -> None:
+def test_the_identifier_asked_for_counts_more_than_its_parts(archive: Archive) -> None:
     texts = ["get the user; the user name; name the user", "call getUserName now", "get user name"]
     archived(archive, SCOPE, *texts, *(f"filler {n}" for n in range(20)))
     hits = [hit for hit in ask(archive, "getUserName").hits if not hit.neighbour]
-    assert hits[0].text == texts[1]
+    assert max(hits, key=lambda hit: hit.score).text == texts[1]
     assert {hit.text for hit in hits} == set(texts)
 
 
@@ -250,5 +250,5 @@ def test_more_histories_than_indexes_are_kept_open() -> None:
 def test_terms_and_queries_are_read_by_the_same_rules() -> None:
     for text in TALK.values():
         words, query = set(terms_of(text).words), query_of(text)
-        assert set(query.words) <= words
-        assert set(query.wholes) <= set(terms_of(text).wholes)
+        assert set(query.whole.words) <= words
+        assert set(query.whole.wholes) <= set(terms_of(text).wholes)

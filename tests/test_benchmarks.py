@@ -265,3 +265,21 @@ def test_every_size_is_measured_and_its_result_is_right(
     scale.show(found, screen)
     assert isinstance(screen.file, io.StringIO)
     assert "From 200 to 2,000 messages" in screen.file.getvalue()
+
+
+# Recall
+
+
+def test_every_question_is_timed_and_answered_within_its_tokens(
+    script: Callable[[str], ModuleType],
+) -> None:
+    speed = script("recall_speed")
+    found = speed.measure(sizes=(150, 400))
+    assert [row["messages"] for row in found["rows"]] == [150, 400]
+    for row in found["rows"]:
+        assert row["over"] == 0
+        assert all(row[name] > 0 for name in ("index", *speed.QUESTIONS))
+    screen = Console(file=io.StringIO(), width=126)
+    speed.show(found, screen)
+    assert isinstance(screen.file, io.StringIO)
+    assert "common words" in screen.file.getvalue()

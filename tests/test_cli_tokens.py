@@ -70,6 +70,23 @@ def test_a_person_sees_the_same_numbers(tmp_path: Path) -> None:
     assert "\x1b" not in shown.stdout
 
 
+def test_a_model_chooses_the_tokenizer(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "Пожалуйста, посмотрите ещё раз. " * 20}]
+    data = counted(tmp_path / "a.json", messages)
+    assert data["family"] == "unknown"
+    assert data["tokens"] >= max(data["by_family"].values())
+    for model, family in (("gpt-4o", "o200k"), ("claude-sonnet-4-5", "claude")):
+        result = run(app, ["tokens", str(tmp_path / "a.json"), "--model", model, "--json"])
+        one = json.loads(result.stdout)
+        assert one["family"] == family
+        assert one["tokens"] == data["by_family"][family] == one["by_family"][family]
+    shown = run(app, ["tokens", str(tmp_path / "a.json")])
+    assert f"o200k {data['by_family']['o200k']:,}" in shown.stdout
+    wrong = run(app, ["tokens", str(tmp_path / "a.json"), "--model", "nobody"])
+    assert wrong.exit_code == 2
+    assert "tells no tokenizer" in wrong.stderr
+
+
 def test_an_empty_history_has_no_tokens(tmp_path: Path) -> None:
     data = counted(tmp_path / "a.json", [])
     assert (data["tokens"], data["messages"], data["largest"]) == (0, 0, [])

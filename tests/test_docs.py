@@ -273,7 +273,7 @@ def test_examples_in_docstrings_are_found() -> None:
         for test in finder.find(importlib.import_module(name))
         if test.examples
     }
-    assert {"conspectus.compactor.api.Compactor", "conspectus.tokens.TokenMeter"} <= found
+    assert {"conspectus.compactor.api.Compactor", "conspectus.tokens.meter.TokenMeter"} <= found
 
 
 LIES = {

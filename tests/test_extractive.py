@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 from conspectus import ExtractiveSummarizer, Ledger, SummaryRequest
 from conspectus.messages import read_messages
-from conspectus.tokens import estimate
+from conspectus.tokens import estimate as estimate_of
 from histories import agent, assistant, histories, talk, tool, user
+
+
+def estimate(text: str) -> int:
+    return estimate_of(text, "o200k")
 
 
 def ask(messages: list[dict[str, Any]], limit: int = 400, **more: Any) -> str:

@@ -107,7 +107,7 @@ def test_media_are_described_and_their_bytes_are_not_read_as_text() -> None:
         {"type": "image", "url": "https://example.org/cat.png"},
     ]
     (entry,) = read_messages([HumanMessage(blocks)])
-    assert entry.media == 4
+    assert len(entry.media) == 4
     assert data[:100] not in entry.text
     assert "image/png" in entry.text
     assert "a.pdf" in entry.text

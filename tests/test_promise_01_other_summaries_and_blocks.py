@@ -110,7 +110,7 @@ BAD_CALL: Any = {
 def test_text_in_unusual_blocks_is_read_and_counted_as_text(message: Any, says: str) -> None:
     (entry,) = read_messages([message])
     assert says in entry.reading
-    assert entry.media == 0
+    assert not entry.media
     assert TokenMeter().entry(entry) < 100
 
 

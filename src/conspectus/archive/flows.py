@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -23,9 +24,11 @@ from conspectus.archive.scope import (
     thread_namespace,
 )
 from conspectus.archive.values import Archived, from_data, manifest, same, to_data, to_row
-from conspectus.archive.wire import Wire, aside, check_version, search_op
+from conspectus.archive.wire import Wire, aside, check_version, meaning_op, search_op
 from conspectus.errors import ArchiveError, ArchiveUnconfirmed, NotFoundError
 from conspectus.messages import Entry
+
+logger = logging.getLogger("conspectus")
 
 HEAD = "head"
 REMEMBERED = 256
@@ -61,10 +64,24 @@ class ArchiveFlows:
         wanted = {entry.key: entry for entry in entries}
         known = yield from self._wire.read(place, list(wanted))
         new = [entry for key, entry in wanted.items() if not same(known.get(key), entry)]
-        if new:
+        if not new:
+            return
+        data = {entry.key: to_data(entry) for entry in new}
+        meanings = {entry.key: entry.reading for entry in new} if self._wire.semantic else {}
+        while True:
             ops: list[Op] = [self._registry_op(scope)]
-            ops += (self._wire.put_op(place, entry.key, to_data(entry)) for entry in new)
-            yield from self._wire.batch(ops)
+            ops += (
+                self._wire.put_op(place, key, one, meanings.get(key)) for key, one in data.items()
+            )
+            try:
+                yield from self._wire.batch(ops)
+                return
+            except ArchiveError as error:
+                if not meanings:
+                    raise
+                # An embedding model that is out of reach must not keep originals from safety.
+                logger.warning("archived without a semantic index, found by words only: %s", error)
+                meanings = {}
 
     def missing_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[tuple[str, ...]]:
         """Keys of those that do not come back equal."""
@@ -87,6 +104,26 @@ class ArchiveFlows:
         """Originals by key; those that are gone are left out."""
         found = yield from self._wire.read(scope.namespace("messages"), keys)
         return {key: from_data(key, data) for key, data in found.items()}
+
+    def meant_flow(self, scope: Scope, query: str, limit: int) -> Flow[list[tuple[str, float]]]:
+        """Keys of the messages nearest in meaning, the best first, each with its score.
+
+        Nothing where the store has no semantic index, or where that cannot be asked just now: words
+        find what they find without it.
+        """
+        place = scope.namespace("messages")
+        if not self._wire.semantic:
+            return []
+        try:
+            [items] = yield from self._wire.batch([meaning_op(place, query, limit)])
+        except ArchiveError as error:
+            logger.warning("recalled by words only, without the semantic index: %s", error)
+            return []
+        return [
+            (item.key, item.score)
+            for item in items
+            if tuple(item.namespace) == place and getattr(item, "score", None) is not None
+        ]
 
     def save_draft_flow(self, scope: Scope, plan: str, draft: Draft) -> Flow[None]:
         """Keep a summary that has been paid for."""

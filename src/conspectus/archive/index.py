@@ -18,26 +18,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conspectus.archive.backend import private_file, private_folder
+from conspectus.archive.lookup import Match, look_up
 from conspectus.archive.scope import Scope, label_hash
 from conspectus.archive.words import Query, Terms
 from conspectus.errors import ArchiveError
 
-VERSION = 1
+VERSION = 2
 """Of the tables and of the rules for terms; an index of another version is built again."""
 
 OPEN = 32
 """Indexes kept open at a time; the one that was used longest ago is closed."""
 
-EXACT = 6.0
-"""Added to the score for each identifier of the query that a message holds as it stands; about
-what a rare word brings among a thousand messages."""
-
 _TABLES = f"""
-CREATE TABLE docs (doc INTEGER PRIMARY KEY, key TEXT UNIQUE, id TEXT, cite TEXT);
+CREATE TABLE docs (doc INTEGER PRIMARY KEY, key TEXT UNIQUE, id TEXT, cite TEXT, size INTEGER,
+    asks INTEGER, speaker TEXT);
 CREATE INDEX docs_id ON docs (id);
 CREATE INDEX docs_cite ON docs (cite);
+CREATE INDEX docs_size ON docs (size);
 CREATE TABLE records (id TEXT PRIMARY KEY);
 CREATE VIRTUAL TABLE terms USING fts5 (words, wholes, tokenize = 'ascii');
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab (terms, 'col');
 PRAGMA user_version = {VERSION};
 """
 
@@ -48,20 +48,21 @@ class IndexLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """One message to be indexed: its key, its id, how it is cited, and its terms."""
+    """One message to be indexed.
+
+    Attributes:
+        key, id, cite: how it is named.
+        terms: what it is found by.
+        speaker: terms of the name of who speaks, or of the role where there is no name.
+        asks: it ends in a question.
+    """
 
     key: str
     id: str
     cite: str
     terms: Terms
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """One message found, and how well it fits; a higher score is better."""
-
-    key: str
-    score: float
+    speaker: tuple[str, ...] = ()
+    asks: bool = False
 
 
 class SearchIndexes:
@@ -97,8 +98,13 @@ class SearchIndexes:
         """Index messages; one that is there already is left alone."""
         with self._use(scope) as db:
             for doc in docs:
-                row = (doc.key, _digest(doc.id), _digest(doc.cite))
-                done = db.execute("INSERT OR IGNORE INTO docs (key, id, cite) VALUES (?,?,?)", row)
+                named = (doc.key, _digest(doc.id), _digest(doc.cite))
+                about = (len(doc.terms.words), doc.asks, " ".join(doc.speaker))
+                done = db.execute(
+                    "INSERT OR IGNORE INTO docs (key, id, cite, size, asks, speaker) "
+                    "VALUES (?,?,?,?,?,?)",
+                    named + about,
+                )
                 if done.rowcount == 1:
                     db.execute(
                         "INSERT INTO terms (rowid, words, wholes) VALUES (?,?,?)",
@@ -123,7 +129,7 @@ class SearchIndexes:
     def query(self, scope: Scope, query: Query, covered: Sequence[str]) -> list[Match]:
         """Messages that fit, the best first, and only those that are covered."""
         with self._use(scope) as db:
-            return rank(db, query, covered)
+            return look_up(db, query, covered)
 
     def resolve(self, scope: Scope, name: str) -> set[str]:
         """Keys of messages with this id, or cited by it, or whose key starts with it."""
@@ -208,35 +214,6 @@ class SearchIndexes:
             for ending in ("", "-journal", "-wal", "-shm"):
                 with suppress(OSError):
                     path.with_name(path.name + ending).unlink(missing_ok=True)
-
-
-def rank(db: sqlite3.Connection, query: Query, covered: Sequence[str]) -> list[Match]:
-    """Messages by BM25 over their terms, with a bonus for identifiers that stand there exactly.
-
-    Of two that fit equally well the later one comes first.
-    """
-    place = {key: at for at, key in enumerate(covered)}
-    scores: dict[str, float] = {}
-    for words in (query.words, query.single):
-        if words and not scores:
-            scores = _matches(db, "words", words, place)
-    for whole in query.wholes:
-        for key in _matches(db, "wholes", (whole,), place):
-            scores[key] = scores.get(key, 0.0) + EXACT
-    found = [Match(key, score) for key, score in scores.items()]
-    return sorted(found, key=lambda match: (-match.score, -place[match.key]))
-
-
-def _matches(
-    db: sqlite3.Connection, column: str, terms: Sequence[str], place: dict[str, int]
-) -> dict[str, float]:
-    wanted = " OR ".join(f'"{term}"' for term in terms)
-    rows = db.execute(
-        "SELECT docs.key, -bm25(terms) FROM terms JOIN docs ON docs.doc = terms.rowid "
-        "WHERE terms MATCH ?",
-        (f"{column} : ({wanted})",),
-    )
-    return {key: score for key, score in rows if key in place}
 
 
 def _connect(where: str) -> sqlite3.Connection:

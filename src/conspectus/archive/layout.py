@@ -24,6 +24,7 @@ class Piece:
     Attributes:
         shortened: what to say about it if `text` is only a part; empty if it is whole.
         neighbour: it was not found itself.
+        place: where it stands in the history, counted from 0.
     """
 
     id: str
@@ -35,7 +36,25 @@ class Piece:
     text: str
     score: float
     neighbour: bool = False
+    place: int = 0
     shortened: str = ""
+
+
+def arranged(pieces: Sequence[Piece]) -> list[Piece]:
+    """Messages that follow each other in the history side by side, in its order; the groups in the
+    order of the best of each, which is the order in which they are given."""
+    at = {piece.place: piece for piece in pieces}
+    placed: list[Piece] = []
+    for piece in pieces:
+        if piece.place not in at:
+            continue
+        start = piece.place
+        while start - 1 in at:
+            start -= 1
+        while start in at:
+            placed.append(at.pop(start))
+            start += 1
+    return placed
 
 
 def render(pieces: Sequence[Piece], left_out: int) -> str:
@@ -86,9 +105,10 @@ def best_place(text: str, marks: Sequence[str]) -> int:
 
 
 def _line(piece: Piece) -> str:
+    # The frame is short, as it is paid for with each message.
     who = piece.role + (f"/{_label(piece.name)}" if piece.name else "")
     date = f" · {_label(piece.date)}" if piece.date else ""
-    head = f"[{_label(piece.cite)} · {who}{date}]"
+    head = f"[{_label(piece.cite)} {who}{date}]"
     note = f" {piece.shortened}" if piece.shortened else ""
     # Lines after the first are indented, so that none can pass for the line of another message.
     text = "\n  ".join(as_notes(_UNSENDABLE.sub("\ufffd", piece.text)).splitlines())

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from conspectus._core.records import Chain
 from conspectus._drive import Flow, Io
 from conspectus.archive.flows import ArchiveFlows
 from conspectus.archive.index import IndexLost
-from conspectus.archive.layout import Piece, excerpt, render, smallest
+from conspectus.archive.layout import Piece
+from conspectus.archive.lookup import Match
+from conspectus.archive.packing import Room
 from conspectus.archive.scope import Scope
 from conspectus.archive.search import resolve_flow, search_flow
 from conspectus.archive.values import Archived, manifest
 from conspectus.archive.words import query_of
 from conspectus.errors import InputError, NotFoundError
 
-BEST = 24
-"""Messages found by a query that are considered."""
-
 AT_ONCE = 50
-"""Messages of a range read at a time, as its end seldom fits."""
+"""Messages read at a time, as the last of them seldom fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,9 @@ class Hit:
         name: the speaker's or the tool's name, if given.
         date: when it was said, as the caller wrote it, if known.
         text: what is shown of it, without its frame; a part where it was shortened.
-        score: how well it fits the query, higher is better; 0 where there was no query.
-        neighbour: it stands next to one that fits, and was not found itself.
+        score: how well it fits the query, higher is better, comparable within one answer only; 0
+            where there was no query.
+        neighbour: it holds hardly anything asked for itself, and stands near one that does.
     """
 
     id: str
@@ -83,7 +83,8 @@ def recall_flow(
     """Find archived originals among those that a chain answers for.
 
     Exactly one of `query`, `id` and `range` is given. Messages found by a query come best first,
-    each with the one before and the one after it where there is room.
+    with those around them that complete them; what follows each other stands together. What fits
+    far worse than the best, or only says again what is there already, is left out.
 
     Args:
         archive: where the originals are.
@@ -107,7 +108,7 @@ def recall_flow(
         raise InputError("recall takes exactly one of query, id and range")
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
         raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
-    room = _Room(tokens, count)
+    room = Room(tokens, count)
     if query is not None:
         _text("query", query)
         return (yield from _by_query(archive, scope, chain, query, room))
@@ -119,7 +120,7 @@ def recall_flow(
                 f"{_shown(id)} was archived here and is gone: it has expired or was forgotten; go "
                 "on without it"
             )
-        return room.result()
+        return _result(room)
     assert range is not None
     if not isinstance(range, (tuple, list)) or len(range) != 2:
         raise InputError("range is a pair: the id of the first message and that of the last one")
@@ -135,117 +136,34 @@ def recall_flow(
     yield from _take(archive, scope, order[start : end + 1], room)
     if not room.read:
         raise NotFoundError("all messages of that range have expired or were forgotten")
-    return room.result()
+    return _result(room)
 
 
-@dataclass(slots=True)
-class _Room:
-    """The text as it grows, held against its limit as a whole at every step."""
-
-    tokens: int
-    count: Callable[[str], int]
-    pieces: list[Piece] = field(default_factory=list)
-    left_out: int = 0
-    read: int = 0
-    marks: tuple[str, ...] = ()
-
-    def fits(self, pieces: Sequence[Piece], left_out: int) -> bool:
-        return self.count(render(pieces, left_out)) <= self.tokens
-
-    def add(self, piece: Piece, more: int, *, alone: bool) -> bool:
-        """Put a message in, whole or shortened; False if there is no room even for a bit of it.
-
-        Args:
-            piece: the message.
-            more: how many others are still to come.
-            alone: it may have all the room; else at most half, so that others get some.
-        """
-        self.read += 1
-        share = self.tokens if alone else max(1, self.tokens // 2)
-
-        def good(tried: Piece) -> bool:
-            own = self.count(render([tried], 0))
-            return own <= share and self.fits([*self.pieces, tried], more)
-
-        if good(piece):
-            self.pieces.append(piece)
-            return True
-        low, high, best = smallest(piece), len(piece.text), None
-        while low <= high:
-            middle = (low + high) // 2
-            tried = excerpt(piece, middle, self.marks)
-            if good(tried):
-                best, low = tried, middle + 1
-            else:
-                high = middle - 1
-        if best is None:
-            return False
-        self.pieces.append(best)
-        return True
-
-    def result(self) -> RecallResult:
-        # What was counted step by step is counted once more, for counters that are not monotone.
-        while self.pieces and not self.fits(self.pieces, self.left_out):
-            self.pieces.pop()
-            self.left_out += 1
-        text = render(self.pieces, self.left_out) if self.pieces else ""
-        short = any(piece.shortened for piece in self.pieces)
-        return RecallResult(
-            hits=tuple(_hit(piece) for piece in self.pieces),
-            text=text,
-            tokens=self.count(text) if text else 0,
-            truncated=short or self.left_out > 0,
-        )
+def _result(room: Room) -> RecallResult:
+    pieces, text, tokens, truncated = room.result()
+    return RecallResult(tuple(map(_hit, pieces)), text, tokens, truncated)
 
 
 def _by_query(
-    archive: ArchiveFlows, scope: Scope, chain: Chain, query: str, room: _Room
+    archive: ArchiveFlows, scope: Scope, chain: Chain, query: str, room: Room
 ) -> Flow[RecallResult]:
-    matches = (yield from search_flow(archive, scope, chain, query))[:BEST]
-    order = manifest(chain)
-    place = {key: at for at, key in enumerate(order)}
-    beside = {
-        match.key: [
-            order[at] for at in (place[match.key] - 1, place[match.key] + 1) if 0 <= at < len(order)
-        ]
-        for match in matches
-    }
-    wanted = [key for match in matches for key in (match.key, *beside[match.key])]
-    found = yield from archive.find_flow(scope, wanted)
-    gone = [match.key for match in matches if match.key not in found]
-    if gone:  # expired or forgotten elsewhere: the index must not remember them either
-        yield Io(partial(_drop, archive, scope, gone))
-    live = [match for match in matches if match.key in found]
+    matches = yield from search_flow(archive, scope, chain, query)
     room.marks = query_of(query).surfaces
-    for at, match in enumerate(live):
-        piece = _piece(found[match.key], match.score)
-        if not room.add(piece, len(live) - at - 1, alone=len(live) == 1):
-            room.left_out = len(live) - at
+    for start in builtins.range(0, len(matches), AT_ONCE):
+        part = matches[start : start + AT_ONCE]
+        found = yield from archive.find_flow(scope, [match.key for match in part])
+        gone = [match.key for match in part if match.key not in found]
+        if gone:  # expired or forgotten elsewhere: the index must not remember them either
+            yield Io(partial(_drop, archive, scope, gone))
+        for match in part:
+            if match.key in found and not room.full:
+                room.offer(_found(found[match.key], match), alone=len(matches) == 1)
+        if room.full:
             break
-    for match in live:
-        for key in beside[match.key]:
-            if key in found and all(piece.key != key for piece in room.pieces):
-                tried = _beside(
-                    room.pieces,
-                    match.key,
-                    replace(_piece(found[key]), neighbour=True),
-                    before=place[key] < place[match.key],
-                )
-                if room.fits(tried, room.left_out):
-                    room.pieces = tried
-    return room.result()
+    return _result(room)
 
 
-def _beside(pieces: list[Piece], key: str, new: Piece, *, before: bool) -> list[Piece]:
-    """The pieces with one more, next to the one of that key; as they are if that is not there."""
-    for at, piece in enumerate(pieces):
-        if piece.key == key:
-            at += not before
-            return [*pieces[:at], new, *pieces[at:]]
-    return pieces
-
-
-def _take(archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: _Room) -> Flow[None]:
+def _take(archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: Room) -> Flow[None]:
     """Messages in order until the room is used up."""
     for start in builtins.range(0, len(keys), AT_ONCE):
         part = keys[start : start + AT_ONCE]
@@ -253,7 +171,8 @@ def _take(archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: _Room)
         for at, key in enumerate(part, start):
             if key not in found:
                 continue
-            if not room.add(_piece(found[key]), len(keys) - at - 1, alone=len(keys) == 1):
+            piece = replace(_piece(found[key]), place=at)
+            if not room.add(piece, len(keys) - at - 1, alone=len(keys) == 1):
                 room.left_out = len(keys) - at
                 return
 
@@ -279,7 +198,11 @@ def _drop(archive: ArchiveFlows, scope: Scope, keys: list[str]) -> None:
         return  # then it remembers nothing at all
 
 
-def _piece(one: Archived, score: float = 0.0) -> Piece:
+def _found(one: Archived, match: Match) -> Piece:
+    return replace(_piece(one), score=match.score, neighbour=not match.direct, place=match.place)
+
+
+def _piece(one: Archived) -> Piece:
     return Piece(
         id=one.id,
         cite=one.cite,
@@ -288,7 +211,7 @@ def _piece(one: Archived, score: float = 0.0) -> Piece:
         name=one.name,
         date=one.date,
         text=one.text,
-        score=score,
+        score=0.0,
     )
 
 

@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
 from conspectus._core.records import Chain
 from conspectus._drive import Flow, Io
 from conspectus.archive.flows import ArchiveFlows
-from conspectus.archive.index import Doc, IndexLost, Match
+from conspectus.archive.index import Doc, IndexLost
+from conspectus.archive.lookup import Match
+from conspectus.archive.rank import fused
 from conspectus.archive.scope import Scope
 from conspectus.archive.values import Archived, manifest
-from conspectus.archive.words import query_of, terms_of
+from conspectus.archive.words import names_of, query_of, terms_of
 from conspectus.errors import ArchiveError, InputError
 
 T = TypeVar("T")
+
+_SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\]]{0,40}?)\s?[:：]")
+"""How a transcript names who speaks, where the message itself does not: `[date] Name: ...`."""
+
+_ASKS = re.compile(r"[?？][\s\"'”’)»」』]*(?:\[[^\]]*\]\s*)?\Z")
+"""A text that ends in a question, but for a bracket behind it, such as a picture's description."""
+
+MEANT = 48
+"""Messages near in meaning that are asked for."""
+
+MEANT_WEAK = 0.5
+"""Share of the best one's nearness that others must have."""
+
+LAST = 400
+"""Characters at the end of a message in which its question mark is looked for."""
 
 AT_ONCE = 200
 """Messages read and indexed at a time."""
@@ -24,16 +42,36 @@ AT_ONCE = 200
 def search_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, text: str) -> Flow[list[Match]]:
     """Messages that fit a query, the best first, among those that the chain answers for.
 
+    Where the store has a semantic index, its ranking and that by words are fused.
+
     Raises:
         InputError: there is no word in the query.
         ArchiveError: the archive cannot be read.
     """
     query = query_of(text)
-    if not (query.words or query.wholes):
+    if not (query.whole.words or query.whole.wholes):
         raise InputError("the query holds no word to look for; give words, a name, a path or an id")
     keys = manifest(chain)
     ask = partial(archive.indexes.query, scope, query, keys)
-    return (yield from _asked(archive, scope, chain, ask))
+    by_words = yield from _asked(archive, scope, chain, ask)
+    meant = yield from archive.meant_flow(scope, text, MEANT)
+    return _both(by_words, meant, keys) if meant else by_words
+
+
+def _both(
+    by_words: list[Match], meant: list[tuple[str, float]], keys: Sequence[str]
+) -> list[Match]:
+    """Two rankings as one; of what is near in meaning, only what the chain answers for."""
+    place = {key: at for at, key in enumerate(keys)}
+    least = MEANT_WEAK * max(score for _, score in meant)
+    near = [place[key] for key, score in meant if key in place and (least <= 0 or score >= least)]
+    known = {match.place: match for match in by_words}
+    scores = fused([[match.place for match in by_words], near])
+    direct = {match.place for match in by_words if match.direct}.union(near)
+    return [
+        Match(keys[at], at, scores[at], at in direct)
+        for at in sorted(scores, key=lambda at: (-scores[at], at not in known, -at))
+    ]
 
 
 def resolve_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -> Flow[list[str]]:
@@ -84,7 +122,14 @@ def _fill(archive: ArchiveFlows, scope: Scope, chain: Chain) -> Flow[None]:
 
 
 def _index(archive: ArchiveFlows, scope: Scope, found: list[Archived]) -> None:
-    docs = [
-        Doc(one.key, one.id, one.cite, terms_of(f"{one.name or ''} {one.text}")) for one in found
-    ]
-    archive.indexes.add(scope, docs)
+    archive.indexes.add(scope, [_doc(one) for one in found])
+
+
+def _doc(one: Archived) -> Doc:
+    text = f"{one.name or ''} {one.text}"
+    said = _SPEAKER.match(one.text)
+    speaker = one.name or (said.group("name") if said else one.role)
+    terms = terms_of(f"{text}\n{one.date}" if one.date and one.date not in text else text)
+    return Doc(
+        one.key, one.id, one.cite, terms, names_of(speaker), bool(_ASKS.search(one.text[-LAST:]))
+    )

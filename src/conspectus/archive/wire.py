@@ -1,7 +1,8 @@
 """A store's two primitives as steps of a flow, with its failures explained.
 
-A value in a store is `{"v": 1, "json": <ASCII text>}` and nothing else: NUL, lone surrogates,
-bytes and integers beyond 64 bits lie inside the text, where no store can choke on them.
+A value in a store is `{"v": 1, "json": <ASCII text>}`: NUL, lone surrogates, bytes and integers
+beyond 64 bits lie inside the text, where no store can choke on them. Where the store has a semantic
+index, a message has its plain text beside that, for the index alone.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
@@ -30,10 +32,16 @@ FORMAT = 1
 CHUNK = 500
 """Operations in one batch at most."""
 
+MOST_MEANT = 8_000
+"""Characters of a message or a query from which its meaning is taken, as models for that read
+little."""
+
 CHUNK_CHARACTERS = 8_000_000
 """Characters in one batch at most, unless a single value is larger."""
 
 Namespace = tuple[str, ...]
+
+_UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 
 
 def dumps(data: Any) -> str:
@@ -74,15 +82,33 @@ class Wire:
         # The in-memory store is a plain dict, which must not change while a search goes over it.
         self._memory_lock = threading.RLock() if isinstance(store, InMemoryStore) else None
 
-    def put_op(self, namespace: Namespace, key: str, data: Mapping[str, Any]) -> PutOp:
-        """Write one value; a store with a vector index is told not to embed it."""
+    @property
+    def semantic(self) -> bool:
+        """Whether the store was given an index by meaning."""
+        return bool(getattr(self.store, "index_config", None))
+
+    def put_op(
+        self, namespace: Namespace, key: str, data: Mapping[str, Any], meaning: str | None = None
+    ) -> PutOp:
+        """Write one value; a store with a semantic index is told to embed its text and no more.
+
+        Args:
+            namespace, key: where.
+            data: plain JSON data.
+            meaning: text by whose meaning it is to be found; None for values that are not searched.
+        """
         body = dict(data)
+        if self.ttl is not None:
+            # Some stores only delete what has expired when they are swept; the date makes sure.
+            body["expires"] = time.time() + self.ttl
+        value: dict[str, Any] = {"v": FORMAT, "json": dumps(body)}
+        index: Literal[False] | list[str] = False
+        if meaning is not None and self.semantic and meaning.strip():
+            value["text"] = _UNSENDABLE.sub("\ufffd", meaning[:MOST_MEANT])
+            index = ["text"]
         if self.ttl is None:
-            return PutOp(namespace, key, {"v": FORMAT, "json": dumps(body)}, index=False)
-        # Some stores only delete what has expired when they are swept; the date makes sure.
-        body["expires"] = time.time() + self.ttl
-        value = {"v": FORMAT, "json": dumps(body)}
-        return PutOp(namespace, key, value, index=False, ttl=self.ttl / 60)
+            return PutOp(namespace, key, value, index=index)
+        return PutOp(namespace, key, value, index=index, ttl=self.ttl / 60)
 
     def read(
         self, namespace: Namespace, keys: Sequence[str]
@@ -140,8 +166,10 @@ class Wire:
             raise ArchiveError(f"The archive failed: {explain(error)}.") from error
 
     async def _acall(self, ops: list[Op]) -> Any:
-        if self._memory_lock is not None:
+        if self._memory_lock is not None and not self.semantic:
             return self._call(ops)
+        if self._memory_lock is not None:  # it embeds, which may go over the network
+            return await asyncio.to_thread(self._call, ops)
         if not self._in_thread:
             try:
                 return await self.store.abatch(ops)
@@ -183,6 +211,12 @@ def aside(call: Callable[[], object]) -> Io:
 def search_op(namespace: Namespace, limit: int) -> SearchOp:
     """Anything under a namespace, up to a limit."""
     return SearchOp(namespace, limit=limit, refresh_ttl=False)
+
+
+def meaning_op(namespace: Namespace, query: str, limit: int) -> SearchOp:
+    """The values nearest in meaning to a query, the best first, up to a limit."""
+    wanted = _UNSENDABLE.sub("\ufffd", query[:MOST_MEANT])
+    return SearchOp(namespace, query=wanted, limit=limit, refresh_ttl=False)
 
 
 def _chunks(ops: Sequence[Op]) -> Iterator[list[Op]]:

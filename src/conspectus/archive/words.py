@@ -11,11 +11,21 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conspectus.archive.dates import date_terms
+from conspectus.archive.function_words import DENSE, ENGLISH
+from conspectus.archive.stems import stem
+
 LONGEST = 80
 """Characters of a term that count; a longer one is data, and is not taken apart."""
 
 MOST_TERMS = 64
 """Different terms of a query that count."""
+
+MOST_PARTS = 8
+"""Sentences of a long query that are asked for themselves: the last ones, where questions stand."""
+
+SHARED = 0.75
+"""Of `n` terms made from one piece of a query, each weighs `n ** -SHARED`."""
 
 # Han, Kana, Hangul; and Thai, Lao, Myanmar and Khmer, which use no spaces either.
 _DENSE = (
@@ -26,6 +36,7 @@ _PIECE = re.compile(
     rf"(?P<dense>[{_DENSE}]+)"
     rf"|(?P<name>(?:(?![{_DENSE}])\w)+(?:[-./\\:@#+]+(?:(?![{_DENSE}])\w)+)*)"
 )
+_SENTENCE = re.compile(r"[.?!;]+(?=\s|$)|[。？！；…\n]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+|[^\W_]+")
 _SEGMENT = re.compile(r"[/\\:@#+]+")
 _ASIDE = "¤"
@@ -46,18 +57,34 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """One thing asked for.
+
+    Attributes:
+        words: terms, each with its weight. The parts of one identifier, and the bigrams of one
+            run of characters, say nearly the same, so a long one weighs little more than a word.
+        wholes: identifiers as they stand.
+        names: all its words, function words too, as any may be somebody's name.
+    """
+
+    words: dict[str, float]
+    wholes: tuple[str, ...]
+    names: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """What a query asks for.
 
     Attributes:
-        words: terms, each once.
-        wholes: identifiers as they stand, each once.
+        whole: all of it.
+        parts: its sentences, where it has several: each is asked for itself.
         single: characters of scripts without spaces, for when nothing else is found.
         surfaces: pieces of the query as they may stand in a text, to find the best place in it.
     """
 
-    words: tuple[str, ...]
-    wholes: tuple[str, ...]
+    whole: Ask
+    parts: tuple[Ask, ...]
     single: tuple[str, ...]
     surfaces: tuple[str, ...]
 
@@ -71,59 +98,103 @@ def terms_of(text: str) -> Terms:
     """
     words: list[str] = []
     wholes: list[str] = []
+    known: dict[str, tuple[list[str], list[str]]] = {}
     for kind, piece in _pieces(text):
         if kind == "dense":
             words += piece
             words += (piece[i : i + 2] for i in range(len(piece) - 1))
-        else:
-            words += (_safe(stem(part)) for part in _parts(piece))
-            wholes += (_safe(whole) for whole in _wholes(piece))
+            continue
+        if piece not in known:
+            parts = [_safe(stem(part)) for part in _parts(piece)]
+            known[piece] = parts, [_safe(whole) for whole in _wholes(piece)]
+        words += known[piece][0]
+        wholes += known[piece][1]
+    words += date_terms(text)
     return Terms(tuple(words), tuple(wholes))
 
 
-def query_of(text: str) -> Query:
-    """The terms of a query; no words at all where it is empty or only punctuation."""
-    words: list[str] = []
-    wholes: list[str] = []
-    single: list[str] = []
-    surfaces: list[str] = []
-    for kind, piece in _pieces(text):
-        if kind == "dense":
-            pairs = [piece[i : i + 2] for i in range(len(piece) - 1)]
-            words += pairs or [piece]
-            single += piece
-            surfaces += pairs or [piece]
-        else:
-            parts = _parts(piece)
-            words += (_safe(stem(part)) for part in parts)
-            surfaces += (stem(part) for part in parts)
-            for whole in _wholes(piece):
-                wholes.append(_safe(whole))
-                surfaces.append(whole)
-    some = [tuple(dict.fromkeys(terms))[:MOST_TERMS] for terms in (words, wholes, single, surfaces)]
-    return Query(*some)
-
-
-def stem(word: str) -> str:
-    """An English word without its ending, so that `fails`, `failed` and `failing` meet.
+def names_of(text: str) -> tuple[str, ...]:
+    """The terms that a speaker's name is known by.
 
     Example:
-        >>> [stem(word) for word in ("caches", "cached", "running", "class", "bus")]
-        ['cach', 'cach', 'run', 'class', 'bus']
+        >>> names_of("Ann Lee")
+        ('ann', 'lee')
     """
-    if len(word) < 4 or not word.isascii() or not word.isalpha():
-        return word
-    if word.endswith("ies") and len(word) > 4:
-        word = word[:-3] + "y"
-    elif word.endswith("s") and not word.endswith(("ss", "us", "is")):
-        word = word[:-1]
-    for ending, least in (("ing", 6), ("ed", 5)):
-        if word.endswith(ending) and len(word) >= least:
-            word = word[: -len(ending)]
-            if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
-                word = word[:-1]
+    names: list[str] = []
+    for kind, piece in _pieces(text):
+        names += _pairs(piece) if kind == "dense" else (_safe(stem(p)) for p in _parts(piece))
+    return tuple(dict.fromkeys(names))
+
+
+def query_of(text: str) -> Query:
+    """The terms of a query; no words at all where it is empty or only punctuation.
+
+    Example:
+        >>> query_of("Where did the tests of getUser fail?").whole.wholes
+        ('getuser',)
+    """
+    whole = _ask(text)
+    parts: list[Ask] = []
+    for sentence in _SENTENCE.split(text)[-MOST_PARTS:]:
+        part = _ask(sentence)
+        if len(part.words) + len(part.wholes) > 1:
+            parts.append(part)
+    surfaces: list[str] = []
+    single: list[str] = []
+    for kind, piece in _pieces(text):
+        if kind == "dense":
+            single += (c for run in _runs(piece) or (piece,) for c in run)
+            surfaces += (pair for run in _runs(piece) for pair in _pairs(run))
+        else:
+            surfaces += (stem(part) for part in _parts(piece) if not _empty(part, piece))
+            surfaces += _wholes(piece)
+    return Query(
+        whole,
+        tuple(parts) if len(parts) > 1 else (),
+        tuple(dict.fromkeys(single))[:MOST_TERMS],
+        tuple(dict.fromkeys(surfaces))[:MOST_TERMS],
+    )
+
+
+def _ask(text: str) -> Ask:
+    """The terms of one sentence, without function words unless there is nothing else."""
+    for strict in (True, False):
+        words: dict[str, float] = {}
+        wholes: list[str] = []
+        for kind, piece in _pieces(text):
+            if kind == "dense":
+                for run in _runs(piece) if strict else (piece,):
+                    _weigh(words, _pairs(run) if len(run) > 1 else [run])
+            else:
+                parts = [part for part in _parts(piece) if not (strict and _empty(part, piece))]
+                _weigh(words, [_safe(stem(part)) for part in parts])
+                wholes += (_safe(whole) for whole in _wholes(piece))
+        for term in date_terms(text) if words else ():
+            words[term] = 1.0
+        if words or wholes:
             break
-    return word[:-1] if len(word) > 4 and word.endswith("e") else word
+    most = dict(list(words.items())[:MOST_TERMS])
+    return Ask(most, tuple(dict.fromkeys(wholes))[:MOST_TERMS], frozenset(names_of(text)))
+
+
+def _weigh(words: dict[str, float], terms: list[str]) -> None:
+    terms = list(dict.fromkeys(terms))
+    for term in terms:
+        words[term] = max(words.get(term, 0.0), len(terms) ** -SHARED)
+
+
+def _empty(part: str, piece: str) -> bool:
+    """Whether a word only says how it is asked; one in capitals is a name."""
+    return part in ENGLISH and not (len(piece) > 1 and piece.isupper())
+
+
+def _runs(piece: str) -> list[str]:
+    """A run of characters without the function words in it; a lone one left over says nothing."""
+    return [run for run in DENSE.split(piece) if len(run) > 1 or (run and run == piece)]
+
+
+def _pairs(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
@@ -139,6 +210,8 @@ def _parts(name: str) -> list[str]:
 
 def _wholes(name: str) -> Iterator[str]:
     """An identifier, its segments, and their segments: a path, its file's name, the bare name."""
+    if name.isalpha() and (name.islower() or name.istitle() or name.isupper()):
+        return  # a plain word
     seen = set()
     segments = _SEGMENT.split(name)
     for one in (name, *segments, *(bare for part in segments for bare in part.split("."))):
@@ -148,6 +221,6 @@ def _wholes(name: str) -> Iterator[str]:
 
 
 def _safe(term: str) -> str:
-    if all(ord(c) > 127 or c.isalnum() for c in term):
+    if term.isalnum() or all(ord(c) > 127 or c.isalnum() for c in term):
         return term
     return _ASIDE + term.encode("utf-8", "replace").hex()

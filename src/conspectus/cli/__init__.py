@@ -1,10 +1,11 @@
-"""The command line: `conspectus compact`, `recall`, `tokens` and `archive`.
+"""The command line: `conspectus compact`, `recall`, `tokens`, `eval` and `archive`.
 
     0    done: the history was compacted, or needed no compaction
     1    stuck: the history cannot be made to fit
     2    bad input or usage
     3    the archive failed
     4    no summary could be made, or the model could not be reached
+    5    a measurement got worse
     70   an error inside Conspectus
     130  interrupted
     141  whoever read the output stopped reading

@@ -8,6 +8,7 @@ import typer
 
 from conspectus.cli import output
 from conspectus.cli.options import JsonOption
+from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from conspectus.cli.readers import History
@@ -21,31 +22,50 @@ START = 60
 
 def tokens(
     file: Annotated[str, typer.Argument(metavar="FILE", help="The history; - for standard input.")],
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="The model that will read it, such as gpt-4o or claude-sonnet-4-5.",
+            show_default="unknown: the tokenizer that takes most",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count the tokens of a history: in all, by role, and its largest messages.
 
-    The count is an estimate that needs no vocabulary. Tool calls without a result and results
-    without a call are listed: a provider refuses a history with such broken pairs.
+    The count is an estimate that needs no vocabulary, for the tokenizer of the model that is
+    named; without one, the count for each family of tokenizers is shown too. Tool calls without a
+    result and results without a call are listed: a provider refuses a history with broken pairs.
     """
     from conspectus.cli.readers import read_history
 
     with output.working("Counting …"):
-        counted = count(read_history(file))
+        counted = count(read_history(file), model)
     if as_json:
         output.print_json(counted)
     else:
         _print(counted)
 
 
-def count(history: History) -> dict[str, Any]:
-    """The numbers of one history, as plain data."""
+def count(history: History, model: str | None = None) -> dict[str, Any]:
+    """The numbers of one history for a model, as plain data.
+
+    Raises:
+        InputError: no family of tokenizers is known for the model that is named.
+    """
     from conspectus._core.boundaries import exchanges
     from conspectus._core.items import Item
     from conspectus.messages import read_messages
-    from conspectus.tokens import TokenMeter
+    from conspectus.tokens import KNOWN, TokenMeter
 
-    meter = TokenMeter()
+    meter = TokenMeter(model=model)
+    if model is not None and meter.family == "unknown":
+        raise InputError(
+            f"--model {model!r} tells no tokenizer; known are models of OpenAI, Anthropic and "
+            f"DeepSeek, and the families {', '.join(KNOWN)}. Leave it out for the largest of them"
+        )
     entries = read_messages(history.messages)
     items = [
         Item(
@@ -68,6 +88,10 @@ def count(history: History) -> dict[str, Any]:
         "format": history.format.name,
         "messages": len(items),
         "tokens": sum(item.tokens for item in items),
+        "family": meter.family,
+        "by_family": {
+            family: sum(map(TokenMeter(model=family).entry, entries)) for family in KNOWN
+        },
         "by_role": by_role,
         "largest": [
             {
@@ -100,6 +124,9 @@ def _print(counted: dict[str, Any]) -> None:
         roles.add_column(column, justify="left" if column == "role" else "right")
     for role, row in counted["by_role"].items():
         roles.add_row(role, f"{row['messages']:,}", f"{row['tokens']:,}")
+    if counted["family"] == "unknown" and counted["messages"]:
+        each = ", ".join(f"{family} {size:,}" for family, size in counted["by_family"].items())
+        screen.print(f"By family of tokenizers: {each}; --model names one", soft_wrap=True)
     largest = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("largest", "tokens", "role", "begins"):
         largest.add_column(column, justify="right" if column == "tokens" else "left")

@@ -58,7 +58,11 @@ class Compactor:
         archive: where originals go: an `Archive`, a LangGraph `BaseStore`, a path or a URL
             (`sqlite:///...`, `postgresql://...`, `memory:`). Without one, results say
             `archived=False`, nothing is clipped, and nothing can be recalled.
-        token_counter: a LangChain `token_counter`. Default: an estimate by script.
+        token_counter: a LangChain `token_counter`, or a vocabulary such as
+            `"tiktoken:o200k_base"` or `"tokenizers:path/to/tokenizer.json"` (extra `tokens`).
+            Default: an estimate, corrected by the usage that models reported in the history.
+        model: the model that will answer, as a name or a LangChain model, so that its tokenizer is
+            the one that is estimated. Default: unknown; then the one that takes most.
         max_summary_tokens: the most that the whole summary message takes. Default: an eighth of
             the budget and a third of what is left free, between 256 and 4,096 tokens.
         max_summarizer_tokens: the most that one compaction may spend on a model, in tokens; the
@@ -94,7 +98,8 @@ class Compactor:
         window: int | None = None,
         reserved_tokens: int = 0,
         archive: Archive | BaseStore | str | Path | None = None,
-        token_counter: TokenCounter | None = None,
+        token_counter: TokenCounter | str | None = None,
+        model: str | BaseChatModel | None = None,
         max_summary_tokens: int | None = None,
         max_summarizer_tokens: int | None = None,
         trim_tokens_to_summarize: int | None = None,
@@ -126,7 +131,7 @@ class Compactor:
         if timeout is not None and (isinstance(timeout, bool) or not _positive(timeout)):
             raise PolicyError(f"summarizer_timeout must be seconds above 0, or None: {timeout!r}")
         self._pin = pin
-        meter = TokenMeter(token_counter)
+        meter = TokenMeter(token_counter, model=model)
         # With no window of its own, a history must fit what it is asked to stay below.
         self._room = budget_of(self.policy, self._window)
         self.archive = _archive(archive)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from conspectus._core.flow import Done, Failed
@@ -15,7 +16,7 @@ from conspectus._drive import Flow
 from conspectus.archive import Scope
 from conspectus.compactor.memory import Remembered
 from conspectus.compactor.result import CompactionResult
-from conspectus.compactor.view import History, look, with_floors
+from conspectus.compactor.view import History, corrected, look, reports_of, with_floors
 from conspectus.compactor.work import Tools, Work, shown_in
 from conspectus.errors import ArchiveError, SummaryError
 from conspectus.messages import SUMMARY_LINE, Entry, Source, read_messages
@@ -50,6 +51,18 @@ class Session:
         remembered = self.tools.memory.of(self.scope)
         entries = read_messages(messages)
         history = yield from self._folded(entries, remembered)
+        reserved = self.room.reserved if self.room is not None else 0
+        meter = self.tools.meter.corrected(reports_of(history), reserved)
+        if meter is self.tools.meter:
+            return (yield from self._go_on(history, remembered, force, focus))
+        frame = math.ceil(self.tools.frame * meter.ratio)
+        session = replace(self, tools=replace(self.tools, meter=meter, frame=frame))
+        history = corrected(history, meter.ratio)
+        return (yield from session._go_on(history, remembered, force, focus))
+
+    def _go_on(
+        self, history: History, remembered: Remembered, force: bool, focus: str
+    ) -> Flow[CompactionResult]:
         history, decided = self._decide(history, self._last(history, remembered), force)
         if not isinstance(decided, Compact):
             return self._unchanged(history, decided)

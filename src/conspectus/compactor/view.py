@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+from langchain_core.messages import AIMessage
 
 from conspectus._core.items import Clip, Item, Size
 from conspectus._core.records import ClipMark, Record, Sent, View, fold, originals_of
@@ -22,7 +25,7 @@ from conspectus.messages import (
     summary_message,
     summary_text,
 )
-from conspectus.tokens import TokenMeter
+from conspectus.tokens import Report, TokenMeter
 
 SMALL = 80
 """Messages of up to so many tokens are never clipped: the mark would take what it saves."""
@@ -146,7 +149,7 @@ def look(
         entry = entries[shown.index]
         source = entry.source
         if shown.clip is not None and not shown.back:
-            source = clip(entry, shown.clip.limit, meter.message)
+            source = clip(entry, shown.clip.limit, meter.plain.message)
         foreign = (
             is_summary_message(source)
             and not pinned[shown.index]
@@ -164,6 +167,33 @@ def look(
         )
         places.append(Place(item, source, entry, shown.back, shown.clip))
     return History(tuple(places), view.chain, view.dropped, like)
+
+
+def reports_of(history: History) -> list[Report]:
+    """What models reported of this history since its last compaction, oldest first.
+
+    An answer that was already there at that compaction measured what is no longer in view. Where
+    somebody else has summarised, nobody knows which answers those are.
+    """
+    if any(place.item.summary and place.entry is not None for place in history.places):
+        return []
+    before = history.head.messages_after if history.head else 0
+    reports, tokens = [], 0
+    for index, place in enumerate(history.places):
+        usage = place.source.usage_metadata if isinstance(place.source, AIMessage) else None
+        if usage and index >= before:
+            reports.append(Report(tokens, usage["input_tokens"]))
+        tokens += place.item.tokens
+    return reports
+
+
+def corrected(history: History, ratio: float) -> History:
+    """The history with sizes multiplied by what reports have shown."""
+    places = tuple(
+        replace(place, item=replace(place.item, tokens=math.ceil(place.item.tokens * ratio)))
+        for place in history.places
+    )
+    return replace(history, places=places)
 
 
 def summary_place(record: Record, meter: TokenMeter, like: type) -> Place:
@@ -187,11 +217,14 @@ def with_floors(history: History, meter: TokenMeter, over: int) -> History:
 
 def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter) -> Place:
     """A place shown short, from its original, with the mark by which it is known again."""
-    short = clip(original, how.limit, meter.message)
+    # A clip is made again whenever its history comes back whole, and must then be the same:
+    # its limit is one of the estimate as it is without what was reported in between.
+    limit = int(how.limit / meter.ratio)
+    short = clip(original, limit, meter.plain.message)
     shown = clip_text(read_messages([short])[0])
     if not shown:  # it says nowhere what it is short for, so it is none
         return place
-    mark = ClipMark(place.item.key, shown, how.limit)
+    mark = ClipMark(place.item.key, shown, limit)
     item = replace(place.item, tokens=meter.message(short), clipped=True)
     return Place(item, short, place.entry, place.back, mark)
 

@@ -52,7 +52,7 @@ class Parts:
         own: the speaker's own words among them.
         calls: tool calls that it makes.
         answers: ids of calls that it answers.
-        media: how many things it holds that are no text.
+        media: the blocks in it that are no text.
         known: ids of the calls, which some providers list twice.
     """
 
@@ -60,7 +60,7 @@ class Parts:
     own: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
-    media: int = 0
+    media: list[Mapping[str, Any]] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
 
     def say(self, text: str) -> None:
@@ -107,7 +107,7 @@ def _block(block: Mapping[str, Any], parts: Parts) -> None:
         inner = Parts()
         read_content(block.get("content", block.get("output")), inner)
         parts.text.extend(inner.text)
-        parts.media += inner.media
+        parts.media.extend(inner.media)
     elif isinstance(block.get("text"), str):
         parts.say(block["text"])
     elif isinstance(thought := block.get("thinking", block.get("reasoning")), str):
@@ -119,7 +119,7 @@ def _block(block: Mapping[str, Any], parts: Parts) -> None:
     elif isinstance(source, Mapping) and source.get("type") == "content":
         read_content(source.get("content"), parts)
     elif kind in MEDIA:
-        parts.media += 1
+        parts.media.append(block)
         parts.say(describe(kind, block))
     elif isinstance(block.get("content"), (str, list)):
         read_content(block["content"], parts)

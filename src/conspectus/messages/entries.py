@@ -64,7 +64,7 @@ class Entry:
         date: when it was said, as the caller wrote it, if known.
         encoded: the original as JSON text.
         found: what a higher layer has found in it, so that it looks once.
-        media: how many images, files, or other things that are no text it holds.
+        media: its blocks that are no text: images, files and such, the caller's own.
     """
 
     source: Source
@@ -77,7 +77,7 @@ class Entry:
     calls: tuple[Call, ...] = ()
     answers: tuple[str, ...] = ()
     date: str | None = None
-    media: int = 0
+    media: tuple[Mapping[str, Any], ...] = ()
     given_id: str | None = None
     own: str = ""
     found: Any = None
@@ -259,7 +259,7 @@ def _entry(
         calls=tuple(parts.calls),
         answers=tuple(dict.fromkeys(parts.answers)),
         date=date,
-        media=parts.media,
+        media=tuple(parts.media),
         given_id=given_id,
         own="" if role == "tool" else "\n".join(part for part in parts.own if part),
     )

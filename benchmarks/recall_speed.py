@@ -1,0 +1,116 @@
+"""How long one recall takes as the thread grows.
+
+    make bench-recall      or: python benchmarks/recall_speed.py --json
+
+Threads of 1,000 to 100,000 made-up messages are archived in a SQLite file and then asked the same
+questions: a rare identifier, common words, a long question of several sentences, and Chinese. The
+first recall builds the index and is shown apart. Of several runs the fastest counts, in processor
+time, so that other work on the machine does not count. The exit code is 1 if a question takes a
+second or more in the longest thread, or if a text is larger than its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from made_thread import made_thread
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from conspectus import Compactor
+from conspectus.archive import Archive
+
+SIZES = (1_000, 10_000, 100_000)
+TOKENS = 1_024
+ALLOWED = 1_000.0
+"""Milliseconds of processor time that a recall may take."""
+
+QUESTIONS = {
+    "identifier": "What happened to {rare}?",
+    "common words": "Which worker took long for the job that failed again?",
+    "long": (
+        "I look at a wrong total again. Which file rounds before it adds? Was the payment service "
+        "restarted? Who decided to cache the lookup, and what did {rare} have to do with it?"
+    ),
+    "Chinese": "订单的金额为什么不对？",
+}
+
+
+def measure_one(count: int, runs: int = 3) -> dict[str, Any]:
+    """Milliseconds of each question in a thread of so many messages."""
+    with tempfile.TemporaryDirectory() as folder:
+        thread = made_thread(count)
+        with Archive.open(Path(folder) / "archive.db") as archive:
+            compactor = Compactor(window=8_000, archive=archive)
+            compactor.compact(thread, thread_id="bench")
+            rare = _rare(thread)
+            row: dict[str, Any] = {"messages": count, "over": 0}
+            started = time.process_time()
+            compactor.recall("cache", thread_id="bench", tokens=TOKENS)
+            row["index"] = round(1000 * (time.process_time() - started), 1)
+            for name, question in QUESTIONS.items():
+                times = []
+                for _ in range(runs):
+                    started = time.process_time()
+                    found = compactor.recall(
+                        question.format(rare=rare), thread_id="bench", tokens=TOKENS
+                    )
+                    times.append(1000 * (time.process_time() - started))
+                    row["over"] += found.tokens > TOKENS or not found.hits
+                row[name] = round(min(times), 1)
+    return row
+
+
+def _rare(thread: Sequence[dict[str, Any]]) -> str:
+    """The order or run that the first message of the user names."""
+    asked: str = next(one["content"] for one in thread[1:] if one["role"] == "user")
+    return max(asked.replace(",", " ").replace(".", " ").split(), key=len)
+
+
+def measure(sizes: Sequence[int] = SIZES) -> dict[str, Any]:
+    """All sizes, with the claim and whether it holds."""
+    rows = [measure_one(size) for size in sizes]
+    slowest = max(rows[-1][name] for name in QUESTIONS)
+    holds = slowest < ALLOWED and not any(row["over"] for row in rows)
+    return {"rows": rows, "slowest": slowest, "allowed": ALLOWED, "holds": holds}
+
+
+def show(found: dict[str, Any], screen: Console) -> None:
+    """The table and the claim."""
+    table = Table(title=f"One recall of {TOKENS:,} tokens, milliseconds", box=box.SIMPLE_HEAD)
+    names = ("messages", *QUESTIONS, "index")
+    for name in names:
+        table.add_column("first, with indexing" if name == "index" else name, justify="right")
+    for row in found["rows"]:
+        table.add_row(*(f"{row[name]:,}" for name in names))
+    screen.print(table)
+    screen.print(
+        f"The slowest question takes {found['slowest']:,} ms in the longest thread; "
+        f"{found['allowed']:,.0f} are allowed: {'holds' if found['holds'] else 'BROKEN'}",
+        soft_wrap=True,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it as a command; gives the exit code."""
+    parser = argparse.ArgumentParser(description="The cost of a recall by length of the thread.")
+    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    given = parser.parse_args(arguments)
+    found = measure()
+    if given.json:
+        print(json.dumps(found, indent=1))
+    else:
+        show(found, Console(width=None if sys.stdout.isatty() else 100))
+    return 0 if found["holds"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

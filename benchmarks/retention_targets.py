@@ -1,0 +1,179 @@
+"""How much of what is needed later survives a compaction, held against what was promised.
+
+    make bench-retention        or: python benchmarks/retention_targets.py --json
+
+Folders below `CONSPECTUS_DATA`: `agent`, trajectories of agents, for future use; `locomo` and
+`crosswoz`, long talks with questions, for answers. The measures are those of `conspectus eval`. The
+exit code is 1 if a target is missed, and 0 where there is no data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from conspectus.cli.eval import read_transcripts
+from conspectus.evaluate import ConspectusSystem, Evaluation, SystemResult, beside, evaluate
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+KEEP = ("messages", 20)
+QUOTED = {512: 0.77, 1024: 0.88, 2048: 0.94}
+"""The least `quoted` by size of the summary, in tokens."""
+
+ANSWERS = (("locomo", 512, 0.83), ("locomo", 2048, 0.93), ("crosswoz", 128, 0.91))
+"""Folder, tokens of recall, and the least share of answers, with a summary of `ANSWERS_SUMMARY`."""
+
+ANSWERS_SUMMARY = 512
+ROUNDS, ROUNDS_SUMMARY, ROUNDS_RATIO = 10, 1024, 0.9
+FOLDERS = ("agent", "locomo", "crosswoz")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One figure beside its target.
+
+    Attributes:
+        what: what was measured.
+        value: the figure.
+        target: what it has to be.
+        holds: whether it is.
+        beside: the same of LangChain's middleware, or of a plain search; None where there is none.
+    """
+
+    what: str
+    value: float
+    target: str
+    holds: bool
+    beside: float | None = None
+
+
+def checks(data: Path, folders: Sequence[str] = FOLDERS) -> Iterator[Check]:
+    """All figures that there is data for."""
+    there = [name for name in folders if (data / name).is_dir()]
+    if "agent" in there:
+        yield from agent(data / "agent")
+    for name, recall, least in ANSWERS:
+        if name in there:
+            yield from answers(data / name, recall, least)
+
+
+def agent(folder: Path) -> Iterator[Check]:
+    """Future use at each size beside LangChain's middleware, and rounds."""
+    transcripts, _ = read_transcripts([str(folder)])
+    found = evaluate(transcripts, summary_tokens=tuple(QUOTED), keep=KEEP)
+    for size, least in QUOTED.items():
+        ours, theirs = found.system("conspectus", size), found.system("langchain", size)
+        quoted = ours.future_use.quoted.value
+        name = f"agent, summary of {size:,}: "
+        yield Check(
+            f"{name}quoted",
+            quoted,
+            f"at least {least}",
+            quoted >= least,
+            theirs.future_use.quoted.value,
+        )
+        yield from failures(name, ours)
+    alone = [ConspectusSystem(keep=KEEP, sizes=(ROUNDS_SUMMARY,))]
+    rounds = evaluate(transcripts, alone, keep=KEEP, rounds=ROUNDS).systems[0].rounds
+    ratio = rounds.ratio or 0.0
+    name = f"agent, {ROUNDS} rounds, summary of {ROUNDS_SUMMARY:,}: "
+    yield Check(
+        f"{name}quoted beside one round",
+        ratio,
+        f"at least {ROUNDS_RATIO}",
+        ratio >= ROUNDS_RATIO,
+    )
+    yield none_of(f"{name}summaries over their limit", rounds.over)
+    yield none_of(f"{name}broken pairs", rounds.broken)
+
+
+def answers(folder: Path, recall: int, least: float) -> Iterator[Check]:
+    """Answers with so much recall, beside the tail with a plain BM25 search."""
+    transcripts, _ = read_transcripts([str(folder)])
+    systems = [ConspectusSystem(keep=KEEP, sizes=(ANSWERS_SUMMARY,)), *beside(["langchain"], KEEP)]
+    found: Evaluation = evaluate(
+        transcripts,
+        systems,
+        summary_tokens=[ANSWERS_SUMMARY],
+        keep=KEEP,
+        recall_tokens=recall,
+    )
+    ours = found.systems[0]
+    kept = ours.answers
+    name = f"{folder.name}, recall of {recall:,}: "
+    value = kept.answers.value
+    yield Check(f"{name}answers", value, f"at least {least}", value >= least, kept.bm25.value)
+    lower = kept.gain.low
+    yield Check(f"{name}gain over plain BM25, lower end", lower, "above 0", lower > 0)
+    yield none_of(f"{name}recalled more than asked for", kept.recall_over)
+    yield from failures(name, ours)
+
+
+def failures(name: str, result: SystemResult) -> Iterator[Check]:
+    """What must not happen in any context."""
+    part = result.future_use or result.answers
+    yield none_of(f"{name}contexts over", part.contexts.over)
+    yield none_of(f"{name}broken pairs", part.contexts.broken)
+    unread = part.contexts.evicted - min(part.contexts.read, part.contexts.recoverable)
+    yield none_of(f"{name}messages that left unread or cannot come back", unread)
+
+
+def none_of(what: str, count: int) -> Check:
+    """A count that must be 0."""
+    return Check(what, count, "0", count == 0)
+
+
+def show(found: Sequence[Check], screen: Console) -> None:
+    """The table and one line of totals."""
+    table = Table(
+        title="What survives a compaction, embedded summariser, keep 20 messages",
+        caption="beside: LangChain's middleware for quoted, plain BM25 over the tail for answers",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    for place, name in enumerate(("figure", "now", "target", "beside", "holds")):
+        table.add_column(name, justify="right" if place in (1, 3) else "left", no_wrap=True)
+    for check in found:
+        value = f"{check.value:,}" if isinstance(check.value, int) else f"{check.value:.4f}"
+        other = "" if check.beside is None else f"{check.beside:.4f}"
+        style = "" if check.holds else "bold red"
+        holds = "yes" if check.holds else "MISSED"
+        table.add_row(check.what, value, check.target, other, holds, style=style)
+    screen.print(table)
+    held = sum(check.holds for check in found)
+    screen.print(f"{held} of {len(found)} figures are as promised")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it as a command; gives the exit code."""
+    parser = argparse.ArgumentParser(description="What survives a compaction, beside its targets.")
+    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    parser.add_argument("--only", choices=FOLDERS, help="one folder only")
+    given = parser.parse_args(arguments)
+    data = Path(os.environ.get("CONSPECTUS_DATA") or DATA)
+    found = list(checks(data, [given.only] if given.only else FOLDERS))
+    if not found:
+        why = (
+            "there are no transcripts; set CONSPECTUS_DATA to a folder with agent, locomo, crosswoz"
+        )
+        print(json.dumps({"skipped": why}) if given.json else f"skipped: {why}")
+        return 0
+    if given.json:
+        print(json.dumps({"figures": [asdict(check) for check in found]}, indent=1))
+    else:
+        show(found, Console(width=None if sys.stdout.isatty() else 126))
+    return 0 if all(check.holds for check in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

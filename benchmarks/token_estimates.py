@@ -1,0 +1,218 @@
+"""The estimate of tokens beside real tokenizers: 13 classes of text by four families.
+
+    make bench-tokens      or: python benchmarks/token_estimates.py --json
+
+The texts were not used to fit the estimate. The exit code is 1 if the estimate of any class is more
+than 10 % off for any family, or the one for an unknown model is more than 5 % under the largest.
+Without the vocabularies the counts that were stored with the texts are the reference;
+`--store` writes them anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from token_texts import texts
+from vocabularies import folder, load
+
+from conspectus.tokens import KNOWN, Family, estimate
+
+STORED = Path(__file__).with_name("token_texts") / "counts.json"
+WITHIN = 10.0
+"""Per cent that a class may be off."""
+
+UNDER = 5.0
+"""Per cent that the estimate for an unknown model may be under the largest family."""
+
+WHOLE = 500
+"""Characters from which on a single text is looked at by itself."""
+
+Counts = Mapping[str, Sequence[Mapping[str, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One class.
+
+    Attributes:
+        name: of the class.
+        texts: how many there are.
+        characters: in all of them.
+        ratio: characters a token, by family.
+        error: of the estimate over the whole class, in per cent, by family.
+        worst: of the text that is farthest off, among those of 500 characters or more.
+        four: of four characters a token.
+        unknown: of the estimate for an unknown model, against the largest family.
+    """
+
+    name: str
+    texts: int
+    characters: int
+    ratio: Mapping[str, float]
+    error: Mapping[str, float]
+    worst: Mapping[str, float]
+    four: Mapping[str, float]
+    unknown: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is within what is promised."""
+        return self.unknown >= -UNDER and all(abs(e) <= WITHIN for e in self.error.values())
+
+
+def digest(text: str) -> str:
+    """By which a stored count knows its text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def real_counts(by_class: Mapping[str, Sequence[str]]) -> tuple[Counts, str]:
+    """The counts of the real tokenizers, and where they come from."""
+    where = folder()
+    if where is not None:
+        count = load(where)
+        made = {
+            name: [{family: count[family](text) for family in KNOWN} for text in some]
+            for name, some in by_class.items()
+        }
+        return made, "vocabularies"
+    stored = json.loads(STORED.read_text(encoding="utf-8"))
+    return {
+        name: [stored[digest(text)] for text in some] for name, some in by_class.items()
+    }, "stored counts"
+
+
+def off(estimated: float, real: float) -> float:
+    """How far an estimate is off, in per cent."""
+    return 100 * (estimated / real - 1)
+
+
+def measure(by_class: Mapping[str, Sequence[str]], counts: Counts) -> list[Row]:
+    """Every class against every family."""
+    rows = []
+    for name, some in by_class.items():
+        size = sum(map(len, some))
+        real = {f: sum(count[f] for count in counts[name]) for f in KNOWN}
+        guess = {f: [estimate(text, f) for text in some] for f in (*KNOWN, "unknown")}
+        long = [i for i, text in enumerate(some) if len(text) >= WHOLE] or range(len(some))
+        rows.append(
+            Row(
+                name=name,
+                texts=len(some),
+                characters=size,
+                ratio={f: size / real[f] for f in KNOWN},
+                error={f: off(sum(guess[f]), real[f]) for f in KNOWN},
+                worst={
+                    f: max((off(guess[f][i], counts[name][i][f]) for i in long), key=abs)
+                    for f in KNOWN
+                },
+                four={f: off(size / 4, real[f]) for f in KNOWN},
+                unknown=off(sum(guess["unknown"]), max(real.values())),
+            )
+        )
+    return rows
+
+
+def speed(text: str) -> dict[str, float]:
+    """Microseconds of processor time for 1,000 characters of English."""
+
+    def taken(count: Callable[[str], Any]) -> float:
+        count(text)
+        runs = []
+        for _ in range(7):
+            start = time.process_time()
+            count(text)
+            runs.append(time.process_time() - start)
+        return statistics.median(runs) / len(text) * 1e9
+
+    family: Family = "o200k"
+    result = {"estimate": taken(lambda t: estimate(t, family))}
+    where = folder()
+    if where is not None:
+        result["tiktoken"] = taken(load(where)["o200k"])
+        result["ratio"] = result["estimate"] / result["tiktoken"]
+    return result
+
+
+def show(rows: Sequence[Row], source: str, times: Mapping[str, float]) -> None:
+    """Print the table."""
+    table = Table(
+        title="Estimates of tokens: % off the real count, and the worst single text",
+        box=box.SIMPLE,
+        caption="by 4: what four characters a token would be off, at the worst family; "
+        "unknown: against the largest family",
+    )
+    for head in ("class", "texts", "chars", *KNOWN, "by 4", "unknown"):
+        table.add_column(head, justify="left" if head == "class" else "right")
+    for row in rows:
+        cells = [f"{row.error[f]:+.1f} ({row.worst[f]:+.1f})" for f in KNOWN]
+        four = f"{max(row.four.values(), key=abs):+.0f}"
+        table.add_row(
+            row.name, str(row.texts), f"{row.characters:,}", *cells, four, f"{row.unknown:+.1f}"
+        )
+    real = Table(title="Characters a token, really", box=box.SIMPLE)
+    for head in ("class", *KNOWN):
+        real.add_column(head, justify="left" if head == "class" else "right")
+    for row in rows:
+        real.add_row(row.name, *(f"{row.ratio[f]:.2f}" for f in KNOWN))
+    console = Console(width=112)
+    console.print(table, real)
+    cell, name, family = max((abs(r.error[f]), r.name, f) for r in rows for f in KNOWN)
+    least = min(rows, key=lambda row: row.unknown)
+    print(f"Reference: {source}. Worst cell: {cell:.1f} % ({name}, {family}); 10 % is allowed.")
+    print(f"Unknown model: lowest {least.unknown:+.1f} % ({least.name}); -5 % is allowed.")
+    beside = f", {times['ratio']:.2f} of tiktoken's {times['tiktoken']:.0f}"
+    print(
+        f"{times['estimate']:.0f} µs for 1,000 characters of English"
+        f"{beside if 'ratio' in times else ''}."
+    )
+    wrong = [row.name for row in rows if not row.holds]
+    print("holds" if not wrong else f"does not hold: {', '.join(wrong)}")
+
+
+def store(by_class: Mapping[str, Sequence[str]]) -> None:
+    """Write the counts of the real tokenizers beside the texts."""
+    counts, source = real_counts(by_class)
+    if source != "vocabularies":
+        sys.exit("there are no vocabularies to count with: make bench-tokens gets them")
+    lines = [
+        f'"{digest(text)}": '
+        + json.dumps({family: round(value, 1) for family, value in count.items()})
+        for name, some in by_class.items()
+        for text, count in zip(some, counts[name], strict=True)
+    ]
+    STORED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    parser.add_argument("--store", action="store_true", help="write the stored counts anew")
+    given = parser.parse_args()
+    by_class = texts()
+    if given.store:
+        store(by_class)
+    counts, source = real_counts(by_class)
+    rows = measure(by_class, counts)
+    times = speed("\n".join(by_class["English"]) * 20)
+    if given.json:
+        data = {"reference": source, "rows": [asdict(row) for row in rows], "microseconds": times}
+        print(json.dumps(data, indent=2))
+    else:
+        show(rows, source, times)
+    return 0 if all(row.holds for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""The real tokenizers of four families, from files that a wheel of LiteLLM brings along.
+
+`make bench-tokens` puts them into `.venv/vocabularies`; `CONSPECTUS_VOCABULARIES` names another
+folder. Claude's tokenizer is not public: the reference is the last published one, scaled to the
+3.3 characters a token of English prose that are known of today's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from conspectus.tokens.counters import vocabulary
+from conspectus.tokens.estimate import CLAUDE
+
+ROOT = Path(__file__).resolve().parents[1]
+INSIDE = "litellm/litellm_core_utils/tokenizers"
+
+Counter = Callable[[str], float]
+
+
+def folder() -> Path | None:
+    """Where the vocabularies are; None if they are nowhere."""
+    base = Path(os.environ.get("CONSPECTUS_VOCABULARIES") or ROOT / ".venv" / "vocabularies")
+    found = base / INSIDE
+    return found if (found / "anthropic_tokenizer.json").is_file() else None
+
+
+def load(where: Path) -> Mapping[str, Counter]:
+    """A counter for each family."""
+    # The wheel has the files under the names by which tiktoken's own cache looks for them.
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(where)
+    claude = vocabulary(f"tokenizers:{where / 'anthropic_tokenizer.json'}")
+    return {
+        "o200k": vocabulary("tiktoken:o200k_base"),
+        "cl100k": vocabulary("tiktoken:cl100k_base"),
+        "deepseek": vocabulary(f"tokenizers:{where / 'deepseek_tokenizer.json'}"),
+        "claude": lambda text: claude(text) * CLAUDE,
+    }

@@ -1,0 +1,218 @@
+"""How well messages fit a query: BM25 over a message and what was said around it, and who says it.
+
+A message that answers often holds no word of the question: "It is 5433." Its words are in what was
+said before, so a message borrows the words of those before it, and a little of those after it,
+before they are weighed. The weights were chosen on English and Chinese conversations, each left out
+in turn; anything near them does as well (`docs/benchmarks.md`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+
+BEFORE, AFTER = 5, 2
+"""Messages before and after one from which it borrows words."""
+
+_BORROWED = {d: 0.7**d for d in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
+"""How much a word counts that was said so many messages earlier (negative: later)."""
+
+_SHARES = [(distance, share, math.sqrt(share)) for distance, share in _BORROWED.items()]
+"""The same, with how much a word counts for covering the query."""
+
+K1, B = 1.2, 0.75
+"""The usual constants of BM25 (Robertson and Zaragoza 2009): saturation, and weight of length."""
+
+COVERED = 0.5
+"""Weight of the share of the query, by rarity, that stands in the message or around it."""
+
+NAMED = 0.2
+"""Bonus where the query names one speaker, and this is who speaks."""
+
+QUESTION, ANSWER = -0.1, 0.06
+"""A message that ends in a question seldom answers one; the message after it often does."""
+
+EXACT = 0.3
+"""Bonus of a message that holds all identifiers asked for as they stand; less for some of them."""
+
+WHOLE = 0.8
+"""Weight of a long query as a whole, beside each of its sentences."""
+
+DIRECT = 0.1
+"""Share of what can be found, by rarity, that a message holds itself if it is no mere neighbour."""
+
+WEAK = 0.25
+"""A message that fits less than this share of how well the best one does is not shown."""
+
+WEAK_NEAR = 0.4
+"""The same for one that holds no word asked for, and only stands near."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is known of one message of the history.
+
+    Attributes:
+        counts: how often it holds each term asked for.
+        size: how many terms it has in all.
+        speaker: terms of the name of who speaks.
+        asks: it ends in a question.
+    """
+
+    counts: Mapping[str, int]
+    size: int
+    speaker: frozenset[str]
+    asks: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What is known of all messages: how many, their mean size, and how many hold each term."""
+
+    messages: int
+    mean: float
+    holding: Mapping[str, int]
+
+    def rarity(self, term: str) -> float:
+        """Inverse document frequency, never negative."""
+        holding = self.holding.get(term, 0)
+        return math.log(1 + (self.messages - holding + 0.5) / (holding + 0.5))
+
+
+def scores(
+    seen: Mapping[int, Seen],
+    weights: Mapping[str, float],
+    names: frozenset[str],
+    exact: Sequence[str],
+    totals: Totals,
+) -> dict[int, float]:
+    """How well each message fits one sentence of a query, about 0 to 1.5; those that do at all.
+
+    Args:
+        seen: messages by their place in the history; around each that holds a term, those that may
+            borrow it. Places that are not there are taken to hold no term.
+        weights: the terms asked for, each with its weight.
+        names: all words of the sentence, among which may be a speaker's name.
+        exact: those of the terms that are whole identifiers.
+        totals: of the whole history.
+
+    Example:
+        >>> said = {0: Seen({"port": 1}, 4, frozenset(), True), 1: Seen({}, 3, frozenset(), False)}
+        >>> found = scores(said, {"port": 1.0}, frozenset(), (), Totals(100, 5.0, {"port": 2}))
+        >>> [place for place, score in found.items() if score > 0.5]
+        [0, 1]
+    """
+    worth = {term: weight * totals.rarity(term) for term, weight in weights.items()}
+    total = sum(worth.values())
+    if not total:
+        return {}
+    norms = _norms(seen, totals.mean)
+    fits = dict.fromkeys(seen, 0.0)
+    for term, value in worth.items():
+        borrowed: dict[int, float] = {}
+        nearest: dict[int, float] = {}
+        for place, one in seen.items():
+            count = one.counts.get(term, 0)
+            for distance, share, close in _SHARES if count else ():
+                target = place + distance
+                if target in fits:
+                    borrowed[target] = borrowed.get(target, 0.0) + share * count
+                    nearest[target] = max(nearest.get(target, 0.0), close)
+        for place, much in borrowed.items():
+            fits[place] += value * (much / (much + norms[place]) + COVERED * nearest[place])
+    speaker = _named([one.speaker for one in seen.values()], names)
+    found = {}
+    for place, fit in fits.items():
+        if fit:
+            one, before = seen[place], seen.get(place - 1)
+            found[place] = (
+                fit / total
+                + NAMED * (speaker is not None and one.speaker == speaker)
+                + EXACT * sum(term in one.counts for term in exact) / max(1, len(exact))
+                + QUESTION * one.asks
+                + ANSWER * (before is not None and before.asks)
+            )
+    return found
+
+
+def holding_enough(
+    seen: Mapping[int, Seen], weights: Mapping[str, float], totals: Totals
+) -> list[int]:
+    """Places of messages that hold a good part of what is asked for themselves."""
+    worth = {term: weight * totals.rarity(term) for term, weight in weights.items()}
+    least = DIRECT * sum(worth.get(term, 0.0) for term in totals.holding)
+    return [
+        place
+        for place, one in seen.items()
+        if one.counts and sum(worth.get(term, 0.0) for term in one.counts) >= least
+    ]
+
+
+def _norms(seen: Mapping[int, Seen], mean: float) -> dict[int, float]:
+    """What the count of a term is weighed against, for each message: more for a long one."""
+    if not mean:
+        return dict.fromkeys(seen, K1)
+    sizes = {place: one.size / mean for place, one in seen.items()}
+    usual = sum(_BORROWED.values())
+    return {
+        place: K1
+        * (1 - B + B / usual * sum(w * sizes.get(place - d, 1.0) for d, w in _BORROWED.items()))
+        for place in seen
+    }
+
+
+def merged(whole: Mapping[int, float], parts: Sequence[Mapping[int, float]]) -> dict[int, float]:
+    """One ranking of a query and its sentences: a message counts by what it fits best.
+
+    Each sentence is measured by its own best message, so that none crowds out another.
+    """
+    if not parts:
+        return dict(whole)
+    merged: dict[int, float] = {}
+    for weight, found in ((WHOLE, whole), *((1.0, part) for part in parts)):
+        best = max(found.values(), default=0.0)
+        for place, score in found.items():
+            if best > 0:
+                merged[place] = max(merged.get(place, 0.0), weight * score / best)
+    return merged
+
+
+def strong(found: Mapping[int, float], holding: Container[int]) -> list[int]:
+    """Places by score, without the weak ones; of two that fit equally well, the later first.
+
+    Args:
+        found: how well each fits.
+        holding: those that hold some of what is asked for themselves.
+    """
+    best = max(found.values(), default=0.0)
+
+    def fits(place: int) -> bool:
+        least = best * (WEAK if place in holding else WEAK_NEAR)
+        return found[place] > 0 and found[place] >= least
+
+    return sorted(filter(fits, found), key=lambda place: (-found[place], -place))
+
+
+def fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
+    """Several rankings of the same messages as one, by reciprocal ranks.
+
+    The score is the sum of `1 / (60 + rank)` (Cormack, Clarke and Büttcher 2009), as scores of
+    different kinds cannot be added.
+
+    Example:
+        >>> found = fused([[7, 8], [8, 9]])
+        >>> sorted(found, key=found.get, reverse=True)
+        [8, 7, 9]
+    """
+    found: dict[int, float] = {}
+    for ranking in rankings:
+        for rank, place in enumerate(ranking, 1):
+            found[place] = found.get(place, 0.0) + 1 / (60 + rank)
+    return found
+
+
+def _named(speakers: Sequence[frozenset[str]], names: frozenset[str]) -> frozenset[str] | None:
+    """The one speaker that a query names; None where it names none, or several."""
+    named = {speaker for speaker in speakers if speaker & names}
+    return named.pop() if len(named) == 1 else None

@@ -1,0 +1,54 @@
+"""How much of what is needed later survives a compaction, measured on anybody's transcripts."""
+
+from conspectus.evaluate.api import beside, evaluate
+from conspectus.evaluate.compare import Change, Comparison, compare
+from conspectus.evaluate.config import read_config
+from conspectus.evaluate.conspectus_system import ConspectusSystem
+from conspectus.evaluate.identifiers import identifiers
+from conspectus.evaluate.intervals import Mean
+from conspectus.evaluate.langchain_system import LangChainSystem, TailSystem
+from conspectus.evaluate.results import (
+    Answers,
+    Contexts,
+    Difference,
+    Evaluation,
+    FutureUse,
+    Noted,
+    Rounds,
+    Settings,
+    Share,
+    SystemResult,
+)
+from conspectus.evaluate.systems import Compacted, Recalling, System, Thread
+from conspectus.evaluate.transcripts import Question, Transcript, questions_of
+
+__all__ = [
+    "Answers",
+    "Change",
+    "Compacted",
+    "Comparison",
+    "ConspectusSystem",
+    "Contexts",
+    "Difference",
+    "Evaluation",
+    "FutureUse",
+    "LangChainSystem",
+    "Mean",
+    "Noted",
+    "Question",
+    "Recalling",
+    "Rounds",
+    "Settings",
+    "Share",
+    "System",
+    "SystemResult",
+    "TailSystem",
+    "Thread",
+    "Transcript",
+    "beside",
+    "compare",
+    "evaluate",
+    "identifiers",
+    "questions_of",
+    "read_config",
+]

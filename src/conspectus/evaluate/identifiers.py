@@ -1,0 +1,111 @@
+"""What counts as an identifier: the exact strings that an agent cannot guess and must have kept.
+
+Six kinds, looked for in this order; what an earlier kind has taken, a later one does not see. The
+definitions are those of an outside measure of retention, so that figures can be compared, and
+deliberately not those of the ledger: a compactor must not be the judge of what it should have kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Literal, get_args
+
+Kind = Literal["url", "path", "error", "opaque", "symbol", "number"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""The kinds, in the order in which they are looked for."""
+
+SHORTEST = 4
+"""Characters that an identifier has at least."""
+
+REMEMBERED = 100_000
+"""Texts whose identifiers are remembered: a line is looked at once for each system and cut."""
+
+_ENDINGS = "|".join(
+    """c cfg cpp css csv diff go h html ini ipynb java jpeg jpg js json jsonl jsx lock log md mp4
+    patch png po py pyi rs rst sh sql svg toml ts tsx txt xml yaml yml""".split()
+)
+_STEP = r"[\w@+-][\w.@+-]*"
+"""One step of a path."""
+
+_PATTERNS: Mapping[Kind, tuple[str, ...]] = {
+    "url": (r"https?://[^\s\"'<>)\]}\\`]+",),
+    "path": (
+        rf"(?<![\w/.-])(?:\.{{0,2}}/)?(?:{_STEP}/)+{_STEP}",
+        rf"(?<![\w/.-])/{_STEP}(?:/{_STEP})*",
+        rf"(?<![\w/.-])[\w-]+\.(?:{_ENDINGS})\b",
+    ),
+    "error": (r"\b[A-Z]\w*(?:Error|Exception|Warning)\b",),
+    "opaque": (
+        r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b",  # a hash or a part of one
+        r"\b(?=[A-Z0-9]*\d)(?=[A-Z0-9]*[A-Z])[A-Z0-9]{5,12}\b",  # a booking code
+        r"\b[a-z]+(?:_[a-z]+)*_\d{3,}\b",  # user_1234
+        r"[\w.+-]+@[\w-]+\.\w+",  # a mail address
+        r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b",  # a UUID
+    ),
+    "symbol": (
+        r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\b",  # a.dotted.name
+        r"\b_*[a-z0-9]+(?:_[a-z0-9]+)+_*\b",  # snake_case
+        r"\b__\w+__\b",
+        r"\b[A-Z]+(?:_[A-Z0-9]+)+\b",  # A_CONSTANT
+        r"\b(?:[A-Z][a-z0-9]+){2,}\b",  # ClassName
+        r"\b[a-z]+(?:[A-Z][a-z0-9]+)+\b",  # camelCase
+    ),
+    "number": (
+        r"(?<![\w.])\d{4}-\d{2}-\d{2}(?![\w])",  # a date
+        r"(?<![\w.])\d+\.\d+(?:\.\d+)*(?![\w])",  # a version or a price
+        r"(?<![\w.-])\d{4,}(?![\w.])",
+    ),
+}
+_COMPILED = {kind: re.compile("|".join(forms)) for kind, forms in _PATTERNS.items()}
+_ENDS_LIKE_A_FILE = re.compile(rf"\.(?:{_ENDINGS})$")
+_EDIT_COMMAND = re.compile(r"\d*(?:,\d+)?s/")
+"""`s/old/new/` as `sed` takes it looks like a path and is none."""
+
+_CHECKOUTS = ("/testbed/", "testbed/")
+"""Where benchmarks of coding agents keep the code: a file has one name with and without it."""
+
+_SAY_NOTHING = frozenset({"returncode", "output", "stdout", "stderr", "utf-8", "e.g", "i.e"})
+_LETTER_OR_DIGIT = re.compile(r"[A-Za-z0-9]")
+
+
+@lru_cache(maxsize=REMEMBERED)
+def identifiers(text: str) -> Mapping[str, Kind]:
+    """The identifiers in a text, each with its kind, in no order that means anything.
+
+    Example:
+        >>> dict(identifiers("see src/app.py:12, ValueError on 2024-05-01"))
+        {'src/app.py': 'path', 'ValueError': 'error', '2024-05-01': 'number'}
+    """
+    found: dict[str, Kind] = {}
+    for kind, pattern in _COMPILED.items():
+        taken = False
+        for match in pattern.finditer(text):
+            taken = True
+            value = match.group().rstrip(".,:;")
+            if kind == "path":
+                value = _path(value)
+            if len(value) >= SHORTEST and _says_something(value):
+                found.setdefault(value, kind)
+        if taken:
+            text = pattern.sub(" ", text)
+    return MappingProxyType(found)
+
+
+def _path(value: str) -> str:
+    """A path in the form in which it is compared; empty where it is none after all."""
+    if not value.startswith("/"):
+        value = value.lstrip("./")
+    if _EDIT_COMMAND.match(value):
+        return ""
+    if value.count("/") < 2 and not _ENDS_LIKE_A_FILE.search(value):
+        return ""  # and/or
+    for start in _CHECKOUTS:
+        value = value.removeprefix(start)
+    return value.rstrip("/")
+
+
+def _says_something(value: str) -> bool:
+    return value.lower() not in _SAY_NOTHING and _LETTER_OR_DIGIT.search(value) is not None

@@ -1,0 +1,100 @@
+"""What is compared: ways to bring a history down, each behind the same small interface."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from langchain_core.messages import BaseMessage
+
+Family = Literal["conspectus", "langchain", "tail"]
+"""Whose a system is: only our own can fail a comparison with an earlier measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What a system made of a history.
+
+    Attributes:
+        messages: what the model would see.
+        done: whether anything was compacted.
+        evicted: messages of the history that are not in `messages`, not even shown short.
+        read: how many of these the summariser read whole.
+        recoverable: how many of these came back from the archive equal to what they were.
+        cited: how many of these the summary names, so that they can be recalled by id.
+        summary_tokens: size of the whole summary message; 0 without one.
+        carried: share of the summary's body that is exact facts of the ledger, from 0 to 1.
+        calls: calls of a model.
+        input_tokens: tokens that were sent to a model.
+        output_tokens: tokens that came back.
+        seconds: what it took.
+    """
+
+    messages: list[BaseMessage]
+    done: bool = False
+    evicted: int = 0
+    read: int = 0
+    recoverable: int = 0
+    cited: int = 0
+    summary_tokens: int = 0
+    carried: float = 0.0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+
+
+class Thread(Protocol):
+    """One conversation under one system."""
+
+    def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
+        """Compact the conversation so far, all of it, whatever its size."""
+        ...
+
+    def close(self) -> None:
+        """Give up what it holds."""
+        ...
+
+
+@runtime_checkable
+class Recalling(Protocol):
+    """A thread whose originals can be asked for."""
+
+    def recall(self, query: str, tokens: int) -> str:
+        """Originals found for a query, which a message of at most so many tokens can hold."""
+        ...
+
+
+class System(Protocol):
+    """One way to compact.
+
+    Attributes:
+        name: what results call it.
+        family: whose it is.
+        keep: how much of the newest history stays, as `("messages", N)` or `("tokens", N)`.
+        sizes: what its summary may take, in tokens, each measured by itself; None for the sizes
+            that the measurement asks for.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def family(self) -> Family: ...
+
+    @property
+    def keep(self) -> tuple[str, int]: ...
+
+    @property
+    def sizes(self) -> tuple[int, ...] | None: ...
+
+    def open(self, summary_tokens: int) -> Thread:
+        """A conversation that has not been compacted yet."""
+        ...
+
+
+def gone(history: Sequence[BaseMessage], shown: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """The messages of a history that have left a context; one shown short is still there."""
+    there = {message.id for message in shown}
+    return [message for message in history if message.id not in there]

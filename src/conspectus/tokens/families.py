@@ -1,0 +1,59 @@
+"""Which family of tokenizers a model uses, told from its name or from a LangChain model."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Literal, get_args
+
+Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
+"""Families of tokenizers. With `unknown` the estimate is that of the family that takes most."""
+
+FAMILIES: tuple[Family, ...] = get_args(Family)
+
+KNOWN: tuple[Family, ...] = FAMILIES[:-1]
+"""The families with weights of their own, in the order of the weights."""
+
+_NAMES: tuple[tuple[Family, str], ...] = (
+    ("deepseek", r"deepseek"),
+    ("claude", r"claude|anthropic"),
+    ("o200k", r"o200k|gpt-?4o|gpt-?4[.-]1|gpt-?4\.5|gpt-?5|gpt-oss|chatgpt|\bo[1-9](?![0-9a-z])"),
+    ("cl100k", r"cl100k|gpt-?4|gpt-?3\.?5|text-embedding-(?:3|ada)"),
+)
+"""Patterns by family, tried in turn; those of OpenAI follow its list of models and encodings."""
+
+_FIELDS = ("model_name", "model", "model_id", "azure_deployment", "deployment_name")
+
+
+def family_of(model: Any) -> Family:
+    """The family of a model.
+
+    Args:
+        model: a name such as `gpt-4o` or `anthropic:claude-sonnet-4-5`, the name of a family, a
+            LangChain model (also one with tools bound), or None.
+
+    Returns:
+        The family; `unknown` where the name says nothing.
+
+    Example:
+        >>> family_of("openai:gpt-4.1-mini"), family_of("gpt-4-turbo"), family_of("llama3")
+        ('o200k', 'cl100k', 'unknown')
+    """
+    name = model if isinstance(model, str) else _name_of(model)
+    name = name.lower()
+    for family, pattern in _NAMES:
+        if re.search(pattern, name):
+            return family
+    return "unknown"
+
+
+def _name_of(model: Any) -> str:
+    for _ in range(8):  # what is bound to a model wraps it
+        inner = getattr(model, "bound", None)
+        if inner is None:
+            break
+        model = inner
+    for field in _FIELDS:
+        value = getattr(model, field, None)
+        if isinstance(value, str) and value:
+            return value
+    return ""

@@ -1,0 +1,167 @@
+"""`TokenMeter`: what a message takes, by the estimate, a vocabulary, or a caller's own counter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
+
+from conspectus.errors import PolicyError
+from conspectus.messages import Entry, Source, read_messages
+from conspectus.tokens.counters import vocabulary
+from conspectus.tokens.estimate import estimate
+from conspectus.tokens.families import Family, family_of
+from conspectus.tokens.media import media_tokens
+from conspectus.tokens.schemas import tools_tokens
+from conspectus.tokens.usage import Report, correction
+
+TokenCounter = Callable[[Iterable[Any]], int]
+"""Tokens of a list of messages: the form of LangChain's `token_counter`."""
+
+PER_MESSAGE = 4
+"""Tokens that a chat format spends on each message: role and delimiters."""
+
+PER_CALL = 8
+"""Tokens that it spends on each tool call: id, type, name and delimiters."""
+
+REMEMBERED = 32_768
+"""Messages whose size is remembered; then all are forgotten. About 6 MB."""
+
+
+class TokenMeter:
+    """Counts tokens of messages, of text and of tools.
+
+    What a message takes is remembered under its key, which is made of all that it holds: a message
+    is counted once, and one that was changed or replaced is counted anew.
+
+    Args:
+        counter: a LangChain `token_counter`: a callable that takes a list of messages and returns
+            their tokens; or the name of a vocabulary, such as `"tiktoken:o200k_base"` or
+            `"tokenizers:path/to/tokenizer.json"` (extra `tokens`). Default: an estimate that needs
+            no vocabulary.
+        model: the model that will read the messages, as a name or a LangChain model: it decides
+            whose tokenizer is estimated and what an image takes. Default: unknown, and then the
+            estimate is that of the family that takes most.
+
+    Attributes:
+        family: the family of tokenizers.
+        exact: whether a counter or a vocabulary counts, and no report corrects it.
+        ratio: what the estimate is multiplied by; 1 unless `corrected` made the meter.
+
+    Raises:
+        PolicyError: the counter is neither, or returns something that is no count.
+
+    Example:
+        >>> TokenMeter(model="gpt-4o").text("The tokens of a text are estimated.")
+        8
+    """
+
+    def __init__(self, counter: TokenCounter | str | None = None, *, model: Any = None) -> None:
+        if counter is not None and not callable(counter) and not isinstance(counter, str):
+            raise PolicyError(
+                "token_counter must be a callable that takes a list of messages and returns their "
+                f"tokens, or the name of a vocabulary, not {counter!r}"
+            )
+        self.family: Family = family_of(model)
+        self.exact = counter is not None
+        self.ratio = 1.0
+        self._counter = counter if callable(counter) else None
+        self._vocabulary = vocabulary(counter) if isinstance(counter, str) else None
+        self._empty: int | None = None
+        self._sizes: dict[str, int] = {}
+
+    def entry(self, entry: Entry) -> int:
+        """Tokens of one message that has been read."""
+        size = self._sizes.get(entry.key)
+        if size is None:
+            size = self._size(entry)
+            if len(self._sizes) >= REMEMBERED:
+                self._sizes.clear()
+            self._sizes[entry.key] = size
+        return self._corrected(size)
+
+    def message(self, message: Source) -> int:
+        """Tokens of one message."""
+        return self.entry(read_messages([message])[0])
+
+    def messages(self, messages: Sequence[Source]) -> int:
+        """Tokens of several messages, each counted alone."""
+        return sum(self.message(message) for message in messages)
+
+    def text(self, text: str) -> int:
+        """Tokens of a text inside a message."""
+        if self._counter is None:
+            return self._corrected(self._text(text))
+        if self._empty is None:
+            self._empty = self._ask([HumanMessage("")])
+        return max(0, self._ask([HumanMessage(text)]) - self._empty)
+
+    def tools(self, tools: Sequence[Any]) -> int:
+        """Tokens that tools add to each request: their schemas and what goes with them.
+
+        Args:
+            tools: LangChain tools, callables, pydantic classes, or schemas in a provider's form.
+
+        Raises:
+            PolicyError: one of them is no tool.
+        """
+        return tools_tokens(tools, self.text, self.family)
+
+    def corrected(self, reports: Sequence[Report], overhead: int = 0) -> TokenMeter:
+        """This meter as reports of usage correct it; an exact one as it is.
+
+        The reports are those since the last compaction: earlier ones measured another history.
+        This meter stays as it is, so that a correction is forgotten with what it was made for.
+
+        Args:
+            reports: of one history, oldest first, with estimates of this meter.
+            overhead: tokens reserved for what is not among the messages.
+        """
+        ratio = 1.0 if self.exact else correction(reports, overhead)
+        if ratio == self.ratio:
+            return self
+        other = object.__new__(TokenMeter)
+        other.__dict__.update(self.__dict__)
+        other.ratio = ratio
+        return other
+
+    @property
+    def plain(self) -> TokenMeter:
+        """This meter without its correction."""
+        return self.corrected(())
+
+    def _corrected(self, size: int) -> int:
+        return size if self.ratio == 1.0 else math.ceil(size * self.ratio)
+
+    def _text(self, text: str) -> int:
+        if self._vocabulary is not None:
+            return self._vocabulary(text)
+        return estimate(text, self.family)
+
+    def _size(self, entry: Entry) -> int:
+        if self._counter is not None:
+            return self._ask([entry.source])
+        text = self._text(entry.text) + self._text(entry.name or "")
+        calls = sum(PER_CALL + self._text(c.name) + self._text(c.args) for c in entry.calls)
+        media = sum(media_tokens(block, self.family) for block in entry.media)
+        return PER_MESSAGE + text + calls + media
+
+    def _ask(self, messages: Sequence[Source]) -> int:
+        assert self._counter is not None
+        plain = [m if isinstance(m, BaseMessage) else _as_langchain(m) for m in messages]
+        count = self._counter(plain)
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise PolicyError(
+                f"token_counter must return a whole number of tokens, and returned {count!r}"
+            )
+        return count
+
+
+def _as_langchain(message: Source) -> BaseMessage:
+    """A dict as the LangChain message that a LangChain counter can count."""
+    try:
+        return convert_to_messages([dict(message)])[0]
+    except (ValueError, TypeError, KeyError, NotImplementedError):
+        return HumanMessage(read_messages([message])[0].reading)

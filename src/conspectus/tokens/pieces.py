@@ -1,0 +1,188 @@
+"""A text cut into pieces as tokenizers cut it, and what each piece is made of.
+
+Byte-pair tokenizers first divide a text by a pattern: words with the space before them, digits in
+threes, runs of punctuation, white space. Tokens never cross these borders, so that a text takes
+what its pieces take, and a piece takes what its traits say: its kind and length, and the pairs of
+letters in it. English has few rare pairs, random letters have many.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from conspectus.tokens.characters import COMMON_HAN, COMMON_HANGUL, KNOWN_HAN, KNOWN_HANGUL
+
+_OTHER = (
+    "\u0370-\u03ff\u0530-\u05ff\u0700-\u08ff\u0980-\u1fff\ua000-\uabff\ufb00-\ufdff\ufe70-\ufeff"
+)
+
+PIECES = re.compile(
+    r"[ \t!-/:-@\[-`{-~]?(?:[A-Z]*[a-z]{1,64}|[A-Z]{1,64})"  # a word, as far as its case goes
+    r"|[0-9]{1,3}"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s"
+    r"|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # one Han character
+    r"|[\u3041-\u309f]{1,4}|[\u30a0-\u30ff]{1,6}"  # Hiragana, Katakana
+    r"| ?[\uac00-\ud7af]{1,8}"  # Hangul
+    r"| ?[\u0400-\u052f]{1,32}"  # Cyrillic
+    r"| ?[\u0600-\u060b\u060d-\u061a\u061c-\u061e\u0620-\u06ff]{1,32}"  # Arabic
+    r"| ?[\u0900-\u0963\u0966-\u097f]{1,32}"  # Devanagari
+    r"| ?[\u00c0-\u024f]{1,16}"  # Latin with marks
+    rf"| ?[{_OTHER}]{{1,16}}"
+    r"| ?[!-/:-@\[-`{-~]{1,80}[\r\n/]*"  # punctuation
+    r"|.",
+    re.DOTALL,
+)
+
+_KINDS = (
+    (0x3041, 0x309F, "hira"),
+    (0x30A0, 0x30FF, "kata"),
+    (0xAC00, 0xD7AF, "hangul"),
+    (0x0400, 0x052F, "cyr"),
+    (0x0600, 0x06FF, "arab"),
+    (0x0900, 0x097F, "deva"),
+    (0x00C0, 0x024F, "latin"),
+)
+
+_STOPS = "\u060c\u061b\u061f\u0964\u0965"
+"""Punctuation that stands among the letters of its script: no part of words."""
+
+
+def traits(piece: str) -> Iterator[tuple[str, float]]:
+    """What a piece is made of: names of traits and how often each is there.
+
+    Example:
+        >>> [name for name, _ in traits(" cat")]
+        ['word', 'word3', 'after ', '^c', 'ca', 'at', 't$']
+    """
+    last = piece[-1]
+    size = len(piece)
+    if last.isascii():
+        if last.isalpha():
+            yield from _word(piece)
+        elif last.isdigit():
+            yield f"digits{size}", 1.0
+        elif piece.isspace():
+            yield from _space(piece)
+        else:
+            yield from _marks(piece)
+        return
+    if last == "\u3000" or piece.isspace():
+        yield from _space(piece)
+        return
+    code = ord(last)
+    if 0x3400 <= code <= 0x9FFF:
+        yield ("han1" if last in COMMON_HAN else "han2" if last in KNOWN_HAN else "han3"), 1.0
+        return
+    for low, high, kind in _KINDS if last not in _STOPS else ():
+        if low <= code <= high:
+            yield from _script(piece, kind)
+            return
+    if size > 1:
+        yield "other", 1.0
+        yield "other+", size - 1.0
+    elif code >= 0x1F000 or 0x2600 <= code <= 0x27BF:
+        yield "emoji", 1.0
+    else:
+        yield "sign", 1.0
+        yield last, 1.0
+
+
+def _word(piece: str) -> Iterator[tuple[str, float]]:
+    first = piece[0]
+    word = piece
+    if not first.isalpha():
+        word = piece[1:]
+        before = first if first in " _./-\"'($\t" else "?"
+    else:
+        before = ""
+    size = len(word)
+    if word.isupper() and size > 1:
+        kind = "UPPER"
+    elif word[-1].isupper():
+        kind = "U"
+    elif word[0].isupper():
+        kind = "Title" if word[1:].islower() else "UPlow"
+    else:
+        kind = "word"
+    if size > 3 and len(set(word)) == 1:  # as in a padded field, and cheaper than any word
+        yield "repeat", 1.0
+        yield "repeat+", size / 10
+        return
+    yield kind, 1.0
+    yield f"{kind}{size if size <= 16 else 17}", 1.0
+    if size > 16:
+        yield f"{kind}+", size - 16.0
+    yield f"after{before}", 1.0
+    if kind in ("word", "Title"):
+        yield from _pairs(word.lower())
+    elif kind == "UPPER":
+        yield from _pairs(word)
+
+
+def _pairs(word: str) -> Iterator[tuple[str, float]]:
+    previous = "^"
+    for letter in word:
+        yield previous + letter, 1.0
+        previous = letter
+    yield previous + "$", 1.0
+
+
+def _script(piece: str, kind: str) -> Iterator[tuple[str, float]]:
+    word = piece[1:] if piece[0] == " " else piece
+    size = len(word)
+    yield kind, 1.0
+    yield f"{kind}{size if size <= 12 else 13}", 1.0
+    if size > 12:
+        yield f"{kind}+", size - 12.0
+    if word is piece:
+        yield f"{kind}first", 1.0
+    if kind == "hangul":
+        for letter in word:
+            common, known = letter in COMMON_HANGUL, letter in KNOWN_HANGUL
+            yield ("syllable1" if common else "syllable2" if known else "syllable3"), 1.0
+    else:
+        yield from _pairs(word.lower())
+
+
+def _space(piece: str) -> Iterator[tuple[str, float]]:
+    lines = piece.count("\n")
+    size = len(piece)
+    if "\r" in piece:
+        yield "returns", float(piece.count("\r"))
+        size -= piece.count("\r")
+    if lines:
+        yield f"lines{min(lines, 3)}", 1.0
+        if lines > 3:
+            yield "lines++", (lines - 3) / 10
+        if size > lines:
+            yield "lines with spaces", 1.0
+            yield "lines+", (size - lines) / 40
+        return
+    yield "tabs" if "\t" in piece else "spaces", 1.0
+    yield f"spaces{size if size <= 8 else 9}", 1.0
+    yield "spaces+", size / 40
+
+
+def _marks(piece: str) -> Iterator[tuple[str, float]]:
+    text = piece.rstrip("\r\n")
+    if len(text) < len(piece):
+        yield "marks before a line", 1.0
+        if "\r" in piece:
+            yield "marks before a return", 1.0
+    if text[:1] == " ":
+        text = text[1:]
+        yield "marks after a space", 1.0
+    size = len(text)
+    if size > 2 and text == text[0] * size:
+        yield "same", 1.0
+        yield f"same{min(size, 9)}", 1.0
+        yield "same+", size / 20
+        return
+    yield f"marks{min(size, 6)}", 1.0
+    if size > 6:
+        yield "marks+", size - 6.0
+    for i in range(size - 1):
+        yield text[i : i + 2], 1.0
+    if size == 1:
+        yield text, 1.0

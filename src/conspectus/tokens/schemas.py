@@ -1,0 +1,55 @@
+"""What the tools of an agent add to each of its requests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from langchain_core.utils.function_calling import convert_to_openai_tool
+
+from conspectus.errors import PolicyError
+from conspectus.tokens.families import Family
+
+PER_TOOL = 8
+"""Tokens of a tool beside its schema: delimiters and type."""
+
+TOOL_PROMPT = {"claude": 346, "unknown": 346}
+"""Tokens of the system prompt that Anthropic adds where there are tools, as its guide to tool use
+lists them (`auto`; 313 or 346 by model); other providers document none."""
+
+
+def tools_tokens(tools: Sequence[Any], count: Callable[[str], int], family: Family) -> int:
+    """Tokens that tools add to a request.
+
+    Args:
+        tools: LangChain tools, callables, pydantic classes, or schemas in any provider's form.
+        count: tokens of a text.
+        family: of the model.
+
+    Raises:
+        PolicyError: one of them is no tool.
+
+    Example:
+        >>> search = {"name": "search", "description": "Look up.", "parameters": {}}
+        >>> tools_tokens([search], len, "o200k")
+        97
+    """
+    if not tools:
+        return 0
+    total = TOOL_PROMPT.get(family, 0)
+    for tool in tools:
+        total += PER_TOOL + count(json.dumps(_schema(tool), separators=(",", ":"), default=str))
+    return total
+
+
+def _schema(tool: Any) -> Any:
+    try:
+        return convert_to_openai_tool(tool)
+    except Exception as error:
+        if isinstance(tool, dict):  # a provider's own tool, which has a form of its own
+            return tool
+        raise PolicyError(
+            f"{tool!r} is no tool: give a LangChain tool, a function with typed arguments and a "
+            "docstring, a pydantic class, or a schema"
+        ) from error

@@ -1,0 +1,245 @@
+"""How recall ranks: what stands around a message, who speaks, when, exact names, each sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from conspectus._drive import run
+from conspectus.archive import Archive, RecallResult, Scope, recall_flow
+from conspectus.archive.dates import date_terms
+from conspectus.archive.lookup import CANDIDATES
+from conspectus.archive.rank import Seen, Totals, fused, merged, scores, strong
+from conspectus.archive.stems import stem
+from conspectus.archive.words import query_of
+from conspectus.messages import Source, read_messages
+from conspectus.testing.archive_conformance import record_of
+
+SCOPE = Scope("ann", "thread")
+FILLER = [
+    f"{what} number {n}, as it happens to be on that day."
+    for n in range(12)
+    for what in ("A walk", "Some tea", "The garden", "Bad weather", "An old song")
+]
+
+
+@pytest.fixture
+def archive() -> Iterator[Archive]:
+    with Archive.open("memory:") as archive:
+        yield archive
+
+
+def keep(archive: Archive, messages: Sequence[Source | str]) -> None:
+    entries = read_messages(
+        [{"role": "user", "content": m} if isinstance(m, str) else m for m in messages]
+    )
+    archive.put(SCOPE, entries)
+    archive.commit(SCOPE, record_of(entries))
+
+
+def ask(archive: Archive, query: str, tokens: int = 100_000) -> RecallResult:
+    flow = recall_flow(archive, SCOPE, archive.chain(SCOPE), query=query, tokens=tokens, count=len)
+    return run(flow)
+
+
+def best(archive: Archive, query: str) -> str:
+    return max(ask(archive, query).hits, key=lambda hit: hit.score).text
+
+
+def said(role: str, text: str, **more: Any) -> dict[str, Any]:
+    return {"role": role, "content": text, **more}
+
+
+def test_an_answer_without_a_word_of_the_question_is_found(archive: Archive) -> None:
+    talk = [
+        "Let us set up the staging database.",
+        said("assistant", "Good. Which port does it use?"),
+        "5433.",
+    ]
+    keep(archive, [*FILLER[:30], *talk, *FILLER[30:]])
+    found = ask(archive, "staging database port", tokens=140)
+    assert "5433." in found.text
+    assert next(hit for hit in found.hits if hit.text == "5433.").neighbour
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("鼎泰小馆的电话是多少？", "010-5550199。"),
+        ("松本さんの電話番号は何ですか", "010-5550199。"),
+        ("김민지 씨의 전화번호는 무엇입니까", "010-5550199。"),
+    ],
+)
+def test_an_answer_is_found_in_scripts_without_spaces(
+    archive: Archive, question: str, answer: str
+) -> None:
+    chatter = [f"今天天气第{n}次不错。" for n in range(40)]
+    other = ["推荐您去蓝湖饭店。", "电话？", "010-5550222。"]
+    talk = {
+        "鼎": ["推荐您去鼎泰小馆。", "它的电话呢？", answer],
+        "松": ["松本さんに会いました。", "電話番号は？", answer],
+        "김": ["김민지 씨를 만났어요.", "전화번호는?", answer],
+    }[question[0]]
+    keep(archive, [*chatter[:20], *other, *chatter[20:30], *talk, *chatter[30:]])
+    assert answer in ask(archive, question, tokens=150).text
+
+
+def test_who_is_named_in_the_question_comes_first(archive: Archive) -> None:
+    both = "I bought a boat last summer."
+    talk = [said("user", both, name="Mara"), said("user", both + " Yes.", name="Jonas")]
+    keep(archive, [*FILLER[:20], talk[0], *FILLER[20:40], talk[1], *FILLER[40:]])
+    for name in ("Mara", "Jonas"):
+        [hit, *_] = sorted(ask(archive, f"What did {name} buy?").hits, key=lambda hit: -hit.score)
+        assert hit.name == name
+    in_text = [f"[3 May] {name}: I bought a kite." for name in ("Mara", "Jonas")]
+    keep(archive, [*FILLER[:20], in_text[0], *FILLER[20:40], in_text[1], *FILLER[40:]])
+    assert best(archive, "Which kite did Jonas buy?") == in_text[1]
+
+
+def test_a_date_is_found_however_it_is_written(archive: Archive) -> None:
+    days = ["2023-05-07T09:00:00Z", "2023-05-08T09:00:00Z", "2023-06-08T09:00:00Z"]
+    keep(archive, [said("user", "We met at the lake.", date=day) for day in days for _ in "12345"])
+    for query in (
+        "lake 8 May 2023",
+        "lake on May 8th, 2023",
+        "lake 2023-05-08",
+        "lake 2023年5月8日",
+    ):
+        hits = sorted(ask(archive, query).hits, key=lambda hit: -hit.score)
+        assert hits[0].date == days[1], query
+
+
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("2023-05-08", {"day20230508", "day0508", "month202305"}),
+        ("8th of May 2023", {"day20230508", "day0508", "month202305"}),
+        ("Sept. 3", {"day0903"}),
+        ("June, 2021", {"month202106"}),
+        ("2023年5月", {"month202305"}),
+        ("5月8日", {"day0508"}),
+        ("version 2023-99-99, part 12/13, may be", set()),
+    ],
+)
+def test_dates_become_terms(text: str, terms: set[str]) -> None:
+    assert set(date_terms(text)) == terms
+
+
+def test_an_exact_identifier_wins_over_many_mentions_of_its_parts(archive: Archive) -> None:
+    parts = ["tax rules, and the rules of tax again" for _ in range(20)]
+    exact = "The rate is set in tax_rules.py now."
+    keep(archive, [*parts[:10], *FILLER[:9], exact, *FILLER[9:], *parts[10:]])
+    assert best(archive, "Where does tax_rules.py come in?") == exact
+
+
+def test_the_words_of_how_it_is_asked_find_nothing(archive: Archive) -> None:
+    asked = "What do you do when it is what it is?"
+    answer = "The boiler leaks."
+    keep(archive, [asked, *FILLER[:30], answer, *FILLER[30:]])
+    assert best(archive, "What was it that you do when the boiler is what it is?") == answer
+    assert best(archive, "what is it") == asked  # there is nothing else to go by
+    assert query_of("is IT down?").whole.words.keys() == {"it", "down"}
+
+
+def test_each_sentence_of_a_long_question_has_its_share(archive: Archive) -> None:
+    facts = ["The boiler was made in Ghent.", "Her bicycle has a red saddle.", "He plays the oboe."]
+    much = [f"The boiler hummed {n} times in the boiler room." for n in range(30)]
+    keep(archive, [*much[:15], facts[0], *FILLER[:20], facts[1], *FILLER[20:40], facts[2], *much])
+    question = "Where was the boiler made? Which colour is the bicycle's saddle? Who plays an oboe?"
+    found = ask(archive, question, tokens=420)
+    assert [fact for fact in facts if fact not in found.text] == []
+
+
+def test_a_message_said_again_is_shown_once(archive: Archive) -> None:
+    again = "The backup of the shop database ran through without any error tonight"
+    keep(archive, [f"{again}{mark}" for mark in ("", "!", " ...")] + FILLER[:5])
+    assert len([hit for hit in ask(archive, "backup").hits if hit.text.startswith(again)]) == 1
+
+
+def test_messages_that_differ_by_a_number_are_not_the_same(archive: Archive) -> None:
+    texts = [f"The nightly backup job of the shop database failed on node {n}" for n in range(4)]
+    keep(archive, texts)
+    assert {hit.text for hit in ask(archive, "backup").hits} == set(texts)
+
+
+def test_what_fits_far_worse_is_not_shown(archive: Archive) -> None:
+    keep(archive, [*FILLER, "The zebra enclosure opens at nine.", *FILLER])
+    found = ask(archive, "When does the zebra enclosure open, on that day?")
+    assert "zebra" in found.text
+    assert len(found.hits) < 12
+    assert not found.truncated
+
+
+def test_of_equals_the_later_comes_first(archive: Archive) -> None:
+    texts = [f"Status {n}: the build is green" for n in ("1a", "2b", "3c")]
+    same = FILLER[:20]
+    keep(archive, [*same, *(one for text in texts for one in (text, *same))])
+    hits = sorted(ask(archive, "green build").hits, key=lambda hit: -hit.score)
+    assert [hit.text for hit in hits if "build" in hit.text] == texts[::-1]
+
+
+def test_what_follows_each_other_stands_together_in_its_order(archive: Archive) -> None:
+    talk = ["The lamp flickers.", "The lamp in the hall?", "Yes, the lamp."]
+    keep(archive, [*FILLER[:30], *talk, *FILLER[30:], "A lamp."])
+    texts = [hit.text for hit in ask(archive, "lamp").hits]
+    at = texts.index(talk[0])
+    assert texts[at : at + 3] == talk
+
+
+def test_more_candidates_than_are_looked_at_still_give_new_ones(archive: Archive) -> None:
+    keep(archive, [f"The owl called {n} times" for n in range(3 * CANDIDATES)])
+    shown = [int(hit.text.split()[3]) for hit in ask(archive, "owl", tokens=300).hits]
+    assert len(shown) > 3
+    assert min(shown) >= 2 * CANDIDATES
+
+
+@pytest.mark.parametrize(
+    "forms",
+    [
+        ("hike", "hikes", "hiked", "hiking"),
+        ("adopt", "adopted", "adoption", "adoptions"),
+        ("buy", "buys", "buying", "bought"),
+        ("activity", "activities"),
+        ("study", "studies", "studied", "studying"),
+        ("child", "children"),
+        ("stop", "stopped", "stopping"),
+    ],
+)
+def test_forms_of_a_word_meet(forms: tuple[str, ...]) -> None:
+    assert len({stem(form) for form in forms}) == 1
+
+
+@pytest.mark.parametrize("word", ["", "bus", "this", "ring", "5433", "größe", "密码", "red", "as"])
+def test_a_word_without_an_ending_stays(word: str) -> None:
+    assert stem(word) == word
+
+
+def seen(**counts: int) -> Seen:
+    return Seen(counts, 5, frozenset(), False)
+
+
+def test_a_message_counts_the_words_before_it_more_than_those_after_it() -> None:
+    history = {0: seen(), 1: seen(port=1), 2: seen()}
+    found = scores(history, {"port": 1.0}, frozenset(), (), Totals(100, 5.0, {"port": 1}))
+    assert found[1] > found[2] > found[0] > 0
+
+
+def test_a_history_without_any_terms_gives_no_scores() -> None:
+    totals = Totals(1, 0.0, {})
+    assert scores({}, {}, frozenset(), (), totals) == {}
+    assert scores({0: Seen({}, 0, frozenset(), False)}, {"x": 1.0}, frozenset(), (), totals) == {}
+
+
+def test_rankings_are_merged_by_what_a_message_fits_best() -> None:
+    assert merged({1: 2.0}, []) == {1: 2.0}
+    assert merged({1: 2.0, 2: 1.0}, [{2: 5.0}, {3: 0.1, 1: 0.05}]) == {1: 0.8, 2: 1.0, 3: 1.0}
+    assert strong({1: 1.0, 2: 0.3, 3: 0.3, 4: 0.2, 5: 1.0}, {1, 2, 4}) == [5, 1, 2]
+    assert strong({}, set()) == []
+
+
+def test_reciprocal_ranks_prefer_what_both_rankings_hold() -> None:
+    found = fused([[1, 2, 3], [3, 4]])
+    assert max(found, key=lambda place: found[place]) == 3
+    assert found[1] == 1 / 61

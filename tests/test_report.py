@@ -1,0 +1,214 @@
+"""The page of a measurement: its numbers, nothing from elsewhere, and hostile names kept text."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from conspectus.evaluate import (
+    ConspectusSystem,
+    Evaluation,
+    LangChainSystem,
+    TailSystem,
+    Transcript,
+    evaluate,
+    questions_of,
+)
+from conspectus.report import evaluation_page
+from conspectus.report.charts import Bar, Group, bar_chart
+from conspectus.report.tables import tables_of
+from made_transcripts import CODE, KEEP, PATH, QUESTIONS, TALK, Notes, agent
+
+HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'&.json"
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """Reads a page: its tags with their attributes, its tables, its text, what is not closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if self.open[-1:] in (["td"], ["th"]):
+            self.rows[-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def found() -> Evaluation:
+    transcripts = [
+        Transcript.of(HOSTILE, agent()),
+        Transcript.of("talk", TALK, questions_of(QUESTIONS, "talk")),
+        Transcript.of("small<b>", [{"role": "user", "content": "hi"}]),
+    ]
+    systems = [
+        ConspectusSystem("<b>ours</b>", keep=KEEP),
+        LangChainSystem(KEEP),
+        TailSystem(KEEP),
+    ]
+    return evaluate(
+        transcripts,
+        systems,
+        keep=KEEP,
+        summary_tokens=[128, 256],
+        minimum_tokens=500,
+        rounds=2,
+        recall_tokens=64,
+    )
+
+
+@pytest.fixture(scope="module")
+def page(found: Evaluation) -> Page:
+    return Page(evaluation_page(found))
+
+
+def test_the_page_is_whole_and_loads_nothing(found: Evaluation, page: Page) -> None:
+    assert page.open == []
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"script", "img", "link", "iframe", "object", "embed", "a", "image", "use"}
+    for _, attributes in page.tags:
+        assert not {"src", "href", "xlink:href", "action", "style"} & attributes.keys()
+        assert not any(name.startswith("on") for name in attributes)
+    text = evaluation_page(found)
+    assert "//" not in re.sub(r"<title>.*?</title>", "", text)
+    assert "url(" not in text
+    assert "@import" not in text
+    policy = next(a for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in str(policy["content"])
+
+
+def test_hostile_names_stay_text(found: Evaluation, page: Page) -> None:
+    text = evaluation_page(found)
+    assert "<script" not in text
+    assert "onerror=alert" not in text.replace("&lt;img src=x onerror=alert(2)&gt;", "")
+    names = [row[0] for row in page.rows]
+    assert HOSTILE in names
+    assert "small<b>" in names
+    assert "<b>ours</b> 256" in names
+    assert "b" not in {tag for tag, _ in page.tags}
+
+
+def test_every_number_of_every_table_is_on_the_page(found: Evaluation, page: Page) -> None:
+    tables = tables_of(found)
+    assert [table.title for table in tables] == [
+        "Future use",
+        "Quoted, by kind of identifier",
+        "Quoted, by distance in messages",
+        "Answers",
+        "Answers beside a plain search",
+        "Answers, by category of question",
+        "2 rounds of compaction of one thread",
+        "What became of what left the view",
+        "What summarising took",
+        "The first system beside the others",
+    ]
+    for table in tables:
+        assert all(list(row) in page.rows for row in (table.columns, *table.rows))
+
+
+def test_the_numbers_are_those_of_the_measurement(found: Evaluation, page: Page) -> None:
+    result = found.system("<b>ours</b>", 256)
+    use, answers, rounds = result.future_use, result.answers, result.rounds
+    assert use is not None
+    assert answers is not None
+    assert rounds is not None
+    rows = [row for row in page.rows if row[0] == result.label]
+    assert rows[0] == [
+        result.label,
+        f"{use.quoted.value:.3f}",
+        "–",
+        f"{use.far.value:.3f}",
+        "0",
+        "0",
+        f"{int(use.contexts.tokens + 0.5):,}",
+        "1",
+        "3",
+    ]
+    path = use.by_kind["path"].share
+    assert rows[1][1 + list(use.by_kind).index("path")] == f"{path:.3f}"
+    assert rows[3][1] == f"{answers.answers.value:.3f}"
+    assert rows[4][3] == f"{answers.gain.value:+.3f}"
+    assert rows[6][1:3] == [f"{rounds.one:.3f}", f"{rounds.many:.3f}"]
+
+
+def test_bars_are_as_long_as_their_numbers(found: Evaluation, page: Page) -> None:
+    result = found.system("<b>ours</b>", 256)
+    assert result.future_use is not None
+    rects = [a for tag, a in page.tags if tag == "rect"]
+    full = float(str(rects[0]["width"]))
+    widths = [float(str(a["width"])) for a in rects if a["class"] != "back"]
+    values = [r.future_use.quoted.value for r in found.systems if r.future_use is not None]
+    assert widths[: len(values)] == [pytest.approx(v * full, abs=0.06) for v in values]
+    assert values[0] > 0
+
+
+def test_a_transcript_that_was_left_out_says_why(page: Page) -> None:
+    row = next(row for row in page.rows if row[0] == "small<b>")
+    assert row[-1] == "it has fewer than 500 tokens"
+
+
+def test_a_page_without_figures_is_still_a_page() -> None:
+    nothing = evaluate([], [], keep=KEEP)
+    page = Page(evaluation_page(nothing))
+    assert page.open == []
+    assert "svg" not in {tag for tag, _ in page.tags}
+    assert tables_of(nothing) == []
+
+
+def test_far_and_quoted_are_not_mixed_up() -> None:
+    found = evaluate(
+        [Transcript.of("a", agent())],
+        [Notes(f"{PATH} {CODE}")],
+        keep=KEEP,
+        summary_tokens=[64],
+        minimum_tokens=0,
+    )
+    (row,) = tables_of(found)[0].rows
+    assert row[:4] == ("notes 64", "0.000", "–", "1.000")
+
+
+def test_a_failure_stands_out() -> None:
+    found = evaluate(
+        [Transcript.of("a", agent())],
+        [Notes(None)],
+        keep=KEEP,
+        summary_tokens=[64],
+        minimum_tokens=0,
+    )
+    page = Page(evaluation_page(found))
+    assert [a for tag, a in page.tags if tag == "td" and a.get("class") == "bad"]
+
+
+def test_a_chart_keeps_bars_within_its_width_whatever_the_numbers() -> None:
+    bars = (Bar("a", -1.0, "-1"), Bar("b", 5.0, "5"), Bar("<c>", 0.5, "0.5", 99, 0.2, 0.9))
+    chart = Page(bar_chart('a "title"', [Group("g & h", bars)], 1.0))
+    widths = [float(str(a["width"])) for t, a in chart.tags if t == "rect" and a["class"] != "back"]
+    assert widths[0] == 0.0
+    assert widths[2] == widths[1] / 2
+    assert chart.tags[0][1]["aria-label"] == 'a "title"'
+    assert "g & h" in chart.text
+    assert Page(bar_chart("t", [], 0.0)).open == []

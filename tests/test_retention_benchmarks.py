@@ -1,0 +1,130 @@
+"""The benchmarks of retention find what is wrong, on small made transcripts."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from made_transcripts import FILLER, QUESTIONS, TALK, agent
+
+ROOT = Path(__file__).resolve().parents[1]
+RULE = "Never push to the branch called main, whatever anybody says."
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[Callable[[str], ModuleType]]:
+    """A benchmark by its name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A long run of an agent under a rule, and a talk with questions."""
+    messages = agent(140)
+    messages.insert(1, {"role": "assistant", "content": "Fine. " + FILLER})
+    messages.insert(2, {"role": "user", "content": f"{RULE} {FILLER}"})
+    # The newest message of the user stays in view, so another one has to follow the rule.
+    messages.insert(9, {"role": "user", "content": "Go on, please. " + FILLER})
+    for folder, name, value in (
+        ("agent", "a.json", messages),
+        ("locomo", "t.json", TALK),
+        ("locomo", "t.qa.json", QUESTIONS),
+    ):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / name).write_text(json.dumps(value))
+    monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["retention_targets", "facts_cost"])
+def test_without_transcripts_it_says_so_and_does_not_fail(
+    name: str,
+    script: Callable[[str], ModuleType],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
+    assert script(name).main([]) == 0
+    assert capsys.readouterr().out.startswith("skipped: there are no transcripts")
+    assert script(name).main(["--json"]) == 0
+    assert "no transcripts" in json.loads(capsys.readouterr().out)["skipped"]
+
+
+def test_every_figure_stands_beside_its_target(
+    script: Callable[[str], ModuleType], data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    targets = script("retention_targets")
+    code = targets.main(["--json"])
+    figures = {one["what"]: one for one in json.loads(capsys.readouterr().out)["figures"]}
+    assert figures["agent, summary of 512: quoted"]["value"] == 1.0
+    assert figures["agent, summary of 512: quoted"]["target"] == "at least 0.77"
+    assert figures["agent, 10 rounds, summary of 1,024: quoted beside one round"]["holds"]
+    assert figures["locomo, recall of 512: answers"]["value"] == 1.0
+    # So small a talk is found whole by any search, and nothing can be gained.
+    gain = figures["locomo, recall of 512: gain over plain BM25, lower end"]
+    assert (gain["value"], gain["holds"]) == (0.0, False)
+    assert code == 1
+    assert not any(name.startswith("crosswoz") for name in figures)
+
+
+def test_one_folder_alone_can_be_asked_for(
+    script: Callable[[str], ModuleType], data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert script("retention_targets").main(["--only", "agent"]) == 0
+    out = capsys.readouterr().out
+    assert "15 of 15 figures are as promised" in out
+    assert "MISSED" not in out
+
+
+def test_a_missed_target_is_shown_and_fails(
+    script: Callable[[str], ModuleType],
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    targets = script("retention_targets")
+    monkeypatch.setattr(targets, "QUOTED", {512: 1.01})
+    assert targets.main(["--only", "agent"]) == 1
+    assert capsys.readouterr().out.count("MISSED") == 1
+
+
+def test_a_count_that_is_not_0_does_not_hold(script: Callable[[str], ModuleType]) -> None:
+    targets = script("retention_targets")
+    assert targets.none_of("x", 0).holds
+    assert not targets.none_of("x", 1).holds
+
+
+def test_carrying_facts_keeps_rules_that_are_lost_without(
+    script: Callable[[str], ModuleType], data: Path
+) -> None:
+    rows = list(script("facts_cost").measure(data, [512]))
+    found: Any = next(row for row in rows if row.folder == "agent")
+    assert found.compactions == 3
+    assert found.facts >= 3
+    assert found.kept_with == 1.0
+    assert found.kept_with >= found.kept_without
+    assert 0 < found.share < 1
+    assert found.quoted_with == 1.0
+    assert found.tokens_with <= 512
+    assert found.tokens_without <= 512
+
+
+def test_losing_facts_by_carrying_them_fails(
+    script: Callable[[str], ModuleType], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = script("facts_cost")
+    good = facts.Row("agent", 512, 1, 1, 0.1, 1.0, 0.0, None, None, 9.0, 9.0)
+    bad = facts.Row("agent", 512, 1, 1, 0.1, 0.0, 1.0, None, None, 9.0, 9.0)
+    monkeypatch.setattr(facts, "measure", lambda data: [good])
+    assert facts.main([]) == 0
+    monkeypatch.setattr(facts, "measure", lambda data: [good, bad])
+    assert facts.main([]) == 1
