@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from conspectus.ledger.fact import Fact
 from conspectus.ledger.likeness import PAIR, Reading, reading, shared, size, subject, unit
-from conspectus.ledger.statements import is_rule
+from conspectus.ledger.statements import change_in, is_rule
 
 ALIKE = 0.6
 """Share of its words that a statement must have in common with one that it changes."""
@@ -142,8 +142,10 @@ def _score(change: Change, new: Reading, around: Reading, named: set[str], old: 
         alone = all(word.startswith("=") for word in subject(new))
         if alone and "language" in {kind for kind, _, _ in more}:
             return 1.0 + cover
-        # A limit with the same unit that is raised or lowered: it must be this one.
-        return 1.0 + cover if change.strong and old.kind == "rule" and is_rule(change.text) else 0.0
+        # A limit with the same unit that is raised or lowered: it must be this one, unless that
+        # one is itself a change to something else.
+        limits = old.kind == "rule" and is_rule(change.text) and not change_in(old.value)
+        return 1.0 + cover if change.strong and limits else 0.0
     if given_before and (given or cover < ALIKE):
         return 0.0
     if cover >= ALIKE and both >= 1 and (change.strong or both >= 2):
