@@ -158,7 +158,8 @@ class Demo:
             facts = [fact for fact in self.report["carried"] if fact["kind"] == kind]
             self._line(f"{title} ({why}): {len(facts)}", "bold")
             if kind in ("path", "error"):
-                names = [fact["value"] for fact in sorted(facts, key=lambda fact: -fact["used"])]
+                facts = sorted(facts, key=lambda fact: -fact.get("used", 0))
+                names = [fact["value"] for fact in facts]
                 self._line("  " + ", ".join(names[: 2 * KEPT_SHOWN]))
                 continue
             for fact in facts if kind == "rule" else facts[:KEPT_SHOWN]:

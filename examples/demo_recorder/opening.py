@@ -8,7 +8,7 @@ from collections import Counter
 from demo_recorder import scripts
 from demo_recorder.session import Gone, Hit, Session, apart, failures, first, hits, pairs, verdict
 
-FACTS = "src/conspectus/ledger/facts.py"
+FACTS = "src/conspectus/ledger/identifiers.py"
 URL_ENTRY = r'^\s+\("url", re\.compile\(.*\)\),$'
 
 

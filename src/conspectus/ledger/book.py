@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conspectus.ledger.facts import Fact, facts_of
+from conspectus.ledger.fact import Fact
+from conspectus.ledger.facts import notes_of
+from conspectus.ledger.merging import Merging
+from conspectus.ledger.priority import LIMIT, best, priority
 from conspectus.messages import Entry
 
-LIMIT = 200
-"""Facts that a ledger holds at most."""
-
-CROWDED = 40
-"""Times `LIMIT` that a ledger may hold while it is being made; then the lesser half goes."""
-
-ALIKE = 0.6
-"""Two rules are about the same thing when they share this much of their words, numbers aside."""
-
-_CHANGE = re.compile(
-    r"\b(?:from now on|instead|no longer|rather than|changed?|chang(?:es|ing)|rais(?:e|es|ed|ing)"
-    r"|lower(?:s|ed|ing)?|increas\w+|decreas\w+|extend\w*|mov(?:e|es|ed|ing)|now|new|updat\w+"
-    r"|correct(?:s|ed|ion)|ahora|jetzt|désormais|maintenant)\b"
-    r"|改为|改成|提高到|降到|从现在|更正|今後|変更|이제|변경",
-    re.IGNORECASE,
-)
-"""Words that say that a statement replaces an earlier one."""
-
-COMPARED = 200
-"""Rules that a new one is compared with: the latest, so that the work stays linear."""
-
-_NUMBER = re.compile(r"\d+(?:[.,:/-]\d+)*")
-_WORD = re.compile(
-    r"[^\W\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}"
-    r"|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]"
-)
-_FILLER = frozenset(
-    """the and for that this with from now not but are was were will would should could can may must
-    never always please keep make sure instead""".split()
-)
+__all__ = ["LIMIT", "Ledger", "priority"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +21,9 @@ class Ledger:
 
     Attributes:
         facts: the facts, in the order in which their messages came.
-        gone: rules that a later one has replaced, the latest last; at most `COMPARED`.
+        gone: statements and values that a later one has replaced, the latest last; at most
+            `merging.GONE`.
+        seen: messages read so far.
 
     Example:
         >>> Ledger().facts
@@ -57,91 +32,71 @@ class Ledger:
 
     facts: tuple[Fact, ...] = ()
     gone: tuple[str, ...] = ()
+    seen: int = 0
 
     def updated(self, entries: Sequence[Entry]) -> Ledger:
-        """The ledger after more messages: later statements win, the rest is merged and bounded."""
-        start = 1 + max((fact.order for fact in self.facts), default=-1)
-        return self.merged(
-            fact for place, entry in enumerate(entries) for fact in facts_of(entry, start + place)
-        )
+        """The ledger after more messages: later statements win, the rest is merged and bounded.
 
-    def merged(self, newer: Iterable[Fact]) -> Ledger:
-        """This ledger with later facts put on top of it."""
-        book: dict[tuple[str, str], Fact] = {(f.kind, f.value): f for f in self.facts}
-        rules = [f for f in self.facts if f.kind == "rule"]
-        gone = dict.fromkeys(self.gone)
+        Read in parts, one after the other, a thread gives the same ledger as read at once, as long
+        as nothing has to be evicted.
+        """
+        start = max(self.seen, 1 + max((fact.order for fact in self.facts), default=-1))
+        book = Merging(self.facts, self.gone)
+        for place, entry in enumerate(entries, start):
+            for note in notes_of(entry, place):
+                book.take(note)
+            book.trim()
+        return self._closed(book, start + len(entries))
+
+    def merged(self, newer: Iterable[Fact] | Ledger) -> Ledger:
+        """This ledger with later facts, or a later ledger, put on top of it.
+
+        Args:
+            newer: facts in the order of their messages, or a ledger of the messages that follow.
+        """
+        seen = self.seen
+        book = Merging(self.facts, self.gone)
+        if isinstance(newer, Ledger):
+            seen += newer.seen
+            book.retire(newer.gone)
+            newer = tuple(replace(f, order=f.order + self.seen) for f in newer.facts)
         for fact in newer:
-            key = (fact.kind, fact.value)
-            if (known := book.pop(key, None)) is not None:
-                used = known.used + fact.used
-                # The first place tells most, except that a user's words outweigh a tool's.
-                better = fact if known.role == "tool" and fact.role != "tool" else known
-                fact = replace(better, used=used, order=fact.order)
-            elif fact.kind == "rule":
-                for old in [old for old in rules[-COMPARED:] if _supersedes(fact, old)]:
-                    rules.remove(old)
-                    book.pop((old.kind, old.value), None)
-                    gone[old.value] = None
-                gone.pop(fact.value, None)
-                rules.append(fact)
-            book[key] = fact
-            if len(book) > CROWDED * LIMIT:
-                book = _best(book.values(), CROWDED * LIMIT // 2)
-        replaced = tuple(gone)[-COMPARED:]
-        return Ledger(tuple(_best(book.values(), LIMIT).values()), replaced)
+            book.take(fact)
+            book.trim()
+        return self._closed(book, seen)
+
+    @staticmethod
+    def _closed(book: Merging, seen: int) -> Ledger:
+        return Ledger(tuple(best(book.facts(), LIMIT)), book.gone(), seen)
 
     def without_superseded(self, later: Sequence[Entry]) -> Ledger:
-        """This ledger less the rules that messages after it, still in view, have replaced."""
+        """This ledger less what messages after it, still in view, have replaced."""
         gone = self.updated(later).gone
-        facts = tuple(f for f in self.facts if f.kind != "rule" or f.value not in gone)
-        return Ledger(facts, gone)
+        out = frozenset(gone)
+        return Ledger(tuple(f for f in self.facts if f.value not in out), gone, self.seen)
 
     def standing(self) -> tuple[Fact, ...]:
-        """What must be in every summary, most important first: rules, then decisions of users."""
-        rules = [f for f in self.facts if f.kind == "rule"]
+        """What must be in every summary, most important first: rules and preferences, then
+        decisions of users."""
+        rules = [f for f in self.facts if f.kind in ("rule", "preference")]
         stated = [f for f in self.facts if f.kind == "decision" and f.role == "user"]
         return tuple(sorted(rules, key=priority, reverse=True)) + tuple(stated)
 
+    def open_work(self) -> tuple[Fact, ...]:
+        """Tasks and delegations that are not done, in the order of their messages."""
+        return tuple(f for f in self.facts if f.state == "open")
+
     def to_json(self) -> dict[str, Any]:
         """The ledger as plain data."""
-        return {"facts": [fact.to_json() for fact in self.facts], "gone": list(self.gone)}
+        return {
+            "facts": [fact.to_json() for fact in self.facts],
+            "gone": list(self.gone),
+            "seen": self.seen,
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Ledger:
-        """The ledger that `to_json` wrote."""
+        """The ledger that `to_json` wrote, now or in an earlier version."""
         facts = tuple(Fact.from_json(fact) for fact in data.get("facts", ()))
-        return cls(facts, tuple(data.get("gone", ())))
-
-
-def priority(fact: Fact) -> tuple[int, int, int]:
-    """What stays when there is no room: what the user said, what the agent used, what is recent."""
-    said = {"user": 3, "system": 3, "assistant": 1}.get(fact.role, 0)
-    return (said + (2 if fact.kind == "rule" else 0), min(fact.used, 5), fact.order)
-
-
-def _best(facts: Collection[Fact], limit: int) -> dict[tuple[str, str], Fact]:
-    """The facts that stay when there are too many, in the order of their messages."""
-    kept: Iterable[Fact] = facts
-    if len(facts) > limit:
-        best = sorted(facts, key=priority, reverse=True)[:limit]
-        kept = sorted(best, key=lambda fact: fact.order)
-    return {(fact.kind, fact.value): fact for fact in kept}
-
-
-def _supersedes(newer: Fact, older: Fact) -> bool:
-    """Whether a rule gives another figure for the same one thing, as a raised cap does.
-
-    Losing a rule costs more than carrying two, so the words must be the same, or the newer one
-    must say that it changes something and share most of them; and only one figure may differ.
-    """
-    if newer.role != older.role:
-        return False
-    figures = set(_NUMBER.findall(newer.value)), set(_NUMBER.findall(older.value))
-    if len(figures[0] - figures[1]) != 1 or len(figures[1] - figures[0]) != 1:
-        return False
-    words = [{w.lower() for w in _WORD.findall(f.value)} - _FILLER for f in (newer, older)]
-    if words[0] == words[1]:
-        return True
-    shared = len(words[0] & words[1])
-    changes = _CHANGE.search(newer.value) is not None
-    return changes and shared >= 1 and shared >= ALIKE * min(len(words[0]), len(words[1]))
+        seen = data.get("seen", 1 + max((fact.order for fact in facts), default=-1))
+        return cls(facts, tuple(data.get("gone", ())), seen)

@@ -170,7 +170,7 @@ def _told(request: SummaryRequest, gone: set[str]) -> Iterator[Snippet]:
 def _rules(request: SummaryRequest) -> Iterator[Snippet]:
     """Standing rules from the ledger, word for word, and what the user has decided."""
     for fact in request.ledger.standing():
-        section = "Standing rules" if fact.kind == "rule" else "Decisions"
+        section = "Decisions" if fact.kind == "decision" else "Standing rules"
         yield Snippet(as_notes(" ".join(fact.value.split())), section, fact.source, 0, 0.0)
 
 

@@ -19,6 +19,7 @@ from conspectus.messages import Entry
 
 BIAS = 0.52
 KIND = {"path": 0.0, "url": -1.2, "error": 0.05, "id": -0.15, "symbol": 1.25, "number": 0.5}
+KIND["date"] = KIND["number"]
 FILE = 1.7
 """It is the name of a file."""
 
@@ -93,7 +94,7 @@ def uses_of(entries: Sequence[Entry], ledger: Ledger) -> dict[str, Uses]:
 
 def before(entries: Sequence[Entry], ledger: Ledger) -> int:
     """How many messages of the thread came before these, as the ledger has counted them."""
-    return max(0, 1 + max((fact.order for fact in ledger.facts), default=-1) - len(entries))
+    return max(0, ledger.seen - len(entries))
 
 
 def need(uses: dict[str, Uses], size: int, kept: Iterable[Entry]) -> dict[str, float]:

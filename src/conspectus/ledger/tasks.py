@@ -1,0 +1,116 @@
+"""Work that is open or done: lists of tools, and work handed to others."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from conspectus.ledger.fact import State
+from conspectus.ledger.sentences import sentences
+from conspectus.ledger.wording.marks import UNDER_WAY
+from conspectus.messages.content import Call
+
+WORK = 400
+"""Characters of a task, and of what came back, that are kept."""
+
+_DELEGATES = re.compile(
+    r"^task$|delegat|sub_?agent|hand_?off|transfer_to|dispatch|spawn|assign|^agent$|run_agent|call_agent",
+    re.I,
+)
+_LISTS = re.compile(r"todo|task_?list|checklist|update_plan|write_plan", re.I)
+_TOLD = (
+    "description",
+    "task",
+    "prompt",
+    "instruction",
+    "instructions",
+    "message",
+    "input",
+    "query",
+    "objective",
+    "goal",
+)
+_ITEMS = ("todos", "todo", "items", "tasks", "plan", "list", "steps")
+_TEXT = ("content", "text", "title", "task", "description", "step", "name", "activeForm")
+_FINISHED = frozenset("completed complete done finished closed x ✓ ✅ resolved".split())
+_GIVEN_UP = frozenset("cancelled canceled removed deleted dropped".split())
+
+
+def delegated(call: Call) -> str:
+    """What a call hands to another agent; empty if it hands over nothing."""
+    if not _DELEGATES.search(call.name) or _LISTS.search(call.name):
+        return ""
+    args = _args(call)
+    for key in _TOLD:
+        if isinstance(text := args.get(key), str) and text.strip():
+            return _short(text)
+    return ""
+
+
+def under_way(result: str) -> bool:
+    """Whether a result says that the work has only been started."""
+    return len(result) <= WORK and UNDER_WAY.search(result) is not None
+
+
+def came_back(result: str) -> str:
+    """The first words of a result."""
+    return next(iter(sentences(result)), "")[:WORK]
+
+
+def listed(call: Call) -> Iterator[tuple[str, State]]:
+    """The items of a to-do tool's call; the state is empty for those that were given up."""
+    if not _LISTS.search(call.name):
+        return
+    args = _args(call)
+    rows: list[Any] = next((args[key] for key in _ITEMS if isinstance(args.get(key), list)), [])
+    for row in rows:
+        if isinstance(row, str):
+            yield _short(row), "open"
+        elif isinstance(row, Mapping):
+            text = next((row[key] for key in _TEXT if isinstance(row.get(key), str)), "")
+            status = str(row.get("status", row.get("state", ""))).lower()
+            finished = (
+                status in _FINISHED or row.get("done") is True or row.get("completed") is True
+            )
+            if text.strip():
+                yield _short(text), "done" if finished else "" if status in _GIVEN_UP else "open"
+
+
+def _short(text: str) -> str:
+    text = text.strip()
+    if len(text) <= WORK:
+        return text
+    return next(iter(sentences(text)), text)[:WORK]
+
+
+def _args(call: Call) -> dict[str, Any]:
+    try:
+        args = json.loads(call.args)
+    except (ValueError, RecursionError):
+        return {}
+    return args if isinstance(args, dict) else {}
+
+
+def texts(call: Call) -> Iterator[str]:
+    """The texts among a call's arguments, without the names of the tool and its arguments."""
+    try:
+        args = json.loads(call.args)
+    except (ValueError, RecursionError):
+        yield call.args
+        return
+    yield from _texts(args, 0)
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, Mapping) and depth < 20:
+        for part in value.values():
+            yield from _texts(part, depth + 1)
+    elif isinstance(value, list) and depth < 20:
+        for part in value:
+            yield from _texts(part, depth + 1)

@@ -1,0 +1,273 @@
+"""Exact values in a text: paths, URLs, errors, ids, dates, numbers with units, symbols, commands.
+
+Stricter than `identifiers.py`, which finds whatever an agent may write again: a value is carried
+for good, so it must be one. In any script; what an earlier kind claims, a later one does not see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+from conspectus.ledger.commands import commands
+from conspectus.ledger.identifiers import Kind
+from conspectus.ledger.phrases import CJK
+from conspectus.ledger.wording import LANGUAGES
+from conspectus.ledger.wording.marks import DIRECTORIES, NAMES
+
+SHORT, REMEMBERED = 600, 2_000
+"""Characters of texts that are remembered, and how many: a sentence is looked at several times."""
+
+Found = tuple[Kind, str, int]
+"""A value: its kind, itself, and where it starts."""
+
+_W = r"0-9A-Za-z_\u00c0-\u024f"
+_NOT_BEFORE = rf"(?<![{_W}])"
+_NOT_AFTER = rf"(?![{_W}])"
+
+
+def _words(lists: Iterable[str]) -> str:
+    words = {word for text in lists for word in text.split()}
+    return "|".join(sorted(map(re.escape, words), key=lambda word: (-len(word), word)))
+
+
+_MONTH = rf"(?:{_words(w.months for w in LANGUAGES)})"
+_DAY = rf"(?:{_words(w.weekdays for w in LANGUAGES if w.months)})"
+_HOUR = r"(?:[01]?\d|2[0-4])"
+_TIME = (
+    rf"(?:{_HOUR}(?::[0-5]\d){{1,2}}|{_HOUR}\s?[hH]\s?[0-5]\d)(?:\s?(?:[ap]\.?m\b\.?|Uhr\b|h\b))?"
+)
+_CLOCK = rf"(?:{_TIME}|{_HOUR}\s?(?:[ap]\.m\.|[ap]m\b|Uhr\b|h\b(?!\w)|o'clock\b))"
+_AT = r"(?:,?\s+(?:at|um|à|a\s+las?|by|gegen|@|-|–)\s+|,\s*|\s+)"
+_ZONE = r"(?:\s?(?:Z|UTC|GMT|CET|CEST|[+-]\d\d:?\d\d)\b)?"
+_YEAR = r"(?:,?\s+(?:de\s+|del\s+)?(?:19|20)\d\d\b)?"
+_NAMED = (
+    rf"(?:\b{_DAY}\.?,?\s+(?:the\s+|den\s+|dem\s+|der\s+|le\s+|el\s+)?)?"
+    rf"(?:\b[0-3]?\d(?:st|nd|rd|th|er|º|\.)?(?:\s+(?:of|de)\s+|\s+|-)(?:{_MONTH})\b\.?{_YEAR}"
+    rf"|\b{_MONTH}\.?\s+[0-3]?\d(?:st|nd|rd|th)?\b(?![:.]?\d){_YEAR})"
+)
+_WIDE_TIME = (
+    r"(?:(?:上午|下午|晚上|早上|中午|凌晨|傍晚|午前|午後|오전|오후|저녁|밤|아침|正午)?\s?"
+    r"(?:\d{1,2}[:：]\d\d|\d{1,2}\s?[点點时時시](?:\s?(?:\d{1,2}\s?[分분]|半|반|整))?)|正午|정오|中午)"
+)
+_WIDE_DAY = (
+    r"(?:\s?[（(]?(?:周|星期|礼拜)[一二三四五六日天][）)]?"
+    r"|\s?[（(][月火水木金土日월화수목금토일](?:曜日?|요일)?[）)]|[月火水木金土日]曜日|\s?[월화수목금토일]요일)"
+)
+_NAMED_DATE = re.compile(
+    rf"(?i:{_NAMED})(?:{_AT}{_CLOCK})?|(?i:\b{_MONTH}\s+(?:de\s+)?(?:19|20)\d\d\b)"
+)
+_DATE = re.compile(
+    rf"(?=\d)(?:{_NOT_BEFORE}(?:(?:19|20)\d\d-[01]\d-[0-3]\d"
+    rf"(?:(?:T|,?\s)\d\d:\d\d(?::\d\d(?:\.\d+)?)?{_ZONE})?{_NOT_AFTER}"
+    rf"|(?:19|20)\d\d/[01]?\d/[0-3]?\d(?:\s\d\d?:\d\d(?::\d\d)?)?{_NOT_AFTER}"
+    rf"|[0-3]?\d([./])[0-3]?\d\1(?:(?:19|20)\d\d|\d\d)(?:{_AT}{_CLOCK})?{_NOT_AFTER}"
+    rf"|[0-3]?\d\.[01]?\d\.(?=\s)|{_CLOCK}{_NOT_AFTER})"
+    rf"|(?:\d{{4}}\s?[年년]\s?)?\d{{1,2}}\s?[月월]\s?\d{{1,2}}\s?[日号號일](?:{_WIDE_DAY})?"
+    rf"(?:(?:的|の|에|、|，|,)?\s?{_WIDE_TIME})?"
+    r"|\d{4}\s?[年년]\s?\d{1,2}\s?[月월])"
+    r"|(?:上午|下午|晚上|早上|中午|凌晨|傍晚|午前|午後|오전|오후|저녁|밤|아침)\s?"
+    r"(?:0?\d|1[0-2])(?!\d)\s?(?:[:：]\d\d|[点點時时시](?:\s?(?:\d{1,2}\s?[分분]|半|반))?)"
+)
+_DAYS = frozenset(
+    word.lower() for w in LANGUAGES for word in f"{w.months} {w.weekdays}".split() if w.months
+)
+_LETTERS = re.compile(r"[^\W\d_]+")
+
+
+def _has_day(text: str) -> bool:
+    """Whether a text has the name of a month or of a day; far quicker than to try them all."""
+    return not _DAYS.isdisjoint(_LETTERS.findall(text.lower()))
+
+
+_SIGNS = (
+    r"%|‰|％|°C|°F|°|€|\$|£|¥|₩|EUR|USD|GBP|CHF|JPY|KRW|CNY|RMB|ms|µs|ns|min|KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|PB"
+    r"|Mbit/s|MB/s|GB/s|kbit/s|km/h|req/s|qps|rps|kg|mg|km|cm|mm|µm|ml|cl|dl|kWh|kW|MW|Wh|mAh|Hz|kHz|MHz|GHz|m²|m2"
+    r"|m³|px|dpi|rpm|fps|bps|bpm|ppm|dB|TWh|GWh|hPa|bar|kcal|cal|lbs?|oz|ft|tok|[hsgmtlVWK](?!['’])"
+)
+_UNIT = (
+    rf"(?:(?:{_SIGNS}){_NOT_AFTER}|(?:%|％|‰|°C|€|\$|£|¥)"
+    rf"|(?i:{_words(w.units for w in LANGUAGES if w.months)}){_NOT_AFTER})"
+)
+_WIDE_UNIT = rf"(?:{_words(w.units for w in LANGUAGES if not w.months)})"
+_THOUSANDS = r"\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?"
+_FIGURE = rf"(?:{_THOUSANDS}|\d+(?:[.,]\d+)?)"
+_NUMBER = re.compile(
+    rf"(?=[-€$£¥₩v\d])(?:[€$£¥₩]\s?{_FIGURE}(?:\s?(?:k|K|M|m|bn|million|thousand)\b)?"
+    rf"|(?<![\w.,:/-]){_FIGURE}(?:\s?[-–]\s?{_FIGURE})?[ \u00a0\u202f-]?{_UNIT}"
+    rf"|(?<![\w.,:/-])-?{_FIGURE}(?:\s?[-–~〜]\s?{_FIGURE})?\s?{_WIDE_UNIT}"
+    rf"|(?<=[{CJK}]){_FIGURE}(?:\s?[-–~〜]\s?{_FIGURE})?\s?(?:{_UNIT}|{_WIDE_UNIT})"
+    rf"|{_NOT_BEFORE}(?<![.,:-])v?\d+(?:\.\d+)+(?:-?(?:rc|beta|alpha|b|a|dev)\.?\d+)?(?![{_W}])"
+    rf"|{_NOT_BEFORE}(?<![.,:/#-])(?:\d{{4,}}|\d{{1,3}}(?:[.,']\d{{3}})+|\d+,\d+)(?![{_W}]|[.,:/-]\d))"
+)
+_ROUND_THE_CLOCK = re.compile(
+    r"24\s?(?:hours|Stunden|horas|heures|h|小时|個小時|时间|時間|시간)(?!\w{12})|100\s?%\s?(?:sure|sicher)",
+    re.I,
+)
+_EXTENSION = (
+    r"(?:pyi?|jsx?|tsx?|jsonl?|mdx?|txt|rst|html?|s?css|less|ya?ml|toml|cfg|ini|conf|env|sh|bash|ps1|bat|cpp|cc|hpp|java|kts?"
+    r"|go|rs|rb|php|swift|dart|scala|sql|xml|csv|tsv|png|jpe?g|gif|svg|webp|mp[34]|wav|pdf|docx?|xlsx?|pptx?|odt|ods|ipynb"
+    r"|lock|log|diff|patch|zip|gz|tgz|tar|bz2|parquet|db|sqlite3?|bak|tf|tfvars|proto|graphql|vue|svelte|tex|bib|pem|crt|key"
+    r"|ics|eml|service|po|mo|exe|dll|so|whl|jar|c|h|R)"
+)
+_P = r"0-9A-Za-z_@+\u00c0-\u024f"
+_PATH = re.compile(
+    rf"(?<![{_W}/.@:-])(?:[A-Z]:\\(?:[{_P}.-]+\\)*[{_P}.-]+"
+    rf"|(?:~|\.{{1,2}})?/?(?:[{_P}.-]+/)+(?:[{_P}*-][{_P}.*-]*)?"
+    rf"|/[{_P}-][{_P}.-]*|\.?[{_P}][{_P}-]*(?:\.[{_P}-]+)*\.{_EXTENSION}{_NOT_AFTER}"
+    rf"|\.(?:env|gitignore|bashrc|zshrc|dockerignore|npmrc|gitattributes)\b|\b(?:Dockerfile|Makefile|Jenkinsfile|Procfile)\b)"
+)
+_URL = re.compile(
+    r"(?:https?|ftp|wss?|postgres(?:ql)?|redis|s3|ssh|git)://[^\s\"'<>)\]}\\`，。；、（）「」』』“”！？]+"
+)
+_ERROR = re.compile(
+    rf"{_NOT_BEFORE}(?:[A-Za-z_][\w]*\.)*[A-Z][A-Za-z0-9_]*(?:Error|Exception|Warning|Fault|Timeout|Interrupt)(?![A-Za-z0-9_])"
+    rf"|{_NOT_BEFORE}(?:ERR_[A-Z0-9_]+|SIG(?:KILL|TERM|SEGV|INT|ABRT|BUS|HUP|PIPE)|E(?:NOENT|ACCES|CONN[A-Z]+|ADDR[A-Z]+|PIPE"
+    rf"|PERM|EXIST|INVAL|NOSPC|MFILE|TIMEDOUT|HOSTUNREACH|BUSY|AGAIN|NOTEMPTY|RESOLVE|AI_AGAIN)|ORA-\d{{4,5}}"
+    rf"|E-?\d{{3,5}}|0x[0-9A-Fa-f]{{6,}}){_NOT_AFTER}",
+    re.ASCII,
+)
+_ID = re.compile(
+    rf"[A-Za-z0-9][A-Za-z0-9.+_-]*@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+"
+    rf"|{_NOT_BEFORE}[0-9a-fA-F]{{8}}-(?:[0-9a-fA-F]{{4}}-){{3}}[0-9a-fA-F]{{12}}{_NOT_AFTER}"
+    rf"|{_NOT_BEFORE}(?:sha\d+:)?(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{{7,64}}{_NOT_AFTER}"
+    rf"|{_NOT_BEFORE}(?=[A-Z0-9_-]*\d)(?=[A-Z0-9_-]*[A-Z])[A-Z0-9][A-Z0-9_-]{{2,}}[A-Z0-9](?:/[0-9][0-9A-Z-]*)?{_NOT_AFTER}"
+    rf"|{_NOT_BEFORE}[a-z]{{2,}}(?:[_-][a-z]+)*[_-](?=[0-9A-Za-z]*\d)(?=[0-9A-Za-z]{{4,}})[0-9A-Za-z]*(?:-[0-9a-z]+)*{_NOT_AFTER}"
+    rf"|(?<![{_W}&])#\d{{2,}}{_NOT_AFTER}"
+    rf"|(?<![{_W}+])\+\d{{1,3}}(?:[ -]?\(?\d{{1,5}}\)?){{2,6}}{_NOT_AFTER}"
+)
+_SYMBOL = re.compile(
+    rf"{_NOT_BEFORE}(?<![.@/-])(?:[A-Za-z_][\w]*(?:(?:\.|::)[A-Za-z_][\w]*)+|_*[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+_*|__\w+__"
+    rf"|(?:[A-Z][a-z0-9]+){{2,}}[A-Z]*|[A-Z]{{2,}}(?:[A-Z][a-z0-9]+)+|[a-z]+(?:[A-Z][a-z0-9]*)+|[A-Za-z_]\w*(?=\(\)))(?![A-Za-z0-9_-]*@)",
+    re.ASCII,
+)
+_DOMAIN = re.compile(
+    r"\.(?:com|org|net|io|dev|ai|co|de|fr|es|cn|jp|kr|uk|eu|ch|at|it|nl|gov|edu|info|app|cloud|local|test|example)$"
+)
+_OWN = re.compile(r"^(?:self|this|cls|super)\.")
+_HAS_DIGIT = re.compile(r"\d")
+
+
+def values(text: str) -> Iterator[Found]:
+    """The exact values of one line, kind by kind, those of one kind in order.
+
+    Example:
+        >>> [f"{kind} {value}" for kind, value, _ in values("2.5 GB in src/app.py by 3 May 2031")]
+        ['date 3 May 2031', 'path src/app.py', 'number 2.5 GB']
+    """
+    return iter(_short(text) if len(text) <= SHORT else tuple(_read(text)))
+
+
+@lru_cache(REMEMBERED)
+def _short(text: str) -> tuple[Found, ...]:
+    return tuple(_read(text))
+
+
+def _read(text: str) -> Iterator[Found]:
+    yield from commands(text)
+    for kind, hint, pattern, known in _KINDS:
+        if not hint(text):
+            continue
+        claimed: list[tuple[int, int]] = []
+        for match in pattern.finditer(text):
+            value = known(match, text)
+            if value is None:
+                continue
+            at = match.start() + match.group().index(value)
+            claimed.append((at, at + len(value)))
+            if value:
+                yield kind, value, at
+        if claimed:
+            text = _masked(text, claimed)
+
+
+def _masked(text: str, claimed: list[tuple[int, int]]) -> str:
+    """The text with what is claimed blanked out, at the same places."""
+    parts, last = [], 0
+    for start, end in claimed:
+        parts += [text[last:start], "\0" * (end - start)]
+        last = end
+    return "".join([*parts, text[last:]])
+
+
+def _trimmed(match: re.Match[str], text: str) -> str | None:
+    value = match.group().rstrip(".,:;!?'\"*…").strip()
+    return value if value and value.lower() not in NAMES else None
+
+
+def _path(match: re.Match[str], text: str) -> str | None:
+    value = match.group().rstrip(".,:;!?*")
+    if len(value) < 3 or value.lower() in NAMES:
+        return None
+    parts = [part for part in value.strip("/~.").split("/") if part]
+    if "/" not in value:
+        return value
+    if all(part.isdigit() for part in parts) or not parts:
+        return None
+    if value[0] in "/~" and not value.startswith("//"):
+        return value if len(parts[0]) > 1 else None
+    marked = re.search(r"[_.\d-]", value) is not None
+    known = any(part.lower() in DIRECTORIES for part in parts)
+    if value[0] == "." or known or value.endswith("/") or (len(parts) > 2 and marked):
+        return value
+    if re.search(rf"\.{_EXTENSION}$", value) or (marked and not value[0].isdigit()):
+        return value
+    return None
+
+
+def _id(match: re.Match[str], text: str) -> str | None:
+    value = _trimmed(match, text)
+    if value is None or re.fullmatch(r"\d+[A-Z]{1,3}|[A-Z]{1,2}\d{1,2}|[\d-]+", value):
+        return None
+    return value
+
+
+def _number(match: re.Match[str], text: str) -> str | None:
+    value = match.group().strip().rstrip(".,:;")
+    if _ROUND_THE_CLOCK.match(text, match.start()):
+        return None
+    return value
+
+
+def _symbol(match: re.Match[str], text: str) -> str | None:
+    value = match.group()
+    if (
+        len(value) < 3
+        or value.lower() in NAMES
+        or value.replace("_", "").isdigit()
+        or _OWN.match(value)
+        or ("." in value and (_DOMAIN.search(value) or len(value) < 5))
+    ):
+        return None
+    if "." in value and "_" not in value:
+        # A full stop without a space after it is no member of anything.
+        parts = value.split(".")
+        if any(len(part) < 2 for part in parts):
+            return None
+    return value
+
+
+_KINDS: tuple[
+    tuple[
+        Kind, Callable[[str], object], re.Pattern[str], Callable[[re.Match[str], str], str | None]
+    ],
+    ...,
+] = (
+    ("url", re.compile("://").search, _URL, _trimmed),
+    ("date", _has_day, _NAMED_DATE, _trimmed),
+    ("date", _HAS_DIGIT.search, _DATE, _trimmed),
+    ("path", re.compile(r"[/\\]|\.\w|file\b").search, _PATH, _path),
+    (
+        "error",
+        re.compile(
+            r"Error|Exception|Warning|Fault|Timeout|Interrupt|ERR_|SIG|E-?\d|\bE[A-Z]|ORA-|0x"
+        ).search,
+        _ERROR,
+        _trimmed,
+    ),
+    ("id", re.compile(r"[\d@]").search, _ID, _id),
+    ("number", _HAS_DIGIT.search, _NUMBER, _number),
+    ("symbol", re.compile(r"_|\w[.:]+\w|[a-z][A-Z]|[A-Z]{2}[a-z]|\(\)").search, _SYMBOL, _symbol),
+)
+"""Kinds in the order in which they claim their values: without the hint a line can hold none."""

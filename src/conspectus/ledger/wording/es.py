@@ -1,0 +1,102 @@
+"""Spanish."""
+
+from conspectus.ledger.wording.lists import Wording
+
+WORDING = Wording(
+    rule="""
+(podemos|puede|pueden|puedes|podrá*|podéis) ... hasta (los|las|el|la) # / (podemos|puede|pueden|puedes|podrá*|podéis) ... hasta # / no (deber*|queremos|podemos|puede|pueden|debe|deben) ... (pasar|más) de # / no ... más de # / pasar de #
+debe / deben / debes / debéis / deberá / deberán / tiene que / tienen que / tienes que ... siempre / hay que / como máximo / como mucho / a más tardar / a lo sumo / máximo / máximo de / al menos # / por lo menos # / como mínimo / no más (de|tarde) / no menos de / no (superar|supere|exceder|exceda|pase|pasar|sobrepas*)
+en ningún caso / bajo ningún concepto / de ninguna manera / bajo ninguna circunstancia / prohibido / prohibida / prohibidos / queda prohibido / no se permite / no se puede / no se debe / no está permitido / obligatorio / obligatoria / obligatoriamente / imprescindible / es necesario que
+límite (es|de|está|será|para) / el límite / limitado a / tope / techo / presupuesto (es|de|máximo|para) / plazo / fecha límite / vence / vencimiento / fecha tope
+a partir de (ahora|hoy|este) / de ahora en adelante / en adelante / desde ahora / en lo sucesivo / hasta nuevo aviso / por regla general / la regla
+solo (con|se|en|después|tras|por|usa|utiliza|usar|puedes|pueden|si|de|para|entre) / sólo (con|se|en|después|tras|por|usa|utiliza|si) / únicamente / exclusivamente / sin (mi|nuestra|mi aprobación|permiso|autorización|consultar*|preguntar*|avisar*|aprobación|confirmar*|previa)
+asegúrate / asegúrese / asegúrense / pregúntame (antes|primero) / consúltame (antes|primero) / pregúnteme / consúlteme / evita / evite / eviten / procura / respeta / respete
+^ no (uses|use|toques|toque|hagas|haga|envíes|envíe|borres|borre|cambies|cambie|pongas|ponga|escribas|escriba|subas|suba|modifiques|modifique|incluyas|incluya|reserves|reserve|compartas|comparta|publiques|publique|menciones|mencione|elimines|elimine|llames|llame|aceptes|acepte|gastes|gaste|pagues|contrates|contrate|des|digas|mandes|mande|ejecutes|ejecute|abras|cierres|firmes|firme|dejes|deje|añadas|añada|instales|instale|despliegues|despliegue)
+no (quiero que|queremos que|hagáis|toquéis|uséis) / ^ nada de / ^ ningún / ^ ninguna
+(responde|responda|contesta|conteste|escribe|escriba|escríbeme|respóndeme|háblame|contéstame|respuestas) ... en (español|inglés|francés|alemán|italiano|chino|japonés|coreano|castellano)
+cada vez que / en todos los / en todas las / en cada / se llama / se escribe / por debajo de # / dentro de # (horas|días|minutos|segundos) / menos de # / en un máximo
+""",
+    not_rule="""
+siempre (me|lo|la|los|nos|se|es|igual|hay|está|digo|dice|pasa) / eso siempre / nunca (lo|la|me|nos|se|he|ha|hay|es|fue|está) / debe de / lo de siempre / (soy|eres|es|somos) ... siempre
+no siempre / casi siempre / como siempre / siempre (es un placer|me ha|he|ha sido|fue|digo|dice|había|pensé|quise) / nunca (he|ha|había|hemos|han|vi|supe|pensé|había|mejor|se sabe) / más vale tarde que nunca / de siempre / para siempre / desde siempre / debo (decir|admitir|reconocer|confesar) / debe (de|ser que|haber sido|estar cansad*) / debería / tengo que (decir|admitir|reconocer|irme) / hay que (ver|reconocer|decir) / no te preocupes / no se preocupe / no pasa nada / no hay (prisa|problema) / ninguna prisa / ningún problema / ninguna idea / ninguna duda / no lo sé / no sé / no creo / lo máximo que / solo (quería|quiero|era|es|para saber|una pregunta|por curiosidad|por si) / sólo (quería|quiero) / nada de nada / nada de eso importa / no tiene que / no tienes que / no hay que / cada vez (más|menos) / no me / no dudes / no dude
+""",
+    often="""
+siempre / nunca / jamás
+""",
+    order="""
+debe / deben / debes / debéis / tiene que / tienen que / hay que / por favor / usa / usad / use / usen / ^ nunca * / ^ no *es nunca / no * nunca / ^ * siempre / ^ siempre (usa|use|usar|con|en|debe|hay|responde|pide|avisa|consulta|pregunta|revisa|pon|manda|escribe) / regla / norma
+""",
+    unreal="""
+si tuviera / si tuviéramos / si pudiera / si nos tocara / si me tocara / ojalá / quizá / quizás / tal vez / a lo mejor / probablemente / seguramente / supongo / no hemos decidido / no he decidido / sin decidir / aún no ... decid* / todavía no ... decid* / no está decidido / habría que ver / sería
+""",
+    mixed="""
+confund* / no lo confundas / no confundir / no los mezcles / no te líes / mezcl*
+""",
+    reason="""
+porque / es que / la razón / ya que / pues
+""",
+    preference="""
+prefier* / prefer* / preferible* / de preferencia / más bien / me gusta* (más|que|los|las|el|la|mucho|cuando) / nos gusta* / no me gusta* / me gustaría* que / mejor (con|sin|en|si|que sea) / si es posible / a ser posible / idealmente / favorit* / me viene mejor / me conviene / odio / detesto / llámame / en lugar de / en vez de / casi que mejor / mejor me / mejor si
+""",
+    not_preference="si prefieres / si lo prefieres / si prefiere / como prefieras / como prefiera / me gustaría saber / lo que prefieras",
+    decision="""
+al final (alquilamos|vamos|hacemos|cogemos|tomamos|compramos|optamos|elegimos|dejamos|usamos|ponemos|nos|lo|la) / decidido : / nos decantamos / nos decidimos por
+decidim* / decidido / decidida / decidimos / hemos decidido / he decidido / decisión / hemos elegido / he elegido / elegimos / elijo / optamos / hemos optado / optado por / vamos a (usar|utilizar|quedarnos|seguir|adoptar|contratar|reservar) / nos quedamos con / me quedo con / usaremos / utilizaremos / acordad* / acordamos / quedamos en / al final (vamos|usamos|será|nos) / escogimos / se eligió / se acordó
+causa (era|es|fue|raíz|del|de) / la causa / causad* por / provocad* por / se debía a / se debe a / el culpable / resultó (ser|que) / venía de / el problema (era|es|fue|estaba|venía) / el fallo (era|es|estaba|venía) / el error (era|estaba|venía|se debía)
+""",
+    not_decision="no hemos decidido / no he decidido / aún no ... decidido / todavía no ... decidido / sin decidir / por decidir / hay que decidir / decidir entre / no me decido / no sé si decid* / ayúdame a decidir / tú decides / usted decide / la razón por la que (pregunto|escribo)",
+    task="""
+por hacer / queda pendiente / quedan pendientes / pendiente de / pendientes de / falta por / faltan por / falta * por / aún falta / todavía falta / sigue pendiente / siguen pendientes / está pendiente / aún queda / todavía queda / queda por / quedan por / próximo paso / próximos pasos / siguiente paso / tarea / tareas / recuérdame / recuérdeme / no olvides / no olvide / no te olvides / acuérdate de / acuérdese de
+(podrías|puedes|podría|puede) (también|además) / además por favor / por favor ... (antes del|antes de|para el|hasta) / también hay que / habrá que / más tarde / luego habrá / aún no (está|se ha) / todavía no (está|se ha) / hay que ... (antes|para)
+""",
+    done="""
+hecho / hecha / hechos / terminad* / acabad* / completad* / finalizad* / listo / lista / listos / listas / resuelt* / arreglad* / corregid* / entregad* / enviad* / reservad* / escrit* / añadid* / actualizad* / cread* / publicad* / cerrad* / concluid* / renovad* / traducid* / comprad* / pedid* / instalad* / desplegad* / ya está / ya están / cancelad* / revisad*
+""",
+    not_done="""
+no (está|están|se ha|ha sido|hecho) / aún no / todavía no / cuando (esté|termine*|acabe*|haya*) / una vez / casi (listo|terminad*|acabad*) / a medias / debe (estar|ser) / será / serán / por hacer / pendiente / antes de que / en cuanto / de hecho / falta
+""",
+    change="""
+escribí mal / mal escrito / perdona / perdón / no puede ser / he cambiado / vuelto a mirar / estirarnos / hemos subido / pensándolo (bien|mejor) / casi que mejor / lo viejo / al final
+a partir de (ahora|hoy) / de ahora en adelante / en adelante / ahora / en lugar de / en vez de / ya no / cambi* / modific* / sub* a / subir / sube / subimos / suban / súbelo / bajar / baja / bajamos / aument* / reduc* / ampli* / retras* / adelant* / aplaz* / pospon* / pospuest* / mueve / mover / movido / movemos / traslad* / se pasa / pasa a / pasa al / pasamos / corrección / correg* / corrig* / rectific* / nuevo / nueva / nuevos / nuevas / en realidad / mejor dicho / quise decir / quería decir / me equivoqu* / me he equivocado / error / errata / no ... sino / reemplaz* / sustitu* / renombr* / prorrog* / elev* / duplic* / deja / olvida / actualiz* / al final / finalmente / y no
+""",
+    not_change="por ahora / hasta ahora / ahora mismo / ahora bien / no cambies / nunca cambies / no modifiques / de nuevo / por cambiar / mensaje de error / por error",
+    heading_rule="reglas / regla / normas / condiciones / límites / restricciones / requisitos / instrucciones / pautas / convenciones / directrices",
+    heading_task="pendiente / pendientes / por hacer / tareas / tareas pendientes / próximos pasos / queda por hacer / falta / abierto / en curso",
+    heading_done="hecho / terminado / completado / listo / ya hecho / hechas",
+    filler="""
+porque pues según ni decidido decidimos hacemos hacer prefiero preferimos gusta bien mal tan todo lo así nada algo
+el la los las lo un una unos unas de del y o u e pero para por con sin en a al que qué se su sus mi mis nuestro nuestra nuestros tu tus me te le les nos os es son era eran será sean sea fue está están ser estar ha han he hemos había hay no sí ya más menos muy también solo sólo como si cuando
+nunca siempre debe deben debes tiene tienen ahora nuevo nueva partir adelante favor por máximo mucho mínimo tardar lugar vez cambio cambia cambiar corrección error quise quería decir sube subir subimos baja hasta desde antes después este esta estos esas ese eso esto entonces pues al final aquí hoy todo todos toda todas cada uno yo tú él ella ellos usted ustedes tras pasa queda quedan
+""",
+    alike="""
+límite tope techo presupuesto máximo gasto gastar coste costo importe supere superar
+plazo fecha entrega vence vencimiento entregar límite
+responde responda contesta conteste escribe escríbeme respuesta respuestas idioma háblame
+llama nombre apellido escribe
+reunión cita sesión llamada
+intentos reintentos intento
+personas invitados asistentes participantes comensales
+carpeta directorio
+correo email e-mail
+""",
+    months="""
+enero ene
+febrero feb
+marzo
+abril abr
+mayo
+junio jun
+julio jul
+agosto ago
+septiembre setiembre sept
+octubre oct
+noviembre nov
+diciembre dic
+""",
+    weekdays="lunes martes miércoles jueves viernes sábado domingo",
+    languages="español inglés francés alemán italiano chino japonés coreano castellano portugués catalán ruso",
+    units="""
+segundos segundo minutos minuto horas hora días día noches noche semanas semana meses mes años año personas persona invitados asistentes participantes usuarios clientes plazas páginas página líneas línea palabras caracteres columnas piezas unidades ejemplares archivos ficheros entradas billetes habitaciones pasos puntos peticiones solicitudes mensajes
+veces intentos reintentos euros euro dólares pesos grados metros kilómetros litros gramos kilos toneladas palés botellas sillas mesas paquetes empleados cajas
+""",
+)

@@ -1,0 +1,205 @@
+"""The ledger as a whole: read in parts or at once, merged, bounded, stored; work open and done."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conspectus import Fact, Ledger
+from conspectus.ledger import facts_of
+from conspectus.ledger.book import LIMIT
+from conspectus.ledger.priority import STATEMENTS
+from conspectus.messages import read_messages
+from histories import assistant, user
+
+SAID = [
+    "Never push to main.",
+    "The cap must be 500 EUR.",
+    "Raise the cap: it must be 900 EUR.",
+    "The notes are in docs/notes.md.",
+    "The notes have moved to docs/old/notes.md.",
+    "TODO: call the landlord about the heating.",
+    "I prefer tables over prose.",
+    "We decided to use Redis for the cache because it is there.",
+    "Change of plan: use Memcached for the cache instead of Redis.",
+    "Version 3.2.1 is out, see https://example.com/v3#notes.",
+    "报告最多10页。",
+    "从现在起报告最多改为20页。",
+    "Nothing much happened.",
+    "The demo on 3 May 2026 has been postponed to 10 May 2026.",
+]
+DONE = "Done: the landlord has been called about the heating."
+
+
+def call(name: str, args: dict[str, Any], call_id: str = "c1") -> dict[str, Any]:
+    function = {"name": name, "arguments": json.dumps(args)}
+    tool_calls = [{"id": call_id, "type": "function", "function": function}]
+    return {"role": "assistant", "content": "", "tool_calls": tool_calls}
+
+
+def result(text: str, call_id: str = "c1") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
+
+
+def book(*messages: dict[str, Any]) -> Ledger:
+    return Ledger().updated(read_messages(messages))
+
+
+def work(ledger: Ledger) -> dict[str, str]:
+    return {f.value: f.state for f in ledger.facts if f.kind in ("task", "delegation")}
+
+
+TURNS = st.lists(
+    st.sampled_from(
+        [user(text) for text in SAID]
+        + [assistant(DONE), assistant("The notes say 3.2.1."), user("")]
+        + [call("task", {"description": "Look for the owner"}), result("The owner is Ann.")]
+        + [call("bash", {"command": "pytest -q tests/test_a.py"}, "c2"), result("ok", "c2")]
+    ),
+    max_size=14,
+)
+
+
+@given(TURNS, st.integers(0, 14), st.integers(0, 14))
+@settings(deadline=None, max_examples=60)
+def test_a_thread_read_in_parts_gives_the_ledger_of_the_whole(
+    turns: list[dict[str, Any]], one: int, other: int
+) -> None:
+    entries = read_messages(turns)
+    first, second = sorted((one, other))
+    parts = (entries[:first], entries[first:second], entries[second:])
+    ledger = Ledger()
+    for part in parts:
+        ledger = Ledger.from_json(json.loads(json.dumps(ledger.to_json()))).updated(part)
+    assert ledger == Ledger().updated(entries)
+
+
+@given(st.lists(st.sampled_from(SAID[:1] + SAID[3:4] + SAID[5:7] + SAID[12:13]), max_size=8))
+@settings(deadline=None, max_examples=30)
+def test_ledgers_of_parts_merge_to_the_facts_of_the_whole(texts: list[str]) -> None:
+    entries = read_messages([user(text) for text in texts])
+    half = len(entries) // 2
+    merged = Ledger().updated(entries[:half]).merged(Ledger().updated(entries[half:]))
+    whole = Ledger().updated(entries)
+    assert {(f.kind, f.value) for f in merged.facts} == {(f.kind, f.value) for f in whole.facts}
+    assert merged.seen == whole.seen
+
+
+def test_a_later_ledger_put_on_top_replaces_what_it_changes() -> None:
+    entries = read_messages([user(SAID[1]), user(SAID[2])])
+    merged = Ledger().updated(entries[:1]).merged(Ledger().updated(entries[1:]))
+    assert {f.value for f in merged.standing()} == {SAID[2]}
+
+
+@given(st.lists(st.text(max_size=300), max_size=5), st.sampled_from(["user", "system"]))
+@settings(deadline=None, max_examples=80)
+def test_any_text_is_read_and_every_fact_is_quoted_from_its_message(
+    texts: list[str], role: str
+) -> None:
+    for entry in read_messages([{"role": role, "content": text} for text in texts]):
+        for fact in facts_of(entry):
+            assert fact.value
+            assert fact.quote in entry.text
+            assert fact.value in fact.quote
+
+
+def test_statements_outlive_values_and_leave_them_room() -> None:
+    rules = [user(f"The {n} of part{n}x must never be touched by {n}y.") for n in range(LIMIT)]
+    lines = "\n".join(f"/srv/data/part_{n}/file_{n}.csv" for n in range(3 * LIMIT))
+    ledger = book(*rules, result(lines))
+    assert len(ledger.facts) == LIMIT
+    assert sum(f.kind == "rule" for f in ledger.facts) == STATEMENTS
+
+
+def test_of_values_those_stay_that_the_user_said_then_those_that_the_agent_used() -> None:
+    lines = "\n".join(f"/srv/data/file_{n}.csv" for n in range(2 * LIMIT))
+    used = call("read_file", {"path": "/srv/data/file_3.csv"}, "c2")
+    ledger = book(user("See /srv/mine.csv, please."), result(lines), used, result("...", "c2"))
+    values = {f.value for f in ledger.facts}
+    assert {"/srv/mine.csv", "/srv/data/file_3.csv"} <= values
+    assert len(values) == LIMIT
+
+
+def test_work_handed_over_is_open_until_its_result_is_there() -> None:
+    ask = call("task", {"description": "Find the owner of the cron job", "subagent_type": "r"})
+    assert work(book(ask)) == {"Find the owner of the cron job": "open"}
+    ledger = book(ask, result("Ann owns it. She has been asked."))
+    assert work(ledger) == {"Find the owner of the cron job": "done"}
+    assert ledger.facts[0].result == "Ann owns it."
+    assert not ledger.open_work()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The task was started in the background and is still running.",
+        "Die Aufgabe läuft noch.",
+        "任务已启动，正在后台运行。",
+        "タスクを開始しました。",
+        "작업을 시작했습니다.",
+        "La tarea sigue en curso.",
+        "La tâche est en cours.",
+    ],
+)
+def test_a_result_that_says_it_is_still_running_leaves_the_work_open(text: str) -> None:
+    ledger = book(call("delegate_to_agent", {"task": "Compare the prices"}), result(text))
+    assert work(ledger) == {"Compare the prices": "open"}
+    assert [f.value for f in ledger.open_work()] == ["Compare the prices"]
+
+
+def test_a_to_do_list_is_what_it_was_last() -> None:
+    def todos(*items: tuple[str, str]) -> dict[str, Any]:
+        return call("write_todos", {"todos": [{"content": c, "status": s} for c, s in items]})
+
+    first = todos(("read the code", "in_progress"), ("fix the bug", "pending"), ("rest", "pending"))
+    ledger = book(first, result("ok"))
+    assert work(ledger) == dict.fromkeys(("read the code", "fix the bug", "rest"), "open")
+    then = todos(("read the code", "completed"), ("fix the bug", "in_progress"))
+    ledger = book(first, result("ok"), then, result("ok"))
+    assert work(ledger) == {"read the code": "done", "fix the bug": "open"}
+
+
+@pytest.mark.parametrize(
+    ("task", "report"),
+    [
+        ("TODO: call the landlord about the heating.", DONE),
+        ("Noch zu tun: das Skript für die Tabellen.", "Das Skript für die Tabellen ist fertig."),
+        ("À faire : appeler la mairie.", "C'est fait, la mairie a été appelée."),
+        ("Pendiente: convertir el fichero del banco.", "Hecho: el fichero del banco convertido."),
+        ("待办：通知仓库补发灯罩。", "仓库已经通知了，灯罩补发完成。"),
+        ("やること：湿度の列を取り除く。", "湿度の列の削除は完了しました。"),
+        ("할 일: 변환 코드를 고치기.", "변환 코드 수정을 완료했습니다."),
+    ],
+)
+def test_a_task_is_done_when_it_is_reported_done(task: str, report: str) -> None:
+    other = "TODO: water the plants in the kitchen."
+    assert work(book(user(other), user(task), assistant(report))) == {other: "open", task: "done"}
+
+
+def test_an_old_record_is_read_and_a_new_one_is_short() -> None:
+    old = {
+        "kind": "rule", "value": "Never push.", "quote": "Never push.", "source": "m1",
+        "role": "user", "used": 0, "order": 3,
+    }  # fmt: skip
+    ledger = Ledger.from_json({"facts": [old], "gone": []})
+    assert ledger.facts == (Fact("rule", "Never push.", "Never push.", "m1", "user", order=3),)
+    assert ledger.seen == 4
+    short = {"kind": "rule", "value": "Never push.", "source": "m1", "role": "user", "order": 3}
+    assert ledger.to_json()["facts"] == [short]
+
+
+def test_what_is_still_in_view_takes_from_the_ledger_what_it_has_replaced() -> None:
+    ledger = book(user(SAID[1])).without_superseded(read_messages([user(SAID[2])]))
+    assert not ledger.facts
+    assert ledger.seen == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["a." * 20_000, "1," * 20_000, '"' * 40_000, "never must " * 4_000]
+)
+def test_hostile_lines_are_read_to_an_end(text: str) -> None:
+    assert len(book(user(text), result(text)).facts) <= LIMIT
