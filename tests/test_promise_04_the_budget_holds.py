@@ -119,7 +119,6 @@ def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop() -> None:
         {"archive": 3},
         {"summarizer_timeout": "5"},
         {"summarizer_timeout": 0},
-        {"max_summary_tokens": 64, "token_counter": lambda ms: sum(len(m.text) for m in ms)},
     ],
 )
 def test_settings_that_mean_nothing_are_refused_when_built(wrong: dict[str, Any]) -> None:

@@ -146,8 +146,9 @@ class Policy:
     Attributes:
         trigger: clauses, any of which asks for a compaction.
         keep: how much of the newest history stays, as one `ContextSize`.
-        max_summary_tokens: the most that the whole summary message may take; None takes an eighth
-            of the budget and a third of what is left free, at least 256 and at most 4,096 tokens.
+        max_summary_tokens: the most that the text of a summary may take; None takes an eighth of
+            the budget and a third of what is left free, at least 256 and at most 4,096 tokens.
+        summary_frame: tokens of a summary message that says nothing yet: its first line, its note.
         clip_over: tool results and arguments before the kept part that are larger than this many
             tokens are clipped first, which may make a summary needless; None switches that off.
         clip_to: what a clipped one may still take, in tokens.
@@ -161,6 +162,7 @@ class Policy:
     clip_over: int | None = 1000
     clip_to: int = 200
     aim: float = 0.75
+    summary_frame: int = 0
 
     @classmethod
     def build(
@@ -241,9 +243,9 @@ class Policy:
         return None
 
     def summary_limit(self, budget: int | None) -> int:
-        """The most that the summary message may take, in tokens."""
+        """The most that the summary message, its frame included, may take, in tokens."""
         if self.max_summary_tokens is not None:
-            return self.max_summary_tokens
+            return self.max_summary_tokens + self.summary_frame
         return 1024 if budget is None else min(LARGEST_SUMMARY, max(256, budget // 8))
 
 
@@ -251,7 +253,7 @@ LARGEST_SUMMARY = 4096
 """Tokens that a summary message takes at most where nobody has set it."""
 
 SMALLEST_SUMMARY = 64
-"""Tokens below which a summary message says nothing worth its frame."""
+"""Tokens below which a summary says nothing worth its frame."""
 
 
 def tightest(trigger: Sequence[TriggerClause]) -> int | None:

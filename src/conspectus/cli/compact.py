@@ -47,7 +47,7 @@ def compact(
         typer.Option(help="extractive (needs no model), or provider:model such as openai:gpt-5."),
     ] = "extractive",
     max_summary_tokens: Annotated[
-        int | None, typer.Option(help="The most that the summary message may take, in tokens.")
+        int | None, typer.Option(help="The most that the text of the summary may take, in tokens.")
     ] = None,
     max_summarizer_tokens: Annotated[
         int | None, typer.Option(help="The most that may be spent on the model, in tokens.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from conspectus.archive import Archive, RecallResult, Scope, recall_flow
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
-from conspectus.compactor.work import OnEvent, Tools
+from conspectus.compactor.work import SLACK, OnEvent, Tools
 from conspectus.errors import InputError, PolicyError
 from conspectus.messages import Source, summary_message, summary_text
 from conspectus.summarize import ChatModelSummarizer, ExtractiveSummarizer, Summarizer
@@ -34,9 +35,6 @@ LOCAL = "local"
 DEFAULT_WITH_WINDOW = ("fraction", 0.85)
 DEFAULT_WITHOUT = ("tokens", 170_000)
 """Triggers where none is given: those of Deep Agents, with and without a known window."""
-
-LEAST_BODY = 24
-"""Tokens of a summary beside its frame that is worth writing."""
 
 AnySummarizer = Summarizer | BaseChatModel | str
 
@@ -63,8 +61,9 @@ class Compactor:
             Default: an estimate, corrected by the usage that models reported in the history.
         model: the model that will answer, as a name or a LangChain model, so that its tokenizer is
             the one that is estimated. Default: unknown; then the one that takes most.
-        max_summary_tokens: the most that the whole summary message takes. Default: an eighth of
-            the budget and a third of what is left free, between 256 and 4,096 tokens.
+        max_summary_tokens: the most that the text of a summary takes; the first line and the note
+            of its message, some 35 tokens, are not counted. Default: an eighth of the budget and a
+            third of what is left free, between 256 and 4,096 tokens.
         max_summarizer_tokens: the most that one compaction may spend on a model, in tokens; the
             embedded summariser reads what that cannot pay for. Default: no cap.
         trim_tokens_to_summarize: the size of one reading, in tokens. Default: what the
@@ -132,6 +131,8 @@ class Compactor:
             raise PolicyError(f"summarizer_timeout must be seconds above 0, or None: {timeout!r}")
         self._pin = pin
         meter = TokenMeter(token_counter, model=model)
+        frame = _frame(meter)
+        self.policy = replace(self.policy, summary_frame=frame + SLACK)
         # With no window of its own, a history must fit what it is asked to stay below.
         self._room = budget_of(self.policy, self._window)
         self.archive = _archive(archive)
@@ -163,7 +164,7 @@ class Compactor:
             named[name] = one
         self._tools = Tools(
             meter=meter,
-            frame=_frame(meter, max_summary_tokens),
+            frame=frame,
             archive=self.archive,
             memory=Memory(),
             order=tuple(named),
@@ -316,15 +317,9 @@ def _positive(value: object) -> bool:
     return isinstance(value, (int, float)) and value > 0
 
 
-def _frame(meter: TokenMeter, limit: int | None) -> int:
+def _frame(meter: TokenMeter) -> int:
     """Tokens of a summary message that says nothing yet."""
-    frame = meter.message(summary_message(summary_text("", archived=True), "0" * 16))
-    if limit is not None and limit < frame + LEAST_BODY:
-        raise PolicyError(
-            f"max_summary_tokens is {limit:,}, and the frame of a summary alone takes {frame:,} by "
-            f"this token_counter: allow at least {frame + LEAST_BODY:,}"
-        )
-    return frame
+    return meter.message(summary_message(summary_text("", archived=True), "0" * 16))
 
 
 def _archive(given: Archive | BaseStore | str | Path | None) -> Archive | None:

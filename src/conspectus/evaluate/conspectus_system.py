@@ -71,7 +71,7 @@ class ConspectusThread:
 
     Args:
         system: its settings.
-        summary_tokens: the most that its summary message may take, in tokens.
+        summary_tokens: the most that the text of its summary may take, in tokens.
     """
 
     def __init__(self, system: ConspectusSystem, summary_tokens: int) -> None:

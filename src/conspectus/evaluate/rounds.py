@@ -37,9 +37,9 @@ def measure_rounds(
     ones: list[float] = []
     manys: list[float] = []
     compactions: list[int] = []
-    # Others add the opening line of the message to what their summariser was allowed.
-    own = system.family == "conspectus"
-    limit = summary_tokens if own else SLACK * summary_tokens + FIXED_SLACK
+    # The opening line of the message comes on top of what a summariser is allowed.
+    slack = 1.0 if system.family == "conspectus" else SLACK
+    limit = slack * summary_tokens + FIXED_SLACK
     over = largest = broken = skipped = 0
     for case in cases:
         scores: list[tuple[float, float]] = []

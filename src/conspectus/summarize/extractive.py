@@ -17,10 +17,13 @@ from conspectus.summarize.own_lines import JOINED
 from conspectus.summarize.picking import Worth, ranked
 from conspectus.summarize.snippets import Snippet
 
-GOAL_SHARE, RULES_SHARE, TOLD_SHARE = 0.06, 0.15, 0.1
-DECISIONS_SHARE, OPEN_SHARE = 0.05, 0.05
-"""The most of the limit that the goal, standing rules, what users say of themselves, decisions, and
-open work may take."""
+GOAL_SHARE, TOLD_SHARE, DECISIONS_SHARE, OPEN_SHARE = 0.06, 0.1, 0.04, 0.04
+"""The most of the limit that the goal, what users say of themselves, decisions, and open work may
+take."""
+
+ALL_RULES_SHARE, RULES_SHARE = 0.22, 0.12
+"""The same of standing rules: all of them where they take no more than the first; else the most
+important, up to the second, as the rest is in the ledger and one recall away."""
 
 LEAST = 8
 """Tokens in which no line can be written."""
@@ -45,7 +48,7 @@ class ExtractiveSummarizer:
     @property
     def identity(self) -> str:
         """Changes when its summaries would."""
-        return "extractive-2"
+        return "extractive-3"
 
     def summarize(self, request: SummaryRequest) -> Summary:
         """Pick what a later step needs most; never fails, never exceeds the limit."""
@@ -63,10 +66,12 @@ def _write(request: SummaryRequest) -> str:
     decided = sorted(
         own_lines.decisions(request), key=lambda s: worth.of(s) / len(s.text), reverse=True
     )
+    rules = list(own_lines.rules(request))
+    whole = _fitting(request, rules, ALL_RULES_SHARE, ())
     fixed: list[Snippet] = []
     for snippets, share in (
         (own_lines.goal(request, gone), GOAL_SHARE),
-        (own_lines.rules(request), RULES_SHARE),
+        (rules, ALL_RULES_SHARE if len(whole) == len(rules) else RULES_SHARE),
         (own_lines.told(request, gone), TOLD_SHARE),
         (decided, DECISIONS_SHARE),
         (own_lines.open_work(request), OPEN_SHARE),
