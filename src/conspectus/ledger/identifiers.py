@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from conspectus.ledger.scanning import starting
 from conspectus.messages import Entry
 
 Kind = Literal[
@@ -66,6 +67,26 @@ _IDENTIFIERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
 )
+_BORDER = r"(?<![0-9A-Za-z_])"
+_STARTS: dict[str, str] = {
+    "path": r"(?<![0-9A-Za-z_/.-])(?=[\w@+~-]{0,79}[/.]|[\w@+~-]{80})",
+    "id": (
+        rf"(?:{_BORDER}(?=\d[\d_.+-]{{0,79}}[^\W\d_]|\d{{8}}-|\d[\w.+-]{{0,79}}@"
+        r"|[^\W\d][^\W\d]{0,79}[\d@.+-]|[\w.+-]{80})|(?=[.+-][\w.+-]*@))"
+    ),
+    "symbol": r"(?<![0-9A-Za-z])(?=_|[^\W_]+[._]|[A-Za-z][a-z0-9]*[A-Z])",
+    "number": rf"(?=\d)(?<![0-9A-Za-z_.])(?=\d{{4}}|\d+(?:[.,]\d|\s?[%€$£¥元mkMG]))",
+}
+"""Where each kind can start: tried at every place, the patterns cost several times as much."""
+_KINDS: tuple[tuple[Kind, Callable[[str], object], re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(hint).search, starting(_STARTS.get(kind, ""), pattern))
+    for (kind, pattern), hint in zip(
+        _IDENTIFIERS,
+        ("://", "[/.]", "Error|Exception|Warning|Fault", r"[\d@]", r"[_.A-Z]", r"\d"),
+        strict=True,
+    )
+)
+"""With what a line must have to hold any."""
 _NOT_FACTS = frozenset({"utf-8", "e.g", "i.e", "a.m", "p.m", "and/or", "either/or", "N/A"})
 
 
@@ -76,7 +97,9 @@ def identifiers(text: str) -> Iterator[tuple[Kind, str, int]]:
         >>> [value for _, value, _ in identifiers("see src/app.py, ValueError at 2024-05-01")]
         ['src/app.py', 'ValueError', '2024-05-01']
     """
-    for kind, pattern in _IDENTIFIERS:
+    for kind, hint, pattern in _KINDS:
+        if not hint(text):
+            continue
         claimed: list[tuple[int, int]] = []
         for match in pattern.finditer(text):
             value = match.group().rstrip(".,:;")

@@ -13,6 +13,7 @@ from functools import lru_cache
 from conspectus.ledger.commands import commands
 from conspectus.ledger.identifiers import Kind
 from conspectus.ledger.phrases import CJK
+from conspectus.ledger.scanning import one_of, starting
 from conspectus.ledger.wording import LANGUAGES
 from conspectus.ledger.wording.marks import DIRECTORIES, NAMES
 
@@ -73,12 +74,13 @@ _DATE = re.compile(
 _DAYS = frozenset(
     word.lower() for w in LANGUAGES for word in f"{w.months} {w.weekdays}".split() if w.months
 )
+_HAS_DIGIT = re.compile(r"\d")
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def _has_day(text: str) -> bool:
     """Whether a text has the name of a month or of a day; far quicker than to try them all."""
-    return not _DAYS.isdisjoint(_LETTERS.findall(text.lower()))
+    return bool(_HAS_DIGIT.search(text)) and not _DAYS.isdisjoint(_LETTERS.findall(text.lower()))
 
 
 _SIGNS = (
@@ -88,7 +90,7 @@ _SIGNS = (
 )
 _UNIT = (
     rf"(?:(?:{_SIGNS}){_NOT_AFTER}|(?:%|％|‰|°C|€|\$|£|¥)"
-    rf"|(?i:{_words(w.units for w in LANGUAGES if w.months)}){_NOT_AFTER})"
+    rf"|{one_of(word for w in LANGUAGES if w.months for word in w.units.split())}{_NOT_AFTER})"
 )
 _WIDE_UNIT = rf"(?:{_words(w.units for w in LANGUAGES if not w.months)})"
 _THOUSANDS = r"\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?"
@@ -146,7 +148,6 @@ _DOMAIN = re.compile(
     r"\.(?:com|org|net|io|dev|ai|co|de|fr|es|cn|jp|kr|uk|eu|ch|at|it|nl|gov|edu|info|app|cloud|local|test|example)$"
 )
 _OWN = re.compile(r"^(?:self|this|cls|super)\.")
-_HAS_DIGIT = re.compile(r"\d")
 
 
 def values(text: str) -> Iterator[Found]:
@@ -248,6 +249,9 @@ def _symbol(match: re.Match[str], text: str) -> str | None:
     return value
 
 
+_BORDER = r"(?<![0-9A-Za-z])"
+
+
 _KINDS: tuple[
     tuple[
         Kind, Callable[[str], object], re.Pattern[str], Callable[[re.Match[str], str], str | None]
@@ -256,18 +260,55 @@ _KINDS: tuple[
 ] = (
     ("url", re.compile("://").search, _URL, _trimmed),
     ("date", _has_day, _NAMED_DATE, _trimmed),
-    ("date", _HAS_DIGIT.search, _DATE, _trimmed),
-    ("path", re.compile(r"[/\\]|\.\w|file\b").search, _PATH, _path),
+    (
+        "date",
+        _HAS_DIGIT.search,
+        starting(
+            rf"(?=[\d\u1100-\uffff])(?:{_BORDER}(?=\d{{4}}[-/]|\d\d?(?:[./:]|\s?[^\W\d]))"
+            r"|(?=\d{1,4}\s?[年년月월])|(?=[\u1100-\uffff]))",
+            _DATE,
+        ),
+        _trimmed,
+    ),
+    (
+        "path",
+        re.compile(r"[/\\]|\.\w|file\b").search,
+        starting(rf"(?=[{_P}~-]{{0,79}}[/\\.:]|[{_P}~-]{{80}}|[A-Z][a-z]+file\b)", _PATH),
+        _path,
+    ),
     (
         "error",
         re.compile(
-            r"Error|Exception|Warning|Fault|Timeout|Interrupt|ERR_|SIG|E-?\d|\bE[A-Z]|ORA-|0x"
+            r"Error|Exception|Warning|Fault|Timeout|Interrupt|ERR_|SIG|E-?\d|E[A-Z]|ORA-|0x"
         ).search,
         _ERROR,
         _trimmed,
     ),
-    ("id", re.compile(r"[\d@]").search, _ID, _id),
-    ("number", _HAS_DIGIT.search, _NUMBER, _number),
-    ("symbol", re.compile(r"_|\w[.:]+\w|[a-z][A-Z]|[A-Z]{2}[a-z]|\(\)").search, _SYMBOL, _symbol),
+    (
+        "id",
+        re.compile(r"[\d@]").search,
+        starting(
+            rf"(?=[0-9A-Za-z#+])(?:{_BORDER}(?=\d[\d_.+-]{{0,79}}[A-Za-z@]|[A-Za-z][A-Za-z_.+-]{{0,79}}[\d@]"
+            r"|[\w.+-]{80})|(?=[#+]\d))",
+            _ID,
+        ),
+        _id,
+    ),
+    (
+        "number",
+        _HAS_DIGIT.search,
+        starting(
+            r"(?=[-v\d€$£¥₩])(?:(?<![0-9A-Za-z_.,:-])(?=[-v]?\d)(?!\d{1,3}(?:[:;/=)\]}>\"|?!]|[.,]?(?:\Z|\s\s)))"
+            r"|(?=[€$£¥₩]))",
+            _NUMBER,
+        ),
+        _number,
+    ),
+    (
+        "symbol",
+        re.compile(r"_|\w[.:]+\w|[a-z][A-Z]|[A-Z]{2}[a-z]|\(\)").search,
+        starting(rf"{_BORDER}(?=_|[A-Za-z0-9]+[_.:(]|[A-Za-z][a-z0-9]*[A-Z])", _SYMBOL),
+        _symbol,
+    ),
 )
 """Kinds in the order in which they claim their values: without the hint a line can hold none."""
