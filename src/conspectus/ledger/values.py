@@ -167,11 +167,11 @@ def _short(text: str) -> tuple[Found, ...]:
 
 def _read(text: str) -> Iterator[Found]:
     yield from commands(text)
-    for kind, hint, pattern, known in _KINDS:
+    for kind, hint, finds, known in _KINDS:
         if not hint(text):
             continue
         claimed: list[tuple[int, int]] = []
-        for match in pattern.finditer(text):
+        for match in finds(text):
             value = known(match, text)
             if value is None:
                 continue
@@ -252,14 +252,30 @@ def _symbol(match: re.Match[str], text: str) -> str | None:
 _BORDER = r"(?<![0-9A-Za-z])"
 
 
+_BARE_ID = starting(
+    rf"{_BORDER}(?=\d[\d_-]{{0,79}}[A-Za-z]|\d{{8}}-|[\d_-]{{80}}"
+    r"|[A-Z][A-Z_-]{0,79}\d|[A-Z_-]{80}|[a-fA-F]+\d|sha\d"
+    r"|[a-z]+[_-][A-Za-z_-]{0,79}\d|[a-z]+[_-][A-Za-z_-]{80}|[#+]\d)",
+    _ID,
+)
+
+
+def _ids(text: str) -> Iterator[re.Match[str]]:
+    """Ids; an address of mail can start at any character, so it is tried only where there is one."""
+    return (_ID if "@" in text else _BARE_ID).finditer(text)
+
+
 _KINDS: tuple[
     tuple[
-        Kind, Callable[[str], object], re.Pattern[str], Callable[[re.Match[str], str], str | None]
+        Kind,
+        Callable[[str], object],
+        Callable[[str], Iterator[re.Match[str]]],
+        Callable[[re.Match[str], str], str | None],
     ],
     ...,
 ] = (
-    ("url", re.compile("://").search, _URL, _trimmed),
-    ("date", _has_day, _NAMED_DATE, _trimmed),
+    ("url", re.compile("://").search, _URL.finditer, _trimmed),
+    ("date", _has_day, _NAMED_DATE.finditer, _trimmed),
     (
         "date",
         _HAS_DIGIT.search,
@@ -267,13 +283,13 @@ _KINDS: tuple[
             rf"(?=[\d\u1100-\uffff])(?:{_BORDER}(?=\d{{4}}[-/]|\d\d?(?:[./:]|\s?[^\W\d]))"
             r"|(?=\d{1,4}\s?[年년月월])|(?=[\u1100-\uffff]))",
             _DATE,
-        ),
+        ).finditer,
         _trimmed,
     ),
     (
         "path",
         re.compile(r"[/\\]|\.\w|file\b").search,
-        starting(rf"(?=[{_P}~-]{{0,79}}[/\\.:]|[{_P}~-]{{80}}|[A-Z][a-z]+file\b)", _PATH),
+        starting(rf"(?<![0-9A-Za-z_/.@:-])(?=[{_P}~-]{{0,79}}[/\\.:]|[{_P}~-]{{80}}|[A-Z][a-z]+file\b)", _PATH).finditer,
         _path,
     ),
     (
@@ -281,33 +297,29 @@ _KINDS: tuple[
         re.compile(
             r"Error|Exception|Warning|Fault|Timeout|Interrupt|ERR_|SIG|E-?\d|E[A-Z]|ORA-|0x"
         ).search,
-        _ERROR,
+        _ERROR.finditer,
         _trimmed,
     ),
     (
         "id",
         re.compile(r"[\d@]").search,
-        starting(
-            rf"(?=[0-9A-Za-z#+])(?:{_BORDER}(?=\d[\d_.+-]{{0,79}}[A-Za-z@]|[A-Za-z][A-Za-z_.+-]{{0,79}}[\d@]"
-            r"|[\w.+-]{80})|(?=[#+]\d))",
-            _ID,
-        ),
+        _ids,
         _id,
     ),
     (
         "number",
         _HAS_DIGIT.search,
         starting(
-            r"(?=[-v\d€$£¥₩])(?:(?<![0-9A-Za-z_.,:-])(?=[-v]?\d)(?!\d{1,3}(?:[:;/=)\]}>\"|?!]|[.,]?(?:\Z|\s\s)))"
+            r"(?=[-v\d€$£¥₩])(?:(?<![0-9A-Za-z_.,:-])(?=[-v]?\d)(?!\d{1,3}(?:\s?[:;/=()\[\]{}<>\"|?!#*&@^`\\]|[.,]?(?:\Z|\s\s)))"
             r"|(?=[€$£¥₩]))",
             _NUMBER,
-        ),
+        ).finditer,
         _number,
     ),
     (
         "symbol",
-        re.compile(r"_|\w[.:]+\w|[a-z][A-Z]|[A-Z]{2}[a-z]|\(\)").search,
-        starting(rf"{_BORDER}(?=_|[A-Za-z0-9]+[_.:(]|[A-Za-z][a-z0-9]*[A-Z])", _SYMBOL),
+        re.compile(r"[_A-Z(]|[.:]\w").search,
+        starting(rf"{_BORDER}(?=_|[A-Za-z0-9]+[_.:(]|[A-Za-z][a-z0-9]*[A-Z])", _SYMBOL).finditer,
         _symbol,
     ),
 )
