@@ -1,10 +1,30 @@
-"""Patterns made quick: one of many words, and a pattern that is tried only where it can start."""
+"""Texts looked through quickly: patterns that share their starts, or are tried only where they can
+start, and answers that are remembered."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import lru_cache, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+SHORT, REMEMBERED = 600, 2_000
+"""Characters of texts that are remembered, and how many: a sentence is looked at several times."""
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def remembered(function: Callable[Concatenate[str, P], R]) -> Callable[Concatenate[str, P], R]:
+    """What a function of a text gives, remembered for short texts; the others hardly come again."""
+    short: Any = lru_cache(REMEMBERED)(function)
+
+    @wraps(function)
+    def answer(text: str, *args: P.args, **named: P.kwargs) -> R:
+        known: R = (short if len(text) <= SHORT else function)(text, *args, **named)
+        return known
+
+    return answer
 
 
 def one_of(words: Iterable[str]) -> str:

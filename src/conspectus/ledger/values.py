@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 
 from conspectus.ledger.commands import commands
 from conspectus.ledger.identifiers import Kind
 from conspectus.ledger.phrases import CJK
-from conspectus.ledger.scanning import one_of, starting
+from conspectus.ledger.scanning import one_of, remembered, starting
 from conspectus.ledger.wording import LANGUAGES
 from conspectus.ledger.wording.marks import DIRECTORIES, NAMES
-
-SHORT, REMEMBERED = 600, 2_000
-"""Characters of texts that are remembered, and how many: a sentence is looked at several times."""
 
 Found = tuple[Kind, str, int]
 """A value: its kind, itself, and where it starts."""
@@ -157,11 +153,11 @@ def values(text: str) -> Iterator[Found]:
         >>> [f"{kind} {value}" for kind, value, _ in values("2.5 GB in src/app.py by 3 May 2031")]
         ['date 3 May 2031', 'path src/app.py', 'number 2.5 GB']
     """
-    return iter(_short(text) if len(text) <= SHORT else tuple(_read(text)))
+    return iter(_all(text))
 
 
-@lru_cache(REMEMBERED)
-def _short(text: str) -> tuple[Found, ...]:
+@remembered
+def _all(text: str) -> tuple[Found, ...]:
     return tuple(_read(text))
 
 
