@@ -75,7 +75,7 @@ _STARTS: dict[str, str] = {
         r"|[A-Z][A-Z-]{0,79}\d|[A-Z-]{80}|[a-f]+\d|[a-z]+_)"
     ),
     "symbol": r"(?<![0-9A-Za-z])(?=_|[^\W_]+[._]|[A-Za-z][a-z0-9]*[A-Z])",
-    "number": rf"(?=\d)(?<![0-9A-Za-z_.])(?=\d{{4}}|\d+(?:[.,]\d|\s?[%€$£¥元mkMG]))",
+    "number": r"(?=\d)(?<![0-9A-Za-z_.])(?=\d{4}|\d+(?:[.,]\d|\s?[%€$£¥元mkMG]))",
 }
 """Where each kind can start: tried at every place, the patterns cost several times as much."""
 _FINDS = {kind: starting(_STARTS.get(kind, ""), pattern) for kind, pattern in _IDENTIFIERS}
@@ -83,7 +83,7 @@ _WITH_ADDRESS = _IDENTIFIERS[3][1]
 
 
 def _ids(text: str) -> Iterator[re.Match[str]]:
-    """Ids; an address of mail can start at any character, so it is tried only where there is one."""
+    """Ids; an address of mail may start anywhere, so it is tried only where a line has one."""
     return (_WITH_ADDRESS if "@" in text else _FINDS["id"]).finditer(text)
 
 

@@ -97,7 +97,8 @@ class Merging:
             return
         self._gone.pop(fact.value, None)
         subject = supersede.same_subject(fact)
-        for old in list(self._subjects.get(subject, {}).values()) if subject else ():
+        alike = self._subjects.get(subject, {}) if subject else {}
+        for old in reversed(list(islice(reversed(alike.values()), COMPARED))):
             if supersede.replaces(fact, old):
                 self._replace(old, fact.value)
                 self._replacing = (fact.order, fact.value)

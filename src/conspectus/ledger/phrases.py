@@ -25,6 +25,9 @@ CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 REMEMBERED = 64
 """Texts whose words are remembered, as each is looked through for many lists of phrases."""
 
+READ = 2_000
+"""Characters of a text that are looked through: a sentence is shorter, and more is data."""
+
 _HAS_CJK = re.compile(f"[{CJK}]")
 _TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*['’]?")
 _ELEMENT = re.compile(r"\([^)]*\)|\S+")
@@ -57,7 +60,7 @@ class _Tokens(NamedTuple):
 @lru_cache(REMEMBERED)
 def _tokens(text: str) -> _Tokens:
     """The words of a text; it is read once for the many lists of phrases that are looked for."""
-    text = text.replace("’", "'")
+    text = text[:READ].replace("’", "'")
     tokens: list[_Token] = []
     every = {""}
     for token in _TOKEN.finditer(text):

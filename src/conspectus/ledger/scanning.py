@@ -20,7 +20,7 @@ def remembered(function: Callable[Concatenate[str, P], R]) -> Callable[Concatena
     short: Any = lru_cache(REMEMBERED)(function)
 
     @wraps(function)
-    def answer(text: str, *args: P.args, **named: P.kwargs) -> R:
+    def answer(text: str, /, *args: P.args, **named: P.kwargs) -> R:
         known: R = (short if len(text) <= SHORT else function)(text, *args, **named)
         return known
 

@@ -257,7 +257,7 @@ _BARE_ID = starting(
 
 
 def _ids(text: str) -> Iterator[re.Match[str]]:
-    """Ids; an address of mail can start at any character, so it is tried only where there is one."""
+    """Ids; an address of mail may start anywhere, so it is tried only where a line has one."""
     return (_ID if "@" in text else _BARE_ID).finditer(text)
 
 
@@ -285,7 +285,10 @@ _KINDS: tuple[
     (
         "path",
         re.compile(r"[/\\]|\.\w|file\b").search,
-        starting(rf"(?<![0-9A-Za-z_/.@:-])(?=[{_P}~-]{{0,79}}[/\\.:]|[{_P}~-]{{80}}|[A-Z][a-z]+file\b)", _PATH).finditer,
+        starting(
+            rf"(?<![0-9A-Za-z_/.@:-])(?=[{_P}~-]{{0,79}}[/\\.:]|[{_P}~-]{{80}}|[A-Z][a-z]+file\b)",
+            _PATH,
+        ).finditer,
         _path,
     ),
     (
