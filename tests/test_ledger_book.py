@@ -116,9 +116,10 @@ def test_statements_outlive_values_and_leave_them_room() -> None:
 
 
 def test_of_values_those_stay_that_the_user_said_then_those_that_the_agent_used() -> None:
-    lines = "\n".join(f"/srv/data/file_{n}.csv" for n in range(2 * LIMIT))
+    files = [f"/srv/data/file_{n}.csv" for n in range(2 * LIMIT)]
+    printed = [result("\n".join(files[n : n + 50])) for n in range(0, len(files), 50)]
     used = call("read_file", {"path": "/srv/data/file_3.csv"}, "c2")
-    ledger = book(user("See /srv/mine.csv, please."), result(lines), used, result("...", "c2"))
+    ledger = book(user("See /srv/mine.csv, please."), *printed, used, result("...", "c2"))
     values = {f.value for f in ledger.facts}
     assert {"/srv/mine.csv", "/srv/data/file_3.csv"} <= values
     assert len(values) == LIMIT

@@ -118,8 +118,10 @@ def test_a_tool_cannot_set_a_rule() -> None:
 
 
 def test_a_ledger_is_bounded_and_what_the_user_said_outlives_what_tools_printed() -> None:
-    lines = "\n".join(f"/srv/data/part_{n}/file_{n}.csv" for n in range(3 * LIMIT))
-    messages = [user(RULES[0]), {"role": "tool", "tool_call_id": "x", "content": lines}]
+    files = [f"/srv/data/part_{n}/file_{n}.csv" for n in range(3 * LIMIT)]
+    printed = ["\n".join(files[n : n + 50]) for n in range(0, len(files), 50)]
+    tools = [{"role": "tool", "tool_call_id": "x", "content": text} for text in printed]
+    messages = [user(RULES[0]), *tools]
     book = Ledger().updated(read_messages(messages))
     assert len(book.facts) == LIMIT
     assert RULES[0] in {f.value for f in book.facts}

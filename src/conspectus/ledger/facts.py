@@ -39,6 +39,11 @@ SHELLS = frozenset("? bash sh shell console zsh shell-session powershell termina
 QUOTE = 120
 """Characters around a value that are kept with it."""
 
+HEAD, TAIL = 2_000, 2_000
+"""Characters at either end of a tool's output whose lines are looked through for values.
+
+What the agent uses of the rest, it says itself, and recall finds the rest."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reported:
@@ -128,7 +133,7 @@ def notes_of(entry: Entry, order: int = 0) -> Iterator[Note]:
 def _values_of(entry: Entry, fact: Any) -> Iterator[Fact]:
     """The values of a message: of what is said in it, and of the arguments of its calls."""
     fence = ""
-    for line in entry.text.split("\n"):
+    for line in _lines(entry):
         bare = line.strip()
         if bare.startswith(("```", "~~~")):
             fence = "" if fence else bare[3:].strip().lower() or "?"
@@ -142,6 +147,20 @@ def _values_of(entry: Entry, fact: Any) -> Iterator[Fact]:
         for text in tasks.texts(call):
             for line in text.split("\n"):
                 yield from _in_line(line, fact)
+
+
+def _lines(entry: Entry) -> Iterator[str]:
+    """The lines of a message; of a long output of a tool, those that start in its first and in its
+    last characters."""
+    text = entry.text
+    if entry.role != "tool" or len(text) <= HEAD + TAIL:
+        yield from text.split("\n")
+        return
+    head = text.find("\n", HEAD)
+    tail = text.find("\n", len(text) - TAIL)
+    yield from (text if head < 0 else text[:head]).split("\n")
+    if 0 <= head < tail:
+        yield from text[tail + 1 :].split("\n")
 
 
 def _in_line(line: str, fact: Any) -> Iterator[Fact]:

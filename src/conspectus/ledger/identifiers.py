@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from conspectus.ledger.scanning import starting
 from conspectus.messages import Entry
 
 Kind = Literal[
@@ -66,6 +67,36 @@ _IDENTIFIERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
 )
+_BORDER = r"(?<![0-9A-Za-z_])"
+_STARTS: dict[str, str] = {
+    "path": r"(?<![0-9A-Za-z_/.-])(?=[\w@+~-]{0,79}[/.]|[\w@+~-]{80})",
+    "id": (
+        rf"{_BORDER}(?=\d[\d-]{{0,79}}[A-Za-z]|\d{{8}}-|[\d-]{{80}}"
+        r"|[A-Z][A-Z-]{0,79}\d|[A-Z-]{80}|[a-f]+\d|[a-z]+_)"
+    ),
+    "symbol": r"(?<![0-9A-Za-z])(?=_|[^\W_]+[._]|[A-Za-z][a-z0-9]*[A-Z])",
+    "number": r"(?=\d)(?<![0-9A-Za-z_.])(?=\d{4}|\d+(?:[.,]\d|\s?[%€$£¥元mkMG]))",
+}
+"""Where each kind can start: tried at every place, the patterns cost several times as much."""
+_FINDS = {kind: starting(_STARTS.get(kind, ""), pattern) for kind, pattern in _IDENTIFIERS}
+_WITH_ADDRESS = _IDENTIFIERS[3][1]
+
+
+def _ids(text: str) -> Iterator[re.Match[str]]:
+    """Ids; an address of mail may start anywhere, so it is tried only where a line has one."""
+    return (_WITH_ADDRESS if "@" in text else _FINDS["id"]).finditer(text)
+
+
+_KINDS: tuple[tuple[Kind, Callable[[str], object], Callable[[str], Iterable[re.Match[str]]]], ...]
+_KINDS = (
+    ("url", re.compile("://").search, _FINDS["url"].finditer),
+    ("path", re.compile("[/.]").search, _FINDS["path"].finditer),
+    ("error", re.compile("Error|Exception|Warning|Fault").search, _FINDS["error"].finditer),
+    ("id", re.compile(r"[\d@]").search, _ids),
+    ("symbol", re.compile("[_.A-Z]").search, _FINDS["symbol"].finditer),
+    ("number", re.compile(r"\d").search, _FINDS["number"].finditer),
+)
+"""In the order in which they claim, with what a line must have to hold any."""
 _NOT_FACTS = frozenset({"utf-8", "e.g", "i.e", "a.m", "p.m", "and/or", "either/or", "N/A"})
 
 
@@ -76,9 +107,11 @@ def identifiers(text: str) -> Iterator[tuple[Kind, str, int]]:
         >>> [value for _, value, _ in identifiers("see src/app.py, ValueError at 2024-05-01")]
         ['src/app.py', 'ValueError', '2024-05-01']
     """
-    for kind, pattern in _IDENTIFIERS:
+    for kind, hint, finds in _KINDS:
+        if not hint(text):
+            continue
         claimed: list[tuple[int, int]] = []
-        for match in pattern.finditer(text):
+        for match in finds(text):
             value = match.group().rstrip(".,:;")
             if len(value) >= 3 and value not in _NOT_FACTS:
                 claimed.append(match.span())

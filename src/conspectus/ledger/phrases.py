@@ -16,14 +16,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 CJK = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Characters of scripts that are read without looking at spaces."""
 
 REMEMBERED = 64
 """Texts whose words are remembered, as each is looked through for many lists of phrases."""
+
+READ = 2_000
+"""Characters of a text that are looked through: a sentence is shorter, and more is data."""
 
 _HAS_CJK = re.compile(f"[{CJK}]")
 _TOKEN = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*['’]?")
@@ -43,16 +46,11 @@ _CLAUSE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    """A word of a text: where it is, and what a phrase that starts with it may be filed under."""
-
-    at: int
-    keys: tuple[tuple[str, int], ...]
+_Token = tuple[int, tuple[tuple[str, int], ...]]
+"""A word of a text: where it is, and what a phrase that starts with it may be filed under."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Tokens:
+class _Tokens(NamedTuple):
     text: str
     tokens: tuple[_Token, ...]
     keys: frozenset[str]
@@ -62,8 +60,9 @@ class _Tokens:
 @lru_cache(REMEMBERED)
 def _tokens(text: str) -> _Tokens:
     """The words of a text; it is read once for the many lists of phrases that are looked for."""
-    text = text.replace("’", "'")
-    tokens = []
+    text = text[:READ].replace("’", "'")
+    tokens: list[_Token] = []
+    every = {""}
     for token in _TOKEN.finditer(text):
         word, at = token[0].lower(), token.start()
         keys = [(word, at), (word[:3] + "*", at)]
@@ -76,8 +75,9 @@ def _tokens(text: str) -> _Tokens:
             keys.append((word.partition("-")[0], at))
         if word[:1].isdigit():
             keys.append(("#", at))
-        tokens.append(_Token(at, tuple(dict.fromkeys(keys))))
-    every = {key for token in tokens for key, _ in token.keys} | {""}
+        tokens.append((at, tuple(dict.fromkeys(keys)) if len(keys) > 2 else tuple(keys)))
+        for key, _ in keys:
+            every.add(key)
     return _Tokens(text, tuple(tokens), frozenset(every), _HAS_CJK.search(text) is not None)
 
 
@@ -139,20 +139,23 @@ class Phrases:
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
         read = _tokens(text)
         if not read.keys.isdisjoint(self._keys):
+            known = self._keys
             for token in read.tokens:
-                yield from self._at(read.text, token)
+                if self._any or any(key in known for key, _ in token[1]):
+                    yield from self._at(read.text, token)
         if self._wide is not None and read.wide:
             for match in self._wide.finditer(read.text):
                 yield match.span()
 
     def _at(self, text: str, token: _Token) -> Iterator[tuple[int, int]]:
         """The phrases that start with one word of a text."""
-        for key, at in token.keys:
+        start, keys = token
+        for key, at in keys:
             if key in self._keys:
                 yield from self._tried(text, at, self._by_word.get(key, ()))
                 yield from self._tried(text, at, self._by_start.get(key, ()))
-        if self._any and _CLAUSE.search(text, max(0, token.at - 24), token.at):
-            yield from self._tried(text, token.at, self._any)
+        if self._any and _CLAUSE.search(text, max(0, start - 24), start):
+            yield from self._tried(text, start, self._any)
 
     def _tried(
         self, text: str, at: int, patterns: Iterable[re.Pattern[str]]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conspectus.ledger.phrases import Phrases, clear
+from conspectus.ledger.scanning import remembered
 from conspectus.ledger.sentences import sentences
 from conspectus.ledger.wording import LANGUAGES
 from conspectus.ledger.wording.marks import WEAK, WORK_MARK
@@ -87,6 +88,7 @@ def is_decision(text: str) -> bool:
     return bool(clear(_DECISION, _NOT_DECISION, bare(text)))
 
 
+@remembered
 def change_in(text: str) -> int:
     """Whether a text says that something takes the place of something else: 2 plainly, 1 maybe."""
     text = bare(text)
@@ -98,6 +100,7 @@ def change_in(text: str) -> int:
     return 2
 
 
+@remembered
 def is_done(text: str) -> bool:
     """Whether a text says that something has been done."""
     return bool(clear(_DONE, _NOT_DONE, bare(text)))
@@ -200,6 +203,7 @@ def _headed(line: str) -> Stated | Literal[""]:
     return ""
 
 
+@remembered
 def stated(sentence: str, role: str) -> Stated | Literal[""]:
     """What one sentence states, as said by a role.
 

@@ -188,16 +188,18 @@ def corrected(change: Change, facts: Iterable[Fact]) -> list[Fact]:
 
 def _nearness(change: Change, around: Reading, value: str, old: Fact) -> float:
     """How likely a value replaces an earlier one of its kind: words around, likeness, distance."""
+    alike = old.kind in ("path", "url", "id", "date") or value.count(".") > 1
+    like = _alike(value[:200], old.value[:200]) if alike else 0.0
+    if old.kind == "id" and "@" not in value and like < 0.5:
+        return 0.0
     words = reading(old.quote).words
     context = shared(around.words, words)
     score = min(2.0, context * 0.7)
-    if old.kind in ("path", "url", "id", "date") or value.count(".") > 1:
-        matcher = difflib.SequenceMatcher(None, value[:200], old.value[:200])
-        like = matcher.ratio() if matcher.quick_ratio() > 0.5 else 0.0
+    if alike:
         score += max(0.0, like - 0.5) * 2
         if old.kind == "path" and value.rsplit("/", 1)[-1] == old.value.rsplit("/", 1)[-1]:
             score += 1
-        if old.kind == "id" and "@" not in value and (like < 0.5 or context < 1):
+        if old.kind == "id" and "@" not in value and context < 1:
             return 0.0
     elif context < PAIR:
         return 0.0
@@ -205,6 +207,14 @@ def _nearness(change: Change, around: Reading, value: str, old: Fact) -> float:
     if distance <= NEAR:
         score += 0.5
     return score
+
+
+def _alike(value: str, old: str) -> float:
+    """How much two values look like each other, from 0 to 1; 0 for those not half alike."""
+    if min(len(value), len(old)) * 2 <= 0.5 * (len(value) + len(old)):
+        return 0.0  # not half alike by their lengths alone
+    matcher = difflib.SequenceMatcher(None, value, old)
+    return matcher.ratio() if matcher.quick_ratio() > 0.5 else 0.0
 
 
 def _unit(fact: Fact) -> str:

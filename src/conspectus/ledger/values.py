@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
 
 from conspectus.ledger.commands import commands
 from conspectus.ledger.identifiers import Kind
 from conspectus.ledger.phrases import CJK
+from conspectus.ledger.scanning import one_of, remembered, starting
 from conspectus.ledger.wording import LANGUAGES
 from conspectus.ledger.wording.marks import DIRECTORIES, NAMES
-
-SHORT, REMEMBERED = 600, 2_000
-"""Characters of texts that are remembered, and how many: a sentence is looked at several times."""
 
 Found = tuple[Kind, str, int]
 """A value: its kind, itself, and where it starts."""
@@ -73,12 +70,13 @@ _DATE = re.compile(
 _DAYS = frozenset(
     word.lower() for w in LANGUAGES for word in f"{w.months} {w.weekdays}".split() if w.months
 )
+_HAS_DIGIT = re.compile(r"\d")
 _LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def _has_day(text: str) -> bool:
     """Whether a text has the name of a month or of a day; far quicker than to try them all."""
-    return not _DAYS.isdisjoint(_LETTERS.findall(text.lower()))
+    return bool(_HAS_DIGIT.search(text)) and not _DAYS.isdisjoint(_LETTERS.findall(text.lower()))
 
 
 _SIGNS = (
@@ -88,7 +86,7 @@ _SIGNS = (
 )
 _UNIT = (
     rf"(?:(?:{_SIGNS}){_NOT_AFTER}|(?:%|％|‰|°C|€|\$|£|¥)"
-    rf"|(?i:{_words(w.units for w in LANGUAGES if w.months)}){_NOT_AFTER})"
+    rf"|{one_of(word for w in LANGUAGES if w.months for word in w.units.split())}{_NOT_AFTER})"
 )
 _WIDE_UNIT = rf"(?:{_words(w.units for w in LANGUAGES if not w.months)})"
 _THOUSANDS = r"\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?"
@@ -146,7 +144,6 @@ _DOMAIN = re.compile(
     r"\.(?:com|org|net|io|dev|ai|co|de|fr|es|cn|jp|kr|uk|eu|ch|at|it|nl|gov|edu|info|app|cloud|local|test|example)$"
 )
 _OWN = re.compile(r"^(?:self|this|cls|super)\.")
-_HAS_DIGIT = re.compile(r"\d")
 
 
 def values(text: str) -> Iterator[Found]:
@@ -156,21 +153,21 @@ def values(text: str) -> Iterator[Found]:
         >>> [f"{kind} {value}" for kind, value, _ in values("2.5 GB in src/app.py by 3 May 2031")]
         ['date 3 May 2031', 'path src/app.py', 'number 2.5 GB']
     """
-    return iter(_short(text) if len(text) <= SHORT else tuple(_read(text)))
+    return iter(_all(text))
 
 
-@lru_cache(REMEMBERED)
-def _short(text: str) -> tuple[Found, ...]:
+@remembered
+def _all(text: str) -> tuple[Found, ...]:
     return tuple(_read(text))
 
 
 def _read(text: str) -> Iterator[Found]:
     yield from commands(text)
-    for kind, hint, pattern, known in _KINDS:
+    for kind, hint, finds, known in _KINDS:
         if not hint(text):
             continue
         claimed: list[tuple[int, int]] = []
-        for match in pattern.finditer(text):
+        for match in finds(text):
             value = known(match, text)
             if value is None:
                 continue
@@ -248,26 +245,81 @@ def _symbol(match: re.Match[str], text: str) -> str | None:
     return value
 
 
+_BORDER = r"(?<![0-9A-Za-z])"
+
+
+_BARE_ID = starting(
+    rf"{_BORDER}(?=\d[\d_-]{{0,79}}[A-Za-z]|\d{{8}}-|[\d_-]{{80}}"
+    r"|[A-Z][A-Z_-]{0,79}\d|[A-Z_-]{80}|[a-fA-F]+\d|sha\d"
+    r"|[a-z]+[_-][A-Za-z_-]{0,79}\d|[a-z]+[_-][A-Za-z_-]{80}|[#+]\d)",
+    _ID,
+)
+
+
+def _ids(text: str) -> Iterator[re.Match[str]]:
+    """Ids; an address of mail may start anywhere, so it is tried only where a line has one."""
+    return (_ID if "@" in text else _BARE_ID).finditer(text)
+
+
 _KINDS: tuple[
     tuple[
-        Kind, Callable[[str], object], re.Pattern[str], Callable[[re.Match[str], str], str | None]
+        Kind,
+        Callable[[str], object],
+        Callable[[str], Iterator[re.Match[str]]],
+        Callable[[re.Match[str], str], str | None],
     ],
     ...,
 ] = (
-    ("url", re.compile("://").search, _URL, _trimmed),
-    ("date", _has_day, _NAMED_DATE, _trimmed),
-    ("date", _HAS_DIGIT.search, _DATE, _trimmed),
-    ("path", re.compile(r"[/\\]|\.\w|file\b").search, _PATH, _path),
+    ("url", re.compile("://").search, _URL.finditer, _trimmed),
+    ("date", _has_day, _NAMED_DATE.finditer, _trimmed),
+    (
+        "date",
+        _HAS_DIGIT.search,
+        starting(
+            rf"(?=[\d\u1100-\uffff])(?:{_BORDER}(?=\d{{4}}[-/]|\d\d?(?:[./:]|\s?[^\W\d]))"
+            r"|(?=\d{1,4}\s?[年년月월])|(?=[\u1100-\uffff]))",
+            _DATE,
+        ).finditer,
+        _trimmed,
+    ),
+    (
+        "path",
+        re.compile(r"[/\\]|\.\w|file\b").search,
+        starting(
+            rf"(?<![0-9A-Za-z_/.@:-])(?=[{_P}~-]{{0,79}}[/\\.:]|[{_P}~-]{{80}}|[A-Z][a-z]+file\b)",
+            _PATH,
+        ).finditer,
+        _path,
+    ),
     (
         "error",
         re.compile(
-            r"Error|Exception|Warning|Fault|Timeout|Interrupt|ERR_|SIG|E-?\d|\bE[A-Z]|ORA-|0x"
+            r"Error|Exception|Warning|Fault|Timeout|Interrupt|ERR_|SIG|E-?\d|E[A-Z]|ORA-|0x"
         ).search,
-        _ERROR,
+        _ERROR.finditer,
         _trimmed,
     ),
-    ("id", re.compile(r"[\d@]").search, _ID, _id),
-    ("number", _HAS_DIGIT.search, _NUMBER, _number),
-    ("symbol", re.compile(r"_|\w[.:]+\w|[a-z][A-Z]|[A-Z]{2}[a-z]|\(\)").search, _SYMBOL, _symbol),
+    (
+        "id",
+        re.compile(r"[\d@]").search,
+        _ids,
+        _id,
+    ),
+    (
+        "number",
+        _HAS_DIGIT.search,
+        starting(
+            r"(?=[-v\d€$£¥₩])(?:(?<![0-9A-Za-z_.,:-])(?=[-v]?\d)(?!\d{1,3}(?:\s?[:;/=()\[\]{}<>\"|?!#*&@^`\\]|[.,]?(?:\Z|\s\s)))"
+            r"|(?=[€$£¥₩]))",
+            _NUMBER,
+        ).finditer,
+        _number,
+    ),
+    (
+        "symbol",
+        re.compile(r"[_A-Z(]|[.:]\w").search,
+        starting(rf"{_BORDER}(?=_|[A-Za-z0-9]+[_.:(]|[A-Za-z][a-z0-9]*[A-Z])", _SYMBOL).finditer,
+        _symbol,
+    ),
 )
 """Kinds in the order in which they claim their values: without the hint a line can hold none."""

@@ -92,15 +92,18 @@ def snippets_of(entry: Entry, place: int) -> Iterator[Snippet]:
 
 def _said(line: str) -> list[str]:
     """The sentences of a line; a short one joins its neighbour, as alone it says too little."""
-    pieces: list[str] = []
+    parts: list[list[str]] = []
     short = False
     for sentence in sentences(line):
         text = " ".join(sentence.split())
-        if pieces and (short or _words(text) < WORDS):
-            pieces[-1] += f" {text}"
+        if parts and (short or _words(text) < WORDS):
+            parts[-1].append(text)
         else:
-            pieces.append(text)
-        short = _words(pieces[-1]) < WORDS
+            parts.append([text])
+            short = True
+        # What is long enough stays so: it is joined again only as long as it is not.
+        short = short and _words(" ".join(parts[-1])) < WORDS
+    pieces = [" ".join(part) for part in parts]
     if len(pieces) == 1 and short and line.strip() == f"- {pieces[0]}":
         return [line.strip()]
     return [piece for piece in pieces if not _MARKUP.match(piece)]
