@@ -145,10 +145,11 @@ def _caused(text: str, before: str, own: bool) -> int:
         before: what was said before it, which may name what is wrong.
         own: the agent says it, which gives causes where it was asked for them.
     """
-    if len(text) < (WIDE_LEAST if _WIDE.search(text) else LEAST) or text in _NOT_CAUSE:
+    wide = _WIDE.search(text) is not None
+    if len(text) < (WIDE_LEAST if wide else LEAST) or text in _NOT_CAUSE:
         return -2
     plain = _CAUSE.places(text)
-    if plain and (own or text in _TROUBLE or before in _TROUBLE):
+    if plain and (own or not wide or text in _TROUBLE or before in _TROUBLE):
         return min(plain)[0]
     reasons = _BECAUSE.places(text)
     if reasons:

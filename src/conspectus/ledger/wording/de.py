@@ -97,6 +97,7 @@ nicht (geht|ging|läuft|lief|startet|startete|klappt|klappte|funktioniert|funkti
 """,
     not_duty="""
 ich muss (sagen|zugeben|gestehen|los|gehen|leider|lachen|weg|ins|heim|nach hause|arbeiten|schlafen|mich|dir|ihnen) / muss ich (sagen|zugeben|gestehen|los|gehen|lachen|leider|mich|dir|ihnen) / müssen wir (reden|durch|los|weg|sehen|schauen) / wir müssen (reden|los|weg|durch) / (muss|müssen) ... (lachen|schmunzeln|gestehen|zugeben|sagen) / man muss (sagen|zugeben|wissen|sehen|auch|ja|schon) / muss man (sagen|zugeben|wissen|ja|schon) / muss ... (nicht|sein) / müssen ... nicht / sollten wir ... nicht / (wir|ich) sollte* ... mal (wieder|treffen) / ich sollte ... (schlafen|mehr|weniger)
+man (dir|dich|ihm|ihr|euch|ihnen) lassen
 """,
     standing="""
 immer / nie / niemals / stets / jede / jeder / jedes / jeden / jedem / alle / allen / alles / nur / höchstens / maximal / mindestens / spätestens / nicht mehr als / grundsätzlich / ausnahmslos / generell / ab sofort / künftig / sobald / wenn / ohne / nicht / kein / keine / keinen / pro / täglich / wöchentlich / monatlich / unter / innerhalb / einhalten / jederzeit / bei jedem / regel
@@ -156,6 +157,6 @@ Dezember Dez
     languages="Deutsch Englisch Französisch Spanisch Italienisch Chinesisch Japanisch Koreanisch Portugiesisch Russisch Niederländisch Polnisch",
     units="""
 Sekunden Sekunde Minuten Minute Stunden Stunde Std Tage Tagen Tag Nächte Nächten Nacht Wochen Woche Monate Monaten Monat Jahre Jahren Jahr Personen Person Gäste Gästen Teilnehmer Teilnehmern Nutzer Kunden Plätze Seiten Seite Zeilen Zeile Wörter Wörtern Zeichen Spalten
-Stück Stücke Dateien Exemplare Tickets Zimmer Schritte Punkte Anfragen Nachrichten Mal Versuche Euro Dollar Franken Prozent Grad Meter Kilometer Liter Gramm Kilo Kilogramm Tonnen Paletten Flaschen Stühle Tische Pakete Mitarbeiter Quadratmeter Kisten Arbeitstage Werktage Uhr
+Stück Stücke Dateien Exemplare Tickets Zimmer Schritte Punkte Anfragen Nachrichten Mal Versuche Euro Dollar Franken Prozent Grad Meter Kilometer Liter Gramm Kilo Kilogramm Tonnen Paletten Flaschen Stühle Tische Pakete Mitarbeiter Quadratmeter Kisten Arbeitstage Werktage Uhr Volt Watt Ampere Lux Lumen Dezibel Hertz Kalorien Portionen Runden Tore Spieler Mannschaften Karten Gläser Tassen Löffel Eier Scheiben Hektar Etagen Stockwerke Meter Zentimeter Millimeter Zoll Schichten Anrufe Teller Becher Hefte Bände Ordner Folien Kapitel Bilder Fotos Sätze Takte Stimmen Proben Mails Anhänge Kunden Bäume Pflanzen Felder Sitzungen Sitze Plakate
 """,
 )

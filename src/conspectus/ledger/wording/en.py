@@ -38,6 +38,7 @@ you may (now|also|again) / may now / is fine now / no need to ... (anymore|any m
 treat ... as / keep ... (secret|confidential|private|untouched|read-only) / is read-only
 is called / are called / (name|address|number|contact|code) is / is spelled / is spelt / spelled with
 is limited / are limited / is restricted to / restricted to / hard limit / tolerated
+may ... at most / # * at most
 """,
     not_rule="""
 we always (have|had|love|enjoy|laugh|end|joke|wanted|knew|say|said|forget) / we never (have|had|knew|thought|got|met|saw|heard) / ^ never (saw|thought|heard|knew|seen|been)
@@ -118,7 +119,7 @@ once you are done / after that please / afterwards please / on my list / on the 
 I (need|want|would like) you to / (could|can|would) you (please|also) / we need to / needs to (be|get) ... (by|before|until)
 (please|kindly) ... (by|before|until) (Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|tomorrow|tonight|noon|the end|end|next|#)
 ^ please (write|prepare|add|send|book|draft|update|create|check|fix|order|call|renew|review|migrate|translate|compare|collect|put|set|schedule|file|draw|find|look|make|get|cancel|reserve|print|document|test|clean|remove|rename|ask|arrange|confirm|build|pack)
-still (must|ought|want|wants) ... to / (I|we|he|she|they|nobody|no one) (haven't|hasn't|have not|has not|has|have) ... yet / (hasn't|haven't|has not|have not) been ... yet / remains to / (get|getting) (round|around) to / (mustn't|must not|can't|cannot|shouldn't|should not) forget to / (must|need to|have to|should) remember to / what's missing (is|are) / is (still) missing / still (haven't|hasn't|waiting) / needs (cleaning|fixing|washing|painting|replacing|ordering|booking|doing|checking|updating|renewing|sorting|mending|writing|testing|repairing|translating|printing|watering|servicing|tidying|rewriting|signing|filling|paying) / on the to-do / left to (buy|write|order|book|call|pay|fix|check|do|sign|print|send) / (has|have) not been (done|sent|paid|ordered|booked|written|signed|checked) / there's still / there is still / there are still / someone (has|needs) to / somebody (has|needs) to / all that's left / the only thing left
+still (must|ought|want|wants) ... to / (I|we|he|she|they|nobody|no one) (haven't|hasn't|have not|has not|has|have) ... yet / (hasn't|haven't|has not|have not) been ... yet / remains to / (get|getting) (round|around) to / (mustn't|must not|can't|cannot|shouldn't|should not) forget to / (must|need to|have to|should) remember to / what's missing (is|are) / is (still) missing / still (haven't|hasn't|waiting) / needs (cleaning|fixing|washing|painting|replacing|ordering|booking|doing|checking|updating|renewing|sorting|mending|writing|testing|repairing|translating|printing|watering|servicing|tidying|rewriting|signing|filling|paying) / on the to-do / left to (buy|write|order|book|call|pay|fix|check|do|sign|print|send) / (has|have) not been (done|sent|paid|ordered|booked|written|signed|checked) / someone (has|needs) to / somebody (has|needs) to / all that's left / the only thing left
 """,
     done="""
 done / finished / completed / complete / fixed / is ready / are ready / implemented / resolved / merged / shipped / delivered
@@ -150,11 +151,12 @@ happy new / new year / brand new / any changes / code changes / the changes / ma
 because / due to / owing to / on account of / given that / thanks to / seeing that / since (it|its|it's|they|they're|the|that|this|these|those|he|she|we|there|our|most|nobody|everybody|both|all)
 """,
     cause="""
-(it|that|this|which|and|error|problem|fault|noise|delay|leak|failure|smell|issue|bug) (comes|came|stems|stemmed|arises|arose|results|resulted|originates) from / (is|was|are|were) due to / not because of / isn't because / wasn't because / not (the|a) * but the / (is|was) to blame / to blame for / because of (the|a|an) / the reason (is|was|it|why|that|the) / it was the * that / it's the * that (makes|causes|breaks) / down to the fact / down to a / what (broke|caused|happened|tripped|stopped) ... (is|was) / is at fault / was at fault / responsible for the
+(it|that|this|which|and|error|problem|fault|noise|delay|leak|failure|smell|issue|bug) (comes|came|stems|stemmed|arises|arose|results|resulted|originates) from / (is|was|are|were) due to / not because of / isn't because / wasn't because / not (the|a) * but the / (is|was) to blame / to blame for / because of (the|a|an) / the reason (is|was) / it was the * that / it's the * that (makes|causes|breaks) / down to the fact / down to a / what (broke|caused|happened|tripped|stopped) ... (is|was) / is at fault / was at fault / responsible for the
 """,
     trouble="""
 fail* / crash* / broke / broken / breaks / breaking / error / errors / bug / bugs / wrong / wrongly / missing / lost / leak* / stuck / stopped / stops / stop working / hangs / hung / freez* / froze / frozen / slow / slower / slows / slowed / sluggish / duplicat* / doubled / rejected / rejects / refused / refuses / timed out / times out / timeout / corrupt* / overheat* / jams / jammed / drips / dripping / rattle* / tripped / trips / flicker* / blank / smells / warped / mismatch* / out of (memory|space|date|sync|paper|power) / off by / problem / issue / outage / fault* / went off / goes off / cut out / cuts out / ran dry / too (cold|hot|dark|low|high|late|short|long|loud|many|few|much|little) / garbled / went missing / disappear* / vanish* / bounc* / delayed / late / skipped / skips
 (won't|doesn't|didn't|isn't|wasn't|don't|can't|couldn't|never|not|no longer|does not|did not|cannot) (start|starting|work|working|load|open|print|printing|run|running|fit|close|heat|heating|turn|match|arrive|appear|show|showing|update|updating|save|connect|compile|build|respond|sync|charge|charging|boot|drain|light|ring|lock|send|sent|count|counted|add|rise|dry|stick|grow|germinate|set|reach|pass|get|go|come|log|receive|delivered|see|find)
+delay / delays / late by / too (salty|heavy|tight|loose|wide|narrow|small|big|large|weak|strong|wet|dry|thin|thick|soft|hard|slow|fast|sweet|sour|bright|steep|far|early|crowded)
 """,
     choice="""
 (we|we'll|we will|I'll|I will|let's|let us|I'm going to|we're going to|we are going to|I'd) (keep|leave|take|use|stay|stick|go|choose|pick|skip|drop|switch|move|book|buy|order|put|start|hold|run|plant|hire|rent|cancel|postpone|accept|reject|sell|do|make|play|fly|drive|sign|paint|serve|settle|opt|stop|print|ship|publish|pay|store|repair|replace)
@@ -166,7 +168,7 @@ fail* / crash* / broke / broken / breaks / breaking / error / errors / bug / bug
 a (little|bit) (slow|slower|late|cold|warm|loud|long|short|dark)
 """,
     duty="""
-(I|we|I'll|we'll|you and I) (need|have|must|ought|got|'ve got) to / we must / I must / I've got to / we've got to / we should
+(I|we|I'll|we'll|you and I) (need|have|must|ought) to / we must / I must / I've got to / we've got to
 """,
     not_duty="""
 (need|have|must|ought|got|should) to (say|admit|confess|talk|show|support|be|feel|believe|understand|see|laugh|smile|go|run|leave|stick|keep|have|stay|think|know|learn|remember that|wait|stop|start|work on|get out|take|do|make sure|find a|give|rest|sleep|eat|try|agree|focus) / we should (all|be|have|talk|meet|go|definitely|totally|hang|catch|do this|try|get together) / I (must|should) (be|have|say|admit|go|confess) / we must (be|have) / don't (need|have)
@@ -188,6 +190,7 @@ of course we / of course I / if it were / if it was up / were it up / if I had m
 """,
     not_task="""
 still have to (laugh|smile|think|learn|go|wait|live) / don't forget to (take|rest|enjoy|breathe|smile|have|look|relax|be|get enough|prepare emotionally|sleep|eat|drink|say|tell) / we still have to do / how much work / (haven't|hasn't|have not) (seen|been|heard|met|tried|had|felt|gone|known|decided|thought|played|visited|read|watched|found) ... yet / needs to be (said|loved)
+need to (talk|show|support|be|feel|believe|see|stay|think|learn|remember that|relax|hang|catch|celebrate|have|stick|keep|take|fix things|focus|rest|make more|do more|spend more|find time)
 """,
     heading_rule="""
 rules / rule / ground rules / house rules / constraints / limits / requirements / conditions / guidelines / conventions / non-negotiables / policy / policies / restrictions / boundaries / the following rules / following rules / dos and don'ts / these apply / what applies / what matters / keep to
@@ -242,6 +245,6 @@ December Dec
 seconds second sec secs minutes minute min mins hours hour hrs days day nights night weeks week months month years year
 people persons guests participants attendees users customers members seats employees pages lines words characters chars columns rows items files pieces units boxes
 copies tickets rooms steps points requests messages tokens times retries attempts euros euro dollars dollar pounds yen cents percent degrees metres meters kilometres kilometers miles litres liters grams kilos kilograms
-tonnes pallets bottles chairs tables parcels stops records workers threads connections replicas nodes cores questions slides chapters modules commits bytes square feet inches working business calendar
+tonnes pallets bottles chairs tables parcels stops records workers threads connections replicas nodes cores questions slides chapters modules commits bytes square feet inches volts watts amps lux lumens decibels hertz frames calories servings portions laps goals players teams seats litre liter cups spoons eggs slices litres knots acres hectares dozen floors trays jars buckets shifts sessions tracks episodes lines pins clicks working business calendar
 """,
 )

@@ -50,10 +50,11 @@ causa (era|es|fue|raíz|del|de) / la causa / causad* por / provocad* por / el cu
 por hacer / queda pendiente / quedan pendientes / pendiente de / pendientes de / falta por / faltan por / falta * por / aún falta / todavía falta / sigue pendiente / siguen pendientes / está pendiente / aún queda / todavía queda / queda por / quedan por / próximo paso / próximos pasos / siguiente paso / tarea / tareas / recuérdame / recuérdeme / no olvides / no olvide / no te olvides / acuérdate de / acuérdese de
 (podrías|puedes|podría|puede) (también|además) / además por favor / por favor ... (antes del|antes de|para el|hasta) / también hay que / habrá que / más tarde / luego habrá / aún no (está|se ha) / todavía no (está|se ha) / hay que ... (antes|para)
 queda ... por / quedan ... por / me queda / nos queda / nos quedan / me quedan / falta (el|la|los|las|un|una|que|solo|sólo|también) / faltan (los|las|dos|tres|#) / (nos|me) falta* / aún (hay que|tengo|tenemos|queda|faltan|falta|no) / todavía (hay que|tengo|tenemos|queda|faltan|falta) / (aún|todavía) no (he|hemos|ha|han|está|están|se ha|se han|tengo|tenemos|me|nos) / no (he|hemos|se ha|se han|ha|han) ... (aún|todavía) / (está|están|sigue|siguen) (sin|por) * / sin hacer / por (pagar|pedir|comprar|reservar|escribir|firmar|revisar|enviar|arreglar|llamar|terminar|imprimir|traducir|confirmar) / (que no se|no se) (me|nos|te) (olvide|pase) / no (hay que|debo|debemos|podemos|puedo) olvidar* / tengo pendiente / tenemos pendiente
+^ falta * / ^ faltan *
 """,
     done="""
 hecho / hecha / hechos / terminad* / acabad* / completad* / finalizad* / listo / lista / listos / listas / resuelt* / arreglad* / corregid* / entregad* / enviad* / reservad* / escrit* / añadid* / actualizad* / cread* / publicad* / cerrad* / concluid* / renovad* / traducid* / comprad* / pedid* / instalad* / desplegad* / ya está / ya están / cancelad* / revisad*
-ya (lo|la|los|las|le|les) (he|hemos|ha|han) / (he|hemos|ha|han) (cortado|comprado|pagado|llamado|mandado|cambiado|puesto|devuelto|lavado|limpiado|pintado|firmado|impreso|recogido|movido|renombrado|avisado|plantado|regado|subido|llevado|colgado|borrado|pasado|quitado|sustituido|pedido|reservado|ido|metido) / pagado / pagada / firmado / firmada / comprado / impreso / impresa
+ya (lo|la|los|las|le|les) (he|hemos|ha|han) / (he|hemos|ha|han) (cortado|comprado|pagado|llamado|mandado|cambiado|devuelto|lavado|limpiado|pintado|firmado|impreso|recogido|movido|renombrado|avisado|plantado|regado|subido|llevado|colgado|borrado|pasado|quitado|sustituido|pedido|reservado) / pagado / pagada / firmado / firmada / comprado / impreso / impresa
 """,
     not_done="""
 no (está|están|se ha|ha sido|hecho) / aún no / todavía no / cuando (esté|termine*|acabe*|haya*) / una vez / casi (listo|terminad*|acabad*) / a medias / debe (estar|ser) / será / serán / por hacer / pendiente / antes de que / en cuanto / de hecho / falta
@@ -102,6 +103,7 @@ así que / pues / que así / para que / por el / por la / por los / por las
 """,
     not_task="""
 (todavía|aún) no (he|hemos|me|se|lo|la|sé|es|hace|son|puedo|creo|ha empezado|hay) ... (visto|oído|creo|cree|comido|desayunado|probado|dormido|ido|frío|calor|tarde|decidido|decido|acostumbr*)
+falta de / falta que te / falta nos / faltan * para / falta mucho / falta poco / no faltaba / falta un mes / falta una semana
 """,
     heading_rule="reglas / regla / normas / condiciones / límites / restricciones / requisitos / instrucciones / pautas / convenciones / directrices",
     heading_task="pendiente / pendientes / por hacer / tareas / tareas pendientes / próximos pasos / queda por hacer / falta / abierto / en curso",
@@ -140,6 +142,6 @@ diciembre dic
     languages="español inglés francés alemán italiano chino japonés coreano castellano portugués catalán ruso",
     units="""
 segundos segundo minutos minuto horas hora días día noches noche semanas semana meses mes años año personas persona invitados asistentes participantes usuarios clientes plazas páginas página líneas línea palabras caracteres columnas piezas unidades ejemplares archivos ficheros entradas billetes habitaciones pasos puntos peticiones solicitudes mensajes
-veces intentos reintentos euros euro dólares pesos grados metros kilómetros litros gramos kilos toneladas palés botellas sillas mesas paquetes empleados cajas
+veces intentos reintentos euros euro dólares pesos grados metros kilómetros litros gramos kilos toneladas palés botellas sillas mesas paquetes empleados cajas voltios vatios amperios lux lúmenes decibelios hercios calorías raciones vueltas goles jugadores equipos vasos tazas cucharadas huevos rebanadas hectáreas plantas pisos centímetros milímetros llamadas platos capítulos fotos diapositivas correos alumnos socios árboles butacas asientos carteles turnos
 """,
 )

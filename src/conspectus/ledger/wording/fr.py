@@ -65,10 +65,10 @@ désormais / dorénavant / à partir (de maintenant|d'aujourd'hui) / maintenant 
 """,
     not_change="de nouveau / à nouveau / quoi de neuf / pas plus / jusqu'à maintenant / jusqu'à présent / pour l'instant / ne changez / ne change pas / ne jamais modifier / ne modifie* / ne pas modifier / en passant / au passage",
     because="""
-parce que / parce qu'* / vu que / vu qu'* / puisque / puisqu'* / car / étant donné / à cause / en raison / faute de / du fait / ^ comme (le|la|les|il|elle|on|c'est|nous|l'* |tout|ça|ils|elles|je|mon|ma|mes|notre|nos|personne) / grâce à / grâce au / sinon / par manque / suite à / vient (de|du|d'*) / venait (de|du|d'*) / viennent (de|du|des)
+parce que / parce qu'* / vu que / vu qu'* / puisque / puisqu'* / ^ car (le|la|les|il|elle|on|nous|je|j'*|c'*|ce|cela|ça|l'*|un|une|mon|ma|mes|notre|nos|tout|toute|tous|toutes|personne|son|sa|ses|ils|elles|d'*|à|en|aucun|aucune|deux|trois|sans|celui|celle|ceux) / étant donné / à cause / en raison / faute de / du fait / ^ comme (le|la|les|il|elle|on|c'est|nous|l'* |tout|ça|ils|elles|je|mon|ma|mes|notre|nos|personne) / grâce à / grâce au / sinon / par manque / suite à / vient (de|du|d'*) / venait (de|du|d'*) / viennent (de|du|des)
 """,
     cause="""
-(c'est|c'était|est|était|sont|étaient) (dû|due|dus|dues) / (vient|venait) (de ce|du fait|de là|d'un|d'une|du|de la|des|de l'*) / provient / proviennent / ce n'est pas (la|le|les|à cause|parce|un|une|l'*) ... (c'est|mais) / (c'est|c'était) (la faute|à cause|parce|l'* qui|le * qui|la * qui) / la faute (à|au|aux|de|du) / c'est pour (ça|cela) / d'où (la|le|les) / la raison (est|en est|de|du) / l'origine (est|de|du) / s'explique par / tient à (ce|un|une)
+(c'est|c'était|est|était|sont|étaient) (dû|due|dus|dues) / (vient|venait) (de ce|du fait|de là|d'un|d'une) / provient / proviennent / ce n'est pas (la|le|les|à cause|parce|un|une|l'*) ... (c'est|mais) / (c'est|c'était) (la faute|à cause|parce|l'* qui|le * qui|la * qui) / la faute (à|au|aux|de|du) / c'est pour (ça|cela) / d'où (la|le|les) / la raison (est|en est|de|du) / l'origine (est|de|du) / s'explique par / tient à (ce|un|une)
 """,
     trouble="""
 échou* / échec / plante / plantait / planté / panne / erreur / erreurs / bogue / bogué / bloque / bloqué / bloquée / bloqués / bloquait / lent / lente / lents / lentes / rame / ramait / fuit / fuyait / fuite / casse / cassé / cassée / cassés / coupe / coupé / coupée / coupait / saute / sautait / sauté / tombe / tombait / tombé / tombée / disjoncte / disjoncté / perd / perdu / perdue / perdus / vide / vides / double / doublé / doublon / doublons / manque / manquait / manquent / manquaient / retard / retardé / faux / fausse / fausses / rejette / rejeté / rejetée / surchauffe / coince / coincé / coincée / grince / trop / problème / problèmes / abîmé / arrêté / arrête / arrêtée / s'arrête / disparu / disparaît / disparaissent / moisi / rouille / gèle / gelé / incorrect / illisible / crevé / bruit / sent mauvais / clignote / siffle / déborde / bouché / bouchée / en double
@@ -143,6 +143,6 @@ décembre déc
     languages="français anglais allemand espagnol italien chinois japonais coréen portugais russe néerlandais",
     units="""
 secondes seconde minutes minute heures heure jours jour nuits nuit nuitées semaines semaine mois ans an années année personnes personne invités participants utilisateurs clients places pages page lignes ligne mots caractères colonnes pièces exemplaires fichiers billets chambres étapes points requêtes messages
-fois tentatives euros euro dollars francs pour-cent degrés mètres kilomètres litres grammes kilos tonnes palettes bouteilles chaises tables colis salariés cartons unités boîtes
+fois tentatives euros euro dollars francs pour-cent degrés mètres kilomètres litres grammes kilos tonnes palettes bouteilles chaises tables colis salariés cartons unités boîtes volts watts ampères lux lumens décibels hertz calories portions tours buts joueurs équipes verres tasses cuillères œufs tranches hectares étages centimètres millimètres appels assiettes chapitres photos diapositives courriels élèves adhérents arbres sièges affiches créneaux chansons morceaux exposants
 """,
 )
