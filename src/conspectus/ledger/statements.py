@@ -14,6 +14,7 @@ from conspectus.ledger.wording.marks import (
     ASKS,
     EXCLAIMS,
     HEDGED,
+    LOGGED,
     NEEDS_NUMBER,
     NUMBERED,
     WEAK,
@@ -300,7 +301,7 @@ def stated(sentence: str, role: str, before: str = "") -> Stated | Literal[""]:
         >>> stated("Never push to main.", "user"), stated("Never mind.", "user")
         ('rule', '')
     """
-    if is_question(sentence) or role not in ("user", "system", "assistant"):
+    if is_question(sentence) or LOGGED.match(sentence) or role not in ("user", "system", "assistant"):
         return ""
     text = bare(sentence)
     if _marked(text):

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from conspectus.ledger.fact import Fact
 from conspectus.ledger.likeness import PAIR, Reading, reading, shared, size, subject, unit
 from conspectus.ledger.statements import change_in, is_rule
+from conspectus.ledger.wording.marks import FROM_NOW
 
 ALIKE = 0.6
 """Share of its words that a statement must have in common with one that it changes."""
@@ -177,6 +178,8 @@ def corrected(change: Change, facts: Iterable[Fact]) -> list[Fact]:
         same = [old for old in pool if old.kind == kind and _unit(old) == measure][:NEAREST]
         for old in same:
             score = _nearness(change, around, value, old) + (0.3 if len(same) == 1 else 0.0)
+            if measure == "@" and len(same) == 1 and FROM_NOW.search(change.text):
+                score += 1  # the only address there was: it has another one now
             if score > best[0]:
                 best, second = (score, old), best[0]
             elif score > second:

@@ -24,8 +24,20 @@ WORK_MARK = re.compile(
 )
 """How a sentence begins that names work to be done."""
 
+FROM_NOW = re.compile(
+    r"from now on|going forward|as of|ab jetzt|ab sofort|künftig|von nun an|a partir de ahora|desde ahora|en adelante|désormais|dorénavant"
+    r"|à partir de maintenant|以后|今后|从现在|今後|これから|앞으로|이제부터|지금부터|이제",
+    re.IGNORECASE,
+)
+"""Words that say that something holds from now on."""
+
+LOGGED = re.compile(
+    r"^\W*(?:[A-Za-z_][\w.]*(?:Error|Exception|Warning)\b|--\s|(?:DEBUG|INFO|WARN|WARNING|ERROR|Traceback)\b)"
+)
+"""A line that a program has written."""
+
 UNDER_WAY = re.compile(
-    r"still running|is running|in progress|in the background|(?:has been|was|is|been) (?:started|queued|scheduled|launched|dispatched)"
+    r"still running|is running|\b(?:job|task|request) accepted|in (?:the )?queue|in progress|in the background|(?:has been|was|is|been) (?:started|queued|scheduled|launched|dispatched)"
     r"|\bqueued\b|will (?:be sent|report|notify|follow|come|arrive|answer|return|let you know)|not (?:yet )?(?:finished|done|ready)"
     r"|started (?:successfully|the|a)|\bpending\b|accepted the task"
     r"|läuft noch|läuft (?:jetzt )?im hintergrund|im hintergrund|gestartet|wird nachgereicht|noch nicht fertig|in bearbeitung|eingereiht|folgt"
@@ -75,6 +87,20 @@ HEDGED = re.compile(
 
 ASKS = re.compile(r"请|务必|拜托|麻烦|ください|下さい|お願い|주세요|세요|십시오|금지|禁止")
 """Words that ask for something all the same."""
+
+OUTCOME = re.compile(
+    r"\b(?:found|identified|it turns out|the answer is|conclusion)\b|gefunden|ergab|ergeben|festgestellt|encontr(?:é|ado|amos|ó)"
+    r"|trouvé|constaté|终于|查到|找到|发现了|调查结果|調べ終|終わりました|見つかり|分かりました|わかりました|찾았|마쳤|나왔|확인했",
+    re.IGNORECASE,
+)
+"""Words of what came out of work that was handed over."""
+
+NOT_YET = re.compile(
+    r"\bnot (?:yet|finished|done|ready|found)\b|\b(?:still (?:running|working|looking|in)|yet)\b|in the background|noch nicht|läuft noch|noch dabei|im hintergrund"
+    r"|todavía|aún|segundo plano|pas encore|toujours|arrière-plan|还没|还在|尚未|正在|后台|まだ|途中|バックグラウンド|実行中|次第|아직|진행 중|백그라운드|대로",
+    re.IGNORECASE,
+)
+"""Words that say so plainly that nothing came out so far."""
 
 EXCLAIMS = re.compile(
     r"^\W*(?:ay|oh|ah|uf|uy|ooh|wow|ouch|ach|oje|puh|tja|hélas|zut|mince|oups|aïe|hey|ha|haha|哎呀?|唉|哇|啊|哈哈?|あ+|えっ?|わあ|うわ|아이고|어머|와|헉)\b.*[!！]\W*$",
