@@ -40,7 +40,10 @@ def told(*texts: str) -> Ledger:
             "Le trajet ne doit pas dépasser 3 heures.",
             "Le chauffeur dit que 4 heures suffisent pour le trajet.",
         ),
-        ("宿泊は一泊12000円以内でお願いします。", "妻が、宿泊は15000円までなら大丈夫だと言っています。"),
+        (
+            "宿泊は一泊12000円以内でお願いします。",
+            "妻が、宿泊は15000円までなら大丈夫だと言っています。",
+        ),
         ("住宿每晚最多500元。", "我爱人说，住宿600元也可以。"),
         ("숙박비는 10만 원 이내로 해 주세요.", "아내가 숙박비는 13만 원까지 괜찮대요."),
         ("Send the scans to archive@club.example.", "Write to office@club.example from now on."),
@@ -83,8 +86,10 @@ def test_the_only_task_said_a_moment_ago_is_what_done_means(task: str, report: s
 
 def test_done_with_two_tasks_open_finishes_neither() -> None:
     read = read_messages(
-        [user("We still have to trim the hedges. I need to mend the gate.", id="u")]
-        + [assistant("Done.", id="a")]
+        [
+            user("We still have to trim the hedges. I need to mend the gate.", id="u"),
+            assistant("Done.", id="a"),
+        ]
     )
     assert {f.state for f in Ledger().updated(read).facts if f.kind == "task"} == {"open"}
 

@@ -1,4 +1,4 @@
-"""Statements in everyday words, in seven languages: causes, choices, work, wishes, and idle talk."""
+"""Statements in everyday words, in seven languages: causes, choices, work, wishes, idle talk."""
 
 from __future__ import annotations
 
@@ -8,6 +8,39 @@ from conspectus.ledger.statements import stated
 
 STATED = {
     "decision": """
+The choir sounds thin because half the altos are ill.
+The heating bill doubled since the thermostat was never reset.
+We'll go with the blue curtains, as the red ones fade.
+Die Fähre fällt aus, weil der Sturm zu stark ist.
+Wir nehmen den größeren Bus, da die Kisten sonst nicht reinpassen.
+El horno no calienta porque la resistencia está quemada.
+Dejamos la cena en el patio, ya que dentro hace demasiado calor.
+Le violon sonne faux parce que la corde est usée.
+On prend le car du matin, vu que celui du soir est complet.
+烤箱不热，是因为加热管烧断了。
+晚饭就定在院子里，因为屋里太闷。
+オーブンが温まらないのは、ヒーターが切れているからでした。
+夕食は庭にします。
+오븐이 안 데워지는 건 열선이 끊어진 탓입니다.
+저녁은 마당에서 먹는 걸로 하겠습니다.
+The greenhouse got too hot because the vent motor seized.
+Two of the emails bounced since the domain had expired.
+We'll stay with the Tuesday slot, as the pool is empty then.
+I'll pick the cheaper caterer because both menus are the same.
+Die Pumpe läuft trocken, weil das Ventil verkehrt herum sitzt.
+Wir lassen die Plakate weg, da sie niemand liest.
+Dass die Liste leer bleibt, liegt am falschen Filter.
+La bomba se queda sin agua porque la válvula está al revés.
+Cogemos el hostal del puerto, ya que admite perros.
+La gotera viene de una teja suelta.
+La pompe tourne à vide parce que la vanne est montée à l'envers.
+Je garde l'ancien traiteur, puisque tout le monde l'aime bien.
+水泵空转，因为阀门装反了。
+就选靠海的那家旅馆，因为可以带狗。
+ポンプが空回りするのは、弁が逆に付いているからです。
+宿は海沿いのほうに決めました。犬を連れて行けるからです。
+펌프가 헛도는 건 밸브가 거꾸로 달렸기 때문입니다.
+펜션은 바닷가 쪽으로 하겠습니다.
 The dishwasher stops halfway because the drain hose is kinked.
 Half the invoices are missing since the export skips customers without a postcode.
 It isn't because of the battery, it's a loose cable behind the dashboard.
@@ -60,6 +93,33 @@ Ce sera le jeudi, parce que la salle est fermée le mardi.
 접촉 불량 때문에 소리가 자꾸 끊겼어요.
 """,
     "task": """
+The choir robes haven't been ironed yet.
+I have to collect the medals from the engraver.
+Die Medaillen müssen wir noch abholen.
+Queda recoger las medallas.
+Tengo que planchar las túnicas del coro.
+Je dois encore passer chercher les médailles.
+Il reste les robes à repasser.
+奖牌还没去取。
+我得把合唱团的衣服熨一下。
+メダルを取りに行かないと。
+衣装のアイロンがけを忘れないようにしないといけません。
+메달을 찾으러 가야 해요.
+합창단 옷을 아직 못 다렸어요.
+We haven't told the neighbours yet.
+The hall still needs to be booked.
+Die Nachbarn müssen wir noch informieren.
+Das Zelt ist noch nicht geflickt.
+Hay que avisar a los vecinos.
+Todavía falta la carpa.
+Il faut prévenir les voisins.
+La tente n'est pas encore réparée.
+还得跟邻居打声招呼。
+帐篷还没补好。
+近所に知らせないといけません。
+テントの修理がまだです。
+이웃들에게 알려야 해요.
+텐트를 아직 못 고쳤어요.
 I still have to water the tomatoes on the balcony.
 We haven't paid the coach driver yet.
 The minutes of the last meeting remain to be typed up.
@@ -101,6 +161,20 @@ Il manque encore la signature du président.
 아직 명단을 인쇄하지 못했습니다.
 """,
     "rule": """
+The sauna must never be left unattended.
+Gäste dürfen höchstens zwei Handtücher nehmen.
+No se puede usar el móvil en los vestuarios.
+Interdiction de courir au bord du bassin.
+泳池边一律不准奔跑。
+プールサイドでは決して走らないでください。
+수영장에서는 절대 뛰지 마세요.
+No more than 12 people may be in the sauna.
+Kinder dürfen nur mit Begleitung ins Becken.
+Los perros deben ir siempre atados.
+Les chiens doivent toujours être tenus en laisse.
+狗必须一直拴着绳子。
+犬には必ずリードを付けてください。
+개는 반드시 목줄을 해 주세요.
 Never feed the dog from the table.
 You must lock the boathouse every evening.
 A training session may last 90 minutes at most.
@@ -122,6 +196,13 @@ La cotisation ne doit pas dépasser 30 euros.
 회비는 3만 원을 넘지 않도록 하세요.
 """,
     "preference": """
+Ich hab's lieber ruhig beim Arbeiten.
+Nos gusta más la playa que la montaña.
+J'aime mieux le thé.
+山より海の方が好きです。
+I like replies better when they are short.
+Mir ist der Vormittag lieber.
+Me gustan más los grupos pequeños.
 I'd sooner have one long call than five short ones.
 I like my coffee reports plain.
 Ich mag lieber kurze Sätze.
@@ -138,6 +219,33 @@ Les listes courtes me plaisent plus.
 짧은 문장이 더 편해요.
 """,
     "": """
+Dogs always find the muddiest puddle.
+I must have left it on the bus.
+We laughed because he looked so serious.
+Kinder finden immer die tiefste Pfütze.
+Ich musste weinen, weil es so schön war.
+Los niños siempre encuentran el charco.
+Me reí porque ponía cara seria.
+Les enfants trouvent toujours la flaque.
+J'ai ri parce qu'il avait l'air sérieux.
+孩子总能找到水坑。
+我笑了，因为他太认真了。
+子どもは必ず水たまりを見つけますよね。
+아이들은 항상 물웅덩이를 찾아내죠.
+My phone always dies at the worst moment.
+You must have been so proud!
+I'm happy because summer is here.
+Mein Handy ist immer im falschen Moment leer.
+Das muss herrlich gewesen sein!
+Mi móvil siempre se apaga en el peor momento.
+¡Debe de haber sido precioso!
+Mon portable lâche toujours au pire moment.
+Ça devait être magnifique !
+我的手机总在最糟的时候没电。
+当时一定很美吧！
+肝心なときにいつも電池が切れるんですよ。
+さぞきれいだったでしょうね。
+제 전화기는 꼭 중요한 순간에 꺼지더라고요.
 I'm late because the train broke down.
 I cried because the film was so sad.
 She loves the sea because it calms her.

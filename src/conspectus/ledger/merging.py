@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
@@ -14,6 +15,7 @@ from conspectus.ledger.priority import LIMIT, best
 from conspectus.ledger.statements import change_in
 from conspectus.ledger.supersede import PLAIN, Change
 from conspectus.ledger.values import values
+from conspectus.ledger.wording.marks import NOTED
 
 CROWDED = 40
 """Times `LIMIT` that a ledger may hold while it is being made; then the lesser half goes."""
@@ -225,7 +227,11 @@ class Merging:
     def _work(self, fact: Fact) -> None:
         known = self._book.get((fact.kind, fact.value))
         if known is None:
-            if fact.state == "done" and fact.kind == "task" and self._finish(fact.value, fact.order):
+            if (
+                fact.state == "done"
+                and fact.kind == "task"
+                and self._finish(fact.value, fact.order)
+            ):
                 return
             self._put(fact)
         else:
@@ -272,12 +278,15 @@ class Merging:
     def _just_said(self, report: str, order: int) -> Fact | None:
         """The task that "done" or "I've cut them" means: the only one set a moment ago."""
         said = reading(report).words
+        if NOTED.search(report):
+            return None
         if size(said) > (BARE if report.isascii() else WIDE_BARE):
             return None
         latest = islice(reversed(self._open.values()), COMPARED)
         near = [f for f in latest if f.kind == "task" and 0 < order - f.order <= supersede.NEAR]
         near = [f for f in near if not f.call and f.value != report]
-        if len(near) > 1:
+        more = len(report.split()) > 2 or re.search("[を을를把]", report)
+        if len(near) > 1 or (said and more):
             near = [f for f in near if shared(said, reading(f.value).words) >= PAIR - 1e-9]
         return near[0] if len(near) == 1 else None
 

@@ -301,7 +301,11 @@ def stated(sentence: str, role: str, before: str = "") -> Stated | Literal[""]:
         >>> stated("Never push to main.", "user"), stated("Never mind.", "user")
         ('rule', '')
     """
-    if is_question(sentence) or LOGGED.match(sentence) or role not in ("user", "system", "assistant"):
+    if (
+        is_question(sentence)
+        or LOGGED.match(sentence)
+        or role not in ("user", "system", "assistant")
+    ):
         return ""
     text = bare(sentence)
     if _marked(text):
@@ -321,9 +325,9 @@ def stated(sentence: str, role: str, before: str = "") -> Stated | Literal[""]:
         rest = [p for p in rules if not any(p[0] < b and a < p[1] for a, b in work)]
         if not (rest and text in _STANDING):
             return "task" if work or text not in _STANDING else ""
-    if reason > -2 and not (rules and _leads(rules, reason, text)):
-        if not (likes and _leads(likes, reason, text)):
-            return "decision"
+    main = [kind for kind in (rules, likes) if kind and _leads(kind, reason, text)]
+    if reason > -2 and not main:
+        return "decision"
     if rules and (not likes or min(rules) <= min(likes)):
         return "rule"
     if likes:

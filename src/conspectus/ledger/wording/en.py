@@ -54,14 +54,16 @@ not always / as always / almost always / nearly always / always (been|wanted|lov
 always appreciated / always welcome / always nice
 to make sure / just making sure / to ensure / make sure I (understand|understood|got|get)
 no (problem|problems|idea|worries|need|rush|hurry|matter|thanks|thank|way|doubt|wonder|luck|news|it|that|this|I|we|you|the|surprise|big|pressure|but|sorry|one knows|not|he|she|they|longer|more questions|objections|objection|complaints|strong|special|particular|real|reason)
-don't (worry|bother|mind|know|think|remember|understand|see|have|need|want|feel|care|hesitate|get me|you think)
-do not (worry|bother|mind|know|think|remember|understand|hesitate|have|need|want)
+don't (worry|bother|mind|know|think|remember|understand|see|have|need|feel|care|hesitate|get me|you think)
+do not (worry|bother|mind|know|think|remember|understand|hesitate|have|need)
 no limit / missed the deadline / deadline stress / limitless / sky is the limit / off-limits?
 the maximum I / within reach / only kidding / only joking / only just / only (thing|problem|question)
 nobody knows / no one knows / nobody (said|told|likes|was|is|came|noticed)
 whenever you (like|can|want|have|are ready) / whenever (possible|it suits) / in every way / in every respect
 every time (I|we|he|she|they) / each time (I|we) / throughout the (day|week|night|summer|winter)
 don't have to / doesn't have to / had to / you don't / treat myself / treated
+^ don't want / ^ do not want
+(I|we|he|she|you|they|it) must have
 """,
     often="""
 never / always / at no time
@@ -158,6 +160,8 @@ because / due to / owing to / on account of / given that / thanks to / seeing th
 fail* / crash* / broke / broken / breaks / breaking / error / errors / bug / bugs / wrong / wrongly / missing / lost / leak* / stuck / stopped / stops / stop working / hangs / hung / freez* / froze / frozen / slow / slower / slows / slowed / sluggish / duplicat* / doubled / rejected / rejects / refused / refuses / timed out / times out / timeout / corrupt* / overheat* / jams / jammed / drips / dripping / rattle* / tripped / trips / flicker* / blank / smells / warped / mismatch* / out of (memory|space|date|sync|paper|power) / off by / problem / issue / outage / fault* / went off / goes off / cut out / cuts out / ran dry / too (cold|hot|dark|low|high|late|short|long|loud|many|few|much|little) / garbled / went missing / disappear* / vanish* / bounc* / delayed / late / skipped / skips
 (won't|doesn't|didn't|isn't|wasn't|don't|can't|couldn't|never|not|no longer|does not|did not|cannot) (start|starting|work|working|load|open|print|printing|run|running|fit|close|heat|heating|turn|match|arrive|appear|show|showing|update|updating|save|connect|compile|build|respond|sync|charge|charging|boot|drain|light|ring|lock|send|sent|count|counted|add|rise|dry|stick|grow|germinate|set|reach|pass|get|go|come|log|receive|delivered|see|find)
 delay / delays / late by / too (salty|heavy|tight|loose|wide|narrow|small|big|large|weak|strong|wet|dry|thin|thick|soft|hard|slow|fast|sweet|sour|bright|steep|far|early|crowded)
+upside down / backwards / bent / expired / loose / dry / blocked / clogged / unplugged / overloaded / seized / outdated / misspelled / swapped / reversed
+ill / sick / thin / weak / faint / tired out / worn / worn out / cracked / torn / absent
 """,
     choice="""
 (we|we'll|we will|I'll|I will|let's|let us|I'm going to|we're going to|we are going to|I'd) (keep|leave|take|use|stay|stick|go|choose|pick|skip|drop|switch|move|book|buy|order|put|start|hold|run|plant|hire|rent|cancel|postpone|accept|reject|sell|do|make|play|fly|drive|sign|paint|serve|settle|opt|stop|print|ship|publish|pay|store|repair|replace)
@@ -190,7 +194,7 @@ of course we / of course I / if it were / if it was up / were it up / if I had m
 ^ since / ^ as (it|its|it's|they|they're|the|that|this|these|those|he|she|we|there|our|most|nobody|everybody|both|all|I|you) / so that / otherwise
 """,
     not_task="""
-still have to (laugh|smile|think|learn|go|wait|live) / don't forget to (take|rest|enjoy|breathe|smile|have|look|relax|be|get enough|prepare emotionally|sleep|eat|drink|say|tell) / we still have to do / how much work / (haven't|hasn't|have not) (seen|been|heard|met|tried|had|felt|gone|known|decided|thought|played|visited|read|watched|found) ... yet / needs to be (said|loved)
+still have to (laugh|smile|think|learn|go|wait|live) / don't forget to (take|rest|enjoy|breathe|smile|have|look|relax|be|get enough|prepare emotionally|sleep|eat|drink|say|tell) / we still have to do / how much work / (haven't|hasn't|have not) (seen|heard|met|tried|had|felt|gone|known|decided|thought|played|visited|read|watched|found) ... yet / (haven't|hasn't|have not) been (to|there|here|in|back|able|on) ... yet / needs to be (said|loved)
 need to (talk|show|support|be|feel|believe|see|stay|think|learn|remember that|relax|hang|catch|celebrate|have|stick|keep|take|fix things|focus|rest|make more|do more|spend more|find time)
 """,
     heading_rule="""
@@ -209,6 +213,7 @@ about over under after before until again back change changed changes changing r
 correct corrected replace replaced switch extended extend increase increased reduce reduced drop bump set goes go going gone meant meaning wrong mistake
 earlier previous previously former old said told say says want wants wanted need needs like put use get got one thing things today please everything still too very really think
 standing applies apply agreed ahead hereby because since good news quick note change reminder regarding concerning rather
+ve ll re them it
 """,
     alike="""
 limit cap maximum max ceiling budget most exceed spend allowance amount spending tops capped limited afford costs cost price

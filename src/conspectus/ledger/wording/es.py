@@ -51,6 +51,7 @@ por hacer / queda pendiente / quedan pendientes / pendiente de / pendientes de /
 (podrías|puedes|podría|puede) (también|además) / además por favor / por favor ... (antes del|antes de|para el|hasta) / también hay que / habrá que / más tarde / luego habrá / aún no (está|se ha) / todavía no (está|se ha) / hay que ... (antes|para)
 queda ... por / quedan ... por / me queda / nos queda / nos quedan / me quedan / falta (el|la|los|las|un|una|que|solo|sólo|también) / faltan (los|las|dos|tres|#) / (nos|me) falta* / aún (hay que|tengo|tenemos|queda|faltan|falta|no) / todavía (hay que|tengo|tenemos|queda|faltan|falta) / (aún|todavía) no (he|hemos|ha|han|está|están|se ha|se han|tengo|tenemos|me|nos) / no (he|hemos|se ha|se han|ha|han) ... (aún|todavía) / (está|están|sigue|siguen) (sin|por) * / sin hacer / por (pagar|pedir|comprar|reservar|escribir|firmar|revisar|enviar|arreglar|llamar|terminar|imprimir|traducir|confirmar) / (que no se|no se) (me|nos|te) (olvide|pase) / no (hay que|debo|debemos|podemos|puedo) olvidar* / tengo pendiente / tenemos pendiente
 ^ falta * / ^ faltan *
+^ queda * / ^ quedan *
 """,
     done="""
 hecho / hecha / hechos / terminad* / acabad* / completad* / finalizad* / listo / lista / listos / listas / resuelt* / arreglad* / corregid* / entregad* / enviad* / reservad* / escrit* / añadid* / actualizad* / cread* / publicad* / cerrad* / concluid* / renovad* / traducid* / comprad* / pedid* / instalad* / desplegad* / ya está / ya están / cancelad* / revisad*
@@ -73,6 +74,7 @@ se deb* a / (viene|venía|vienen|venían) de (que|ahí|un|una|el|la|los|las) / (
     trouble="""
 falla / fallan / falló / fallaba / fallaban / fallo / fallos / fallando / fallaron / error / errores / rompe / rompen / rompió / roto / rota / rotos / rotas / cae / caen / cayó / caído / cuelga / cuelgan / colgó / colgado / colgada / bloquea / bloqueó / bloqueado / bloqueada / lento / lenta / lentos / lentas / pierde / pierden / perdió / perdido / perdieron / vacío / vacía / vacíos / duplic* / duplicado / gotea / goteaba / averí* / estrope* / atasc* / salta / saltan / saltaba / saltó / retraso / retrasa / se (para|paró|apaga|apagó|corta|cortó|queda|quedó|quema|quemó|moja|seca|secan|congela|calienta) / paró / mal / incorrecto / incorrecta / rechaza* / rechazó / rechazado / dejó de / deja de / dejaron de / problema / problemas / demasiado / demasiada / falta / faltan / faltaba / faltaban / ruido / huele / tarda / tardaba / repite / repetido / repetidos / salió / salen mal / humedad / cojea / desapare* / desafina
 no (funciona|funcionaba|funcionó|arranca|arrancaba|arrancó|carga|cargaba|abre|abría|imprime|enciende|encendía|llega|llegaba|llegó|llegan|sale|salía|cierra|entra|va|iba|coincide|coinciden|cuadra|cuadran|cuadraba|calienta|responde|respondía|guarda|sube|subía|aparece|aparecen|aparecía|conecta|encuentra|deja|dejaba|crece|crecen|envía|lee|suena|sonaba|gira|encaja|pasa|recibe|reciben|actualiza)
+al revés / torcid* / caducado / caducada / suelta / suelto / flojo / floja / obstruid* / seco
 """,
     choice="""
 dejamos / dejo / cogemos / mantenemos / mantengo / tomamos / alquilamos / compramos / reservamos / seguimos (con|en) / optamos / elegimos / elijo / escojo / escogemos / pondremos / usaremos / iremos / tiramos (de|con) / vamos (con|a|en|por) / descartamos / descarto / me quedo / nos quedamos / será (el|la|los|las|en|con|por|mejor) / me decanto / voy con / apuesto por / apostamos / cambiamos / contratamos / pintamos / hacemos / llevamos / ponemos / plantamos / conservamos / conservo / renunciamos / aplazamos / cancelamos / se queda (en|como|donde|así) / se quedan (en|como|donde|así) / prescindimos / jugamos / sigo con / haremos / cogeremos / compraremos / dejaremos / alquilaremos / nos vamos
@@ -104,6 +106,7 @@ así que / pues / que así / para que / por el / por la / por los / por las
     not_task="""
 (todavía|aún) no (he|hemos|me|se|lo|la|sé|es|hace|son|puedo|creo|ha empezado|hay) ... (visto|oído|creo|cree|comido|desayunado|probado|dormido|ido|frío|calor|tarde|decidido|decido|acostumbr*)
 falta de / falta que te / falta nos / faltan * para / falta mucho / falta poco / no faltaba / falta un mes / falta una semana
+queda (bien|mal|claro|lejos|cerca|genial|perfecto|café|en|con|muy|mejor) / quedan (bien|mal|genial|muy)
 """,
     heading_rule="reglas / regla / normas / condiciones / límites / restricciones / requisitos / instrucciones / pautas / convenciones / directrices",
     heading_task="pendiente / pendientes / por hacer / tareas / tareas pendientes / próximos pasos / queda por hacer / falta / abierto / en curso",

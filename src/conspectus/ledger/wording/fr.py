@@ -54,7 +54,7 @@ il reste / reste (la|le|les|encore|donc|juste|plus) / il (me|nous) reste / il ma
 """,
     done="""
 terminé* / fini* / achevé* / c'est fait / est fait / est faite / sont faits / sont faites / fait : / résolu* / corrigé* / réglé* / livré* / bouclé* / envoyé* / réservé* / rédigé* / ajouté* / mis à jour / mise à jour faite / créé* / publié* / effectué* / est prêt* / sont prêts / est en place / renouvelé* / commandé* / traduit* / annulé* / vérifié* / déployé*
-(j'ai|on a|nous avons|a|ont|il a|elle a) (coupé|acheté|payé|appelé|posté|changé|remis|rendu|lavé|nettoyé|peint|signé|imprimé|récupéré|déplacé|renommé|prévenu|planté|arrosé|remplacé|mis|supprimé|enlevé|ramené|rangé|accroché|demandé|trouvé|fait|écrit|pris) / (est|sont) (payé*|signé*|parti*|prêt*|imprimé*|remplacé*|réparé*|rendu*|là) / voilà
+(j'ai|on a|nous avons|a|ont|il a|elle a) (coupé|acheté|payé|appelé|posté|changé|remis|rendu|lavé|nettoyé|peint|signé|imprimé|récupéré|déplacé|renommé|prévenu|planté|arrosé|remplacé|mis|supprimé|enlevé|ramené|rangé|accroché|demandé|trouvé|fait|écrit|pris) / (est|sont) (payé*|signé*|parti*|prêt*|imprimé*|remplacé*|réparé*|rendu*|là)
 """,
     not_done="""
 pas (encore|terminé*|fini*|résolu*|fait) / une fois / dès que / quand ... (terminé|fini|fait) / presque (fini|terminé) / à moitié / doit être / doivent être / sera / seront / à terminer / avant d'être / reste à
@@ -73,6 +73,7 @@ parce que / parce qu'* / vu que / vu qu'* / puisque / puisqu'* / ^ car (le|la|le
     trouble="""
 échou* / échec / plante / plantait / planté / panne / erreur / erreurs / bogue / bogué / bloque / bloqué / bloquée / bloqués / bloquait / lent / lente / lents / lentes / rame / ramait / fuit / fuyait / fuite / casse / cassé / cassée / cassés / coupe / coupé / coupée / coupait / saute / sautait / sauté / tombe / tombait / tombé / tombée / disjoncte / disjoncté / perd / perdu / perdue / perdus / vide / vides / double / doublé / doublon / doublons / manque / manquait / manquent / manquaient / retard / retardé / faux / fausse / fausses / rejette / rejeté / rejetée / surchauffe / coince / coincé / coincée / grince / trop / problème / problèmes / abîmé / arrêté / arrête / arrêtée / s'arrête / disparu / disparaît / disparaissent / moisi / rouille / gèle / gelé / incorrect / illisible / crevé / bruit / sent mauvais / clignote / siffle / déborde / bouché / bouchée / en double
 (ne|n'*|s'*) ... (marche|marchait|fonctionne|fonctionnait|démarre|démarrait|charge|chargeait|ouvre|ouvrait|imprime|chauffe|chauffait|répond|répondait|passe|passait|ferme|part|partait|partent|allume|arrive|arrivait|arrivaient|correspond|correspondent|tient|tenait|reçoit|reçoivent|affiche|trouve|tourne|sort|sonne|monte|pousse|poussent|envoie|enregistre|peut) (pas|plus|jamais|rien)
+à l'envers / tordu / tordue / périmé / périmée / desserré / desserrée / à vide / surchargé / débranché / débranchée
 """,
     choice="""
 (je|on|nous|j'*) (retiens|retient|retenons|prends|prend|prenons|garde|gardons|choisis|choisit|choisissons|laisse|laissons|reste|restons|pars|part|partons|opte|optons|achète|achetons|loue|louons|réserve|réservons|mets|met|mettons|tiens|tient|tenons|conserve|conservons|abandonne|abandonnons|renonce|renonçons|commande|commandons|remplace|répare|reporte|annule|imprime|plante|joue|passe par|passe|vais prendre|va prendre|vais garder|va garder)

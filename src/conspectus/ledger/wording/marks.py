@@ -88,6 +88,13 @@ HEDGED = re.compile(
 ASKS = re.compile(r"请|务必|拜托|麻烦|ください|下さい|お願い|주세요|세요|십시오|금지|禁止")
 """Words that ask for something all the same."""
 
+NOTED = re.compile(
+    r"\b(?:list|note|noted|notes|written (?:it |that )?down|wrote (?:it|that) down|liste|aufgeschrieben|notiert|vermerkt|eingetragen|apuntad\w*|anotad\w*|lista de|noté\w*|inscrit)\b"
+    r"|记|清单|リスト|メモ|控え|覚え|目录|목록|적어|메모|기록",
+    re.IGNORECASE,
+)
+"""Words of somebody who has only noted what is to be done."""
+
 OUTCOME = re.compile(
     r"\b(?:found|identified|it turns out|the answer is|conclusion)\b|gefunden|ergab|ergeben|festgestellt|encontr(?:é|ado|amos|ó)"
     r"|trouvé|constaté|终于|查到|找到|发现了|调查结果|調べ終|終わりました|見つかり|分かりました|わかりました|찾았|마쳤|나왔|확인했",
