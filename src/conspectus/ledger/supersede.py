@@ -32,7 +32,7 @@ NEAR = 6
 KINDS_OF_VALUES = frozenset({"path", "url", "id", "number", "date", "symbol", "error", "command"})
 _AMOUNT = re.compile(
     r"\b(?:at most|at least|than|exceed|max\w*|min\w*|limit\w*|cap|up to|to|below|under|above"
-    r"|over|only|höchstens"
+    r"|over|only|found|got|received|gefunden|erhalten|trouvé|reçu|höchstens"
     r"|mindestens|als|unter|über|auf|máximo|mínimo|más de|menos de|plus de|moins de|au plus|à)\s+\d"
     r"|(?:最多|至少|不超过|超过|上限|最大|最低|以内|최대|최소)\D{0,3}\d|\d+\D{0,2}(?:以内|以下|이내|이하|を超え)",
     re.IGNORECASE,
