@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
@@ -14,6 +15,7 @@ from conspectus.ledger.priority import LIMIT, best
 from conspectus.ledger.statements import change_in
 from conspectus.ledger.supersede import PLAIN, Change
 from conspectus.ledger.values import values
+from conspectus.ledger.wording.marks import NOTED
 
 CROWDED = 40
 """Times `LIMIT` that a ledger may hold while it is being made; then the lesser half goes."""
@@ -28,6 +30,10 @@ GONE = 200
 FINISHED, WIDE_FINISHED = 0.45, 0.35
 """Share of its words that a task has in common with the report that it is done; the second where
 endings and joined words leave fewer in common."""
+
+BARE, WIDE_BARE = 1.5, 2.5
+"""Words up to which a report says only that something is done, and not what; the second where the
+endings of words count too."""
 
 Key = tuple[str, str]
 
@@ -107,7 +113,7 @@ class Merging:
     def _reported(self, note: Reported) -> None:
         sentence = note.sentence
         if note.done:
-            self._finish(sentence.text)
+            self._finish(sentence.text, note.order)
         if not sentence.changes:
             return
         change = Change(
@@ -227,7 +233,11 @@ class Merging:
     def _work(self, fact: Fact) -> None:
         known = self._book.get((fact.kind, fact.value))
         if known is None:
-            if fact.state == "done" and fact.kind == "task" and self._finish(fact.value):
+            if (
+                fact.state == "done"
+                and fact.kind == "task"
+                and self._finish(fact.value, fact.order)
+            ):
                 return
             self._put(fact)
         else:
@@ -250,7 +260,7 @@ class Merging:
                 else:
                     self._set(old, state="done", call="", result=tasks.came_back(note.text))
 
-    def _finish(self, report: str) -> bool:
+    def _finish(self, report: str, order: int) -> bool:
         """The open task that a report says is done, if one is plainly meant, is done."""
         said = reading(report)
         found: list[tuple[float, Fact]] = []
@@ -264,10 +274,27 @@ class Merging:
             few, share = (1.5, FINISHED) if report.isascii() else (2 * PAIR, WIDE_FINISHED)
             if both >= few - 1e-9 and both / least >= share:
                 found.append((both / least + both / 10, work))
+        if not found and (last := self._just_said(report, order)) is not None:
+            found.append((0.0, last))
         if not found:
             return False
         self._set(max(found, key=lambda one: one[0])[1], state="done")
         return True
+
+    def _just_said(self, report: str, order: int) -> Fact | None:
+        """The task that "done" or "I've cut them" means: the only one set a moment ago."""
+        said = reading(report).words
+        if NOTED.search(report):
+            return None
+        if size(said) > (BARE if report.isascii() else WIDE_BARE):
+            return None
+        latest = islice(reversed(self._open.values()), COMPARED)
+        near = [f for f in latest if f.kind == "task" and 0 < order - f.order <= supersede.NEAR]
+        near = [f for f in near if not f.call and f.value != report]
+        more = len(report.split()) > 2 or re.search("[を을를把]", report)
+        if len(near) > 1 or (said and more):
+            near = [f for f in near if shared(said, reading(f.value).words) >= PAIR - 1e-9]
+        return near[0] if len(near) == 1 else None
 
     # The book
 

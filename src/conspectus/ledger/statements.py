@@ -7,16 +7,33 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from conspectus.ledger.phrases import Phrases, clear
+from conspectus.ledger.phrases import CJK, Phrases, clear
 from conspectus.ledger.scanning import remembered
 from conspectus.ledger.sentences import sentences
 from conspectus.ledger.wording import LANGUAGES
-from conspectus.ledger.wording.marks import WEAK, WORK_MARK
+from conspectus.ledger.wording.marks import (
+    ASKS,
+    EXCLAIMS,
+    HEDGED,
+    LOGGED,
+    NEEDS_NUMBER,
+    NUMBERED,
+    WEAK,
+    WORK_MARK,
+)
 
 Stated = Literal["rule", "preference", "decision", "task", "done"]
 
 STATEMENT = 600
 """Characters up to which a sentence is carried as a statement."""
+
+SAYS, WIDE_SAYS = 4, 2
+"""Letters that a rule must have beside the words that make a rule of it; the second in scripts of
+syllables or words."""
+
+LEAST, WIDE_LEAST = 22, 9
+"""Characters below which a sentence gives no reason worth keeping; the second where a character
+is a syllable or a word."""
 
 _RULE = Phrases(w.rule for w in LANGUAGES)
 _NOT_RULE = Phrases(w.not_rule for w in LANGUAGES)
@@ -25,12 +42,25 @@ _NOT_PREFERENCE = Phrases(w.not_preference for w in LANGUAGES)
 _DECISION = Phrases(w.decision for w in LANGUAGES)
 _NOT_DECISION = Phrases(w.not_decision for w in LANGUAGES)
 _TASK = Phrases(w.task for w in LANGUAGES)
+_NOT_TASK = Phrases(w.not_task for w in LANGUAGES)
 _DONE = Phrases(w.done for w in LANGUAGES)
 _NOT_DONE = Phrases(w.not_done for w in LANGUAGES)
 _OFTEN = Phrases(w.often for w in LANGUAGES)
 _ORDER = Phrases(w.order for w in LANGUAGES)
 _UNREAL = Phrases(w.unreal for w in LANGUAGES)
 _MIXED = Phrases(w.mixed for w in LANGUAGES)
+_CAUSE = Phrases(w.cause for w in LANGUAGES)
+_BECAUSE = Phrases(w.because for w in LANGUAGES)
+_GROUNDS = Phrases(w.grounds for w in LANGUAGES)
+_TROUBLE = Phrases(w.trouble for w in LANGUAGES)
+_CHOICE = Phrases(w.choice for w in LANGUAGES)
+_NOT_CAUSE = Phrases(w.not_cause for w in LANGUAGES)
+_DUTY = Phrases(w.duty for w in LANGUAGES)
+_NOT_DUTY = Phrases(w.not_duty for w in LANGUAGES)
+_STANDING = Phrases(w.standing for w in LANGUAGES)
+_IDLE = Phrases(w.idle for w in LANGUAGES)
+_ALLOW = Phrases(w.allow for w in LANGUAGES)
+_TOLD = Phrases(w.told for w in LANGUAGES)
 _REASON = Phrases(w.reason for w in LANGUAGES)
 _CHANGE = Phrases(w.change for w in LANGUAGES)
 _NOT_CHANGE = Phrases(w.not_change for w in LANGUAGES)
@@ -43,6 +73,9 @@ _HEADINGS: tuple[tuple[Stated, Phrases], ...] = (
 _QUESTION = re.compile(
     r"[?？][\"'”’»)」』]*\s*$|(?:ですか|ますか|でしょうか|ませんか|까요|나요|吗|呢)[。.!]?$"
 )
+_DIGIT = re.compile(r"\d")
+_LETTERS = re.compile(r"[^\W\d_]|\d")
+_WIDE = re.compile(f"[{CJK}]")
 _VALUE = re.compile(r"\d|@|[\w.]/[\w.]")
 _QUOTED = re.compile(r"[\"“„«「『]([^\"“”„«»「」『』\n]{8,300})[\"”“»」』]")
 _FENCE = re.compile(r"^(?:```|~~~)[^\n]*\n.*?(?:^(?:```|~~~)[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
@@ -77,15 +110,66 @@ def is_rule(text: str) -> bool:
 
 
 def _rules_in(text: str) -> list[tuple[int, int]]:
-    """Where a text says something that sets a rule: "always" and the like only in an order."""
+    """Where a text says something that sets a rule: "always" and the like only in an order, a word
+    of limits only with a number, and nothing in an idiom, a habit or an exclamation."""
     places = clear(_RULE, _NOT_RULE, text)
     often = clear(_OFTEN, _NOT_RULE, text)
-    return places + often if often and (places or text in _ORDER) else places
+    if often and (places or text in _ORDER):
+        places += often
+    if not places or EXCLAIMS.match(text) or text in _IDLE:
+        return []
+    if HEDGED.search(text) and not ASKS.search(text):
+        return []
+    if not NUMBERED.search(text):
+        places = [p for p in places if not NEEDS_NUMBER.fullmatch(text[p[0] : p[1]].strip())]
+    return places if places and _says_something(text, places) else []
+
+
+def _says_something(text: str, places: list[tuple[int, int]]) -> bool:
+    """Whether there is more in a text than the words that make a rule of it."""
+    start, end = min(a for a, _ in places), max(b for _, b in places)
+    wide = _WIDE.search(text) is not None
+    least = WIDE_SAYS if wide else SAYS
+    return len(_LETTERS.findall(text[:start] + text[end:])) >= least or end - start >= 4 * least
 
 
 def is_decision(text: str) -> bool:
     """Whether a text states a decision or the cause of something."""
-    return bool(clear(_DECISION, _NOT_DECISION, bare(text)))
+    text = bare(text)
+    return bool(clear(_DECISION, _NOT_DECISION, text)) or _caused(text, "", True) > -2
+
+
+def _caused(text: str, before: str, own: bool) -> int:
+    """Where a text gives the reason of something wrong or chosen; -2 if it does not.
+
+    Args:
+        text: the sentence.
+        before: what was said before it, which may name what is wrong.
+        own: the agent says it, which gives causes where it was asked for them.
+    """
+    wide = _WIDE.search(text) is not None
+    if len(text) < (WIDE_LEAST if wide else LEAST) or text in _NOT_CAUSE:
+        return -2
+    plain = _CAUSE.places(text)
+    if plain and (own or not wide or text in _TROUBLE or before in _TROUBLE):
+        return min(plain)[0]
+    reasons = _BECAUSE.places(text)
+    if reasons:
+        wrong = _TROUBLE.places(text)
+        if any(all(b <= c or d <= a for c, d in reasons) for a, b in wrong):
+            return min(reasons)[0]
+    if (reasons := reasons + _GROUNDS.places(text)) and text in _CHOICE and text not in _OFTEN:
+        return min(reasons)[0]
+    return -2
+
+
+def _leads(places: list[tuple[int, int]], reason: int, text: str) -> bool:
+    """Whether something stands in the main clause of a sentence, outside of the reason given."""
+    if reason < 0:
+        return True
+    if reason <= 2 or _WIDE.search(text):
+        return max(places)[0] > reason + 2
+    return min(places)[0] < reason
 
 
 @remembered
@@ -168,7 +252,7 @@ def read(text: str, role: str) -> Iterator[Sentence]:
                 yield pending
                 pending = None
             if len(sentence) <= STATEMENT:
-                states = stated(sentence, role)
+                states = stated(sentence, role, before)
                 one = Sentence(sentence, states, _changes(sentence, before, states), before)
                 if one.states == "decision":
                     pending = one
@@ -182,6 +266,8 @@ def read(text: str, role: str) -> Iterator[Sentence]:
 def _changes(sentence: str, before: str, states: str) -> int:
     """How plainly a sentence changes something, on its own or after what was said before it."""
     own = change_in(sentence)
+    if states == "rule" and own < 2 and sentence not in _MIXED and _allowed(sentence):
+        return 2
     if own == 2 or sentence in _MIXED or not before:
         return own
     if states or _VALUE.search(sentence):
@@ -204,17 +290,26 @@ def _headed(line: str) -> Stated | Literal[""]:
 
 
 @remembered
-def stated(sentence: str, role: str) -> Stated | Literal[""]:
+def stated(sentence: str, role: str, before: str = "") -> Stated | Literal[""]:
     """What one sentence states, as said by a role.
 
     Of several things a sentence is first an order for work, then a decision, then a rule or a
     preference, whichever it says first.
 
+    Args:
+        sentence: the sentence.
+        role: who says it.
+        before: what was said before it in the same message.
+
     Example:
         >>> stated("Never push to main.", "user"), stated("Never mind.", "user")
         ('rule', '')
     """
-    if is_question(sentence) or role not in ("user", "system", "assistant"):
+    if (
+        is_question(sentence)
+        or LOGGED.match(sentence)
+        or role not in ("user", "system", "assistant")
+    ):
         return ""
     text = bare(sentence)
     if _marked(text):
@@ -222,24 +317,31 @@ def stated(sentence: str, role: str) -> Stated | Literal[""]:
     likes = clear(_PREFERENCE, _NOT_PREFERENCE, text) if role != "assistant" else []
     if text in _UNREAL:
         return "preference" if likes else ""
-    if role == "assistant":
-        return "decision" if clear(_DECISION, _NOT_DECISION, text) else ""
-    rules = _rules_in(text)
     if clear(_DECISION, _NOT_DECISION, text):
         return "decision"
-    if work := clear(_TASK, _NOT_TASK, text):
+    reason = _caused(text, before, role == "assistant")
+    if role == "assistant":
+        return "decision" if reason > -2 else ""
+    rules = _rules_in(text)
+    work, duty = clear(_TASK, _NOT_TASK, text), clear(_DUTY, _NOT_DUTY, text)
+    if (work or duty) and _leads(work + duty, reason, text):
         # "We must still order chairs" is work, although "must" alone would be a rule.
-        rules = [(a, b) for a, b in rules if not any(a < end and start < b for start, end in work)]
-        if not rules:
-            return "task"
+        rest = [p for p in rules if not any(p[0] < b and a < p[1] for a, b in work)]
+        if not (rest and text in _STANDING):
+            return "task" if work or text not in _STANDING else ""
+    main = [kind for kind in (rules, likes) if kind and _leads(kind, reason, text)]
+    if reason > -2 and not main:
+        return "decision"
     if rules and (not likes or min(rules) <= min(likes)):
         return "rule"
-    return "preference" if likes else ""
+    if likes:
+        return "preference"
+    return "rule" if _allowed(text) else ""
 
 
-_NOT_TASK = Phrases(
-    ["remember to (self|say) / I still have to (laugh|smile|think|learn) / what are the next steps"]
-)
+def _allowed(text: str) -> bool:
+    """Whether a text passes on that so much is allowed, or enough: a limit by another name."""
+    return bool(_DIGIT.search(text) and text in _ALLOW and text in _TOLD and text not in _IDLE)
 
 
 def _marked(text: str) -> bool:

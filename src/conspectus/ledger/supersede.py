@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from conspectus.ledger.fact import Fact
 from conspectus.ledger.likeness import PAIR, Reading, reading, shared, size, subject, unit
 from conspectus.ledger.statements import change_in, is_rule
+from conspectus.ledger.wording.marks import FROM_NOW
 
 ALIKE = 0.6
 """Share of its words that a statement must have in common with one that it changes."""
@@ -31,7 +32,7 @@ NEAR = 6
 KINDS_OF_VALUES = frozenset({"path", "url", "id", "number", "date", "symbol", "error", "command"})
 _AMOUNT = re.compile(
     r"\b(?:at most|at least|than|exceed|max\w*|min\w*|limit\w*|cap|up to|to|below|under|above"
-    r"|over|only|höchstens"
+    r"|over|only|found|got|received|gefunden|erhalten|trouvé|reçu|höchstens"
     r"|mindestens|als|unter|über|auf|máximo|mínimo|más de|menos de|plus de|moins de|au plus|à)\s+\d"
     r"|(?:最多|至少|不超过|超过|上限|最大|最低|以内|최대|최소)\D{0,3}\d|\d+\D{0,2}(?:以内|以下|이내|이하|を超え)",
     re.IGNORECASE,
@@ -177,6 +178,8 @@ def corrected(change: Change, facts: Iterable[Fact]) -> list[Fact]:
         same = [old for old in pool if old.kind == kind and _unit(old) == measure][:NEAREST]
         for old in same:
             score = _nearness(change, around, value, old) + (0.3 if len(same) == 1 else 0.0)
+            if measure == "@" and len(same) == 1 and FROM_NOW.search(change.text):
+                score += 1  # the only address there was: it has another one now
             if score > best[0]:
                 best, second = (score, old), best[0]
             elif score > second:

@@ -9,7 +9,7 @@ from typing import Any
 
 from conspectus.ledger.fact import State
 from conspectus.ledger.sentences import sentences
-from conspectus.ledger.wording.marks import UNDER_WAY
+from conspectus.ledger.wording.marks import NOT_YET, OUTCOME, UNDER_WAY
 from conspectus.messages.content import Call
 
 WORK = 400
@@ -51,7 +51,9 @@ def delegated(call: Call) -> str:
 
 def under_way(result: str) -> bool:
     """Whether a result says that the work has only been started."""
-    return len(result) <= WORK and UNDER_WAY.search(result) is not None
+    if len(result) > WORK or UNDER_WAY.search(result) is None:
+        return False
+    return OUTCOME.search(result) is None or NOT_YET.search(result) is not None
 
 
 def came_back(result: str) -> str:

@@ -80,22 +80,22 @@ def _has_day(text: str) -> bool:
 
 
 _SIGNS = (
-    r"%|‰|％|°C|°F|°|€|\$|£|¥|₩|EUR|USD|GBP|CHF|JPY|KRW|CNY|RMB|ms|µs|ns|min|KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|PB"
+    r"%|‰|％|℃|℉|°C|°F|°|€|\$|£|¥|₩|EUR|USD|GBP|CHF|JPY|KRW|CNY|RMB|ms|µs|ns|min|KiB|MiB|GiB|TiB|kB|KB|MB|GB|TB|PB"
     r"|Mbit/s|MB/s|GB/s|kbit/s|km/h|req/s|qps|rps|kg|mg|km|cm|mm|µm|ml|cl|dl|kWh|kW|MW|Wh|mAh|Hz|kHz|MHz|GHz|m²|m2"
-    r"|m³|px|dpi|rpm|fps|bps|bpm|ppm|dB|TWh|GWh|hPa|bar|kcal|cal|lbs?|oz|ft|tok|[hsgmtlVWK](?!['’])"
+    r"|m³|px|pt|em|dpi|rpm|fps|bps|bpm|ppm|ppb|dBA?|dBFS|LUFS|LKFS|lux|lx|lm|mV|kV|mA|kPa|Pa|Nm|kN|mbar|psi|mph|kn|m/s|l/h|l/min|kHz|kbps|Mbps|Gbps|GiB|kcal|ha|dag|mol|µg|mcg|°|TWh|GWh|hPa|bar|kcal|cal|lbs?|oz|ft|tok|[hsgmtlVWK](?!['’])"
 )
 _UNIT = (
-    rf"(?:(?:{_SIGNS}){_NOT_AFTER}|(?:%|％|‰|°C|€|\$|£|¥)"
+    rf"(?:(?:{_SIGNS}){_NOT_AFTER}|(?:%|％|‰|℃|℉|°C|€|\$|£|¥)"
     rf"|{one_of(word for w in LANGUAGES if w.months for word in w.units.split())}{_NOT_AFTER})"
 )
 _WIDE_UNIT = rf"(?:{_words(w.units for w in LANGUAGES if not w.months)})"
 _THOUSANDS = r"\d{1,3}(?:[.,'’ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?"
 _FIGURE = rf"(?:{_THOUSANDS}|\d+(?:[.,]\d+)?)"
 _NUMBER = re.compile(
-    rf"(?=[-€$£¥₩v\d])(?:[€$£¥₩]\s?{_FIGURE}(?:\s?(?:k|K|M|m|bn|million|thousand)\b)?"
-    rf"|(?<![\w.,:/-]){_FIGURE}(?:\s?[-–]\s?{_FIGURE})?[ \u00a0\u202f-]?{_UNIT}"
-    rf"|(?<![\w.,:/-])-?{_FIGURE}(?:\s?[-–~〜]\s?{_FIGURE})?\s?{_WIDE_UNIT}"
-    rf"|(?<=[{CJK}]){_FIGURE}(?:\s?[-–~〜]\s?{_FIGURE})?\s?(?:{_UNIT}|{_WIDE_UNIT})"
+    rf"(?=[-−€$£¥₩v\d])(?:[€$£¥₩]\s?{_FIGURE}(?:\s?(?:k|K|M|m|bn|million|thousand)\b)?"
+    rf"|(?<![\w.,:/-])[-−]?{_FIGURE}(?:\s?[-–]\s?{_FIGURE})?[ \u00a0\u202f-]?{_UNIT}"
+    rf"|(?<![\w.,:/-])[-−]?{_FIGURE}(?:\s?[-–~〜]\s?{_FIGURE})?\s?{_WIDE_UNIT}"
+    rf"|(?<=[{CJK}])[-−]?{_FIGURE}(?:\s?[-–~〜]\s?{_FIGURE})?\s?(?:{_UNIT}|{_WIDE_UNIT})"
     rf"|{_NOT_BEFORE}(?<![.,:-])v?\d+(?:\.\d+)+(?:-?(?:rc|beta|alpha|b|a|dev)\.?\d+)?(?![{_W}])"
     rf"|{_NOT_BEFORE}(?<![.,:/#-])(?:\d{{4,}}|\d{{1,3}}(?:[.,']\d{{3}})+|\d+,\d+)(?![{_W}]|[.,:/-]\d))"
 )
@@ -116,6 +116,24 @@ _PATH = re.compile(
     rf"|/[{_P}-][{_P}.-]*|\.?[{_P}][{_P}-]*(?:\.[{_P}-]+)*\.{_EXTENSION}{_NOT_AFTER}"
     rf"|\.(?:env|gitignore|bashrc|zshrc|dockerignore|npmrc|gitattributes)\b|\b(?:Dockerfile|Makefile|Jenkinsfile|Procfile)\b)"
 )
+_WIDE_PATH = re.compile(
+    rf"(?:[\w@+~.-]{{1,40}}/)+(?:[\w@+-][\w@+.-]{{0,60}}?)?\.{_EXTENSION}(?![A-Za-z0-9_])"
+)
+_LAST_PART = re.compile(
+    r"(?:[\u4e00-\u9fff々〆\u30a0-\u30ff]+|[\uac00-\ud7af]+|[A-Za-z0-9_@+~.-]+)+$"
+)
+_LED_IN = re.compile(r"^.*[在是到把从為为见看开進进存放于於的用跟和及叫了成往给与]")
+_FOLDERS = re.compile(
+    r"\b(?:files?|folders?|directory|director(?:y|ies)|path|repo(?:sitory)?|ordners?|datei(?:en)?|verzeichnis\w*|pfad|archivos?"
+    r"|carpetas?|ficheros?|directorio|ruta|dossiers?|fichiers?|répertoire|chemin)\b|文件|目录|路径|フォルダ|ファイル|ディレクトリ|폴더|파일|경로",
+    re.IGNORECASE,
+)
+_EITHER = re.compile(
+    r"(?:and|or|und|oder|y|o|et|ou|he|she|er|sie|his|her|yes|no|ja|nein|sí|oui|non|on|off|in|out|am|pm|m|w|f|input|output|min|max)/"
+    r"|[A-Za-z]{1,3}/[A-Za-z]{1,3}$",
+    re.IGNORECASE,
+)
+_CASE_NUMBER = re.compile(r"[A-Z]{1,5}/\d[0-9A-Za-z]*(?:[-/][0-9A-Za-z]+)*")
 _URL = re.compile(
     r"(?:https?|ftp|wss?|postgres(?:ql)?|redis|s3|ssh|git)://[^\s\"'<>)\]}\\`，。；、（）「」』』“”！？]+"
 )
@@ -132,6 +150,7 @@ _ID = re.compile(
     rf"|{_NOT_BEFORE}(?:sha\d+:)?(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{{7,64}}{_NOT_AFTER}"
     rf"|{_NOT_BEFORE}(?=[A-Z0-9_-]*\d)(?=[A-Z0-9_-]*[A-Z])[A-Z0-9][A-Z0-9_-]{{2,}}[A-Z0-9](?:/[0-9][0-9A-Z-]*)?{_NOT_AFTER}"
     rf"|{_NOT_BEFORE}[a-z]{{2,}}(?:[_-][a-z]+)*[_-](?=[0-9A-Za-z]*\d)(?=[0-9A-Za-z]{{4,}})[0-9A-Za-z]*(?:-[0-9a-z]+)*{_NOT_AFTER}"
+    rf"|{_NOT_BEFORE}[A-Z]{{1,5}}(?:/(?=\d)|-(?=[0-9A-Za-z]*\d)(?=[0-9A-Za-z]{{3}}))[0-9A-Za-z]+(?:[-/][0-9A-Za-z]+)*{_NOT_AFTER}"
     rf"|(?<![{_W}&])#\d{{2,}}{_NOT_AFTER}"
     rf"|(?<![{_W}+])\+\d{{1,3}}(?:[ -]?\(?\d{{1,5}}\)?){{2,6}}{_NOT_AFTER}"
 )
@@ -204,13 +223,37 @@ def _path(match: re.Match[str], text: str) -> str | None:
         return None
     if value[0] in "/~" and not value.startswith("//"):
         return value if len(parts[0]) > 1 else None
+    if _CASE_NUMBER.fullmatch(value):
+        return None
     marked = re.search(r"[_.\d-]", value) is not None
     known = any(part.lower() in DIRECTORIES for part in parts)
     if value[0] == "." or known or value.endswith("/") or (len(parts) > 2 and marked):
         return value
     if re.search(rf"\.{_EXTENSION}$", value) or (marked and not value[0].isdigit()):
         return value
-    return None
+    return value if _in_folders(value, match.start(), text) else None
+
+
+def _in_folders(value: str, at: int, text: str) -> bool:
+    """Whether two words with a stroke are a path: written as code, or where files are spoken of."""
+    if _EITHER.match(value) or not value.replace("/", "").replace("-", "").isalpha():
+        return False
+    end = at + len(value)
+    if text[at - 1 : at] == "`" and text[end : end + 1] == "`":
+        return True
+    return _FOLDERS.search(text, max(0, at - 40), min(len(text), end + 12)) is not None
+
+
+def _wide_path(match: re.Match[str], text: str) -> str | None:
+    """A path with folders in a script without spaces, less the words that it is joined to."""
+    value = match.group()
+    if value.isascii():
+        return None
+    first, stroke, rest = value.partition("/")
+    if not first.isascii() and (last := _LAST_PART.search(first)):
+        # The words before the first folder stand joined to it; a folder's name is seldom theirs.
+        first = _LED_IN.sub("", last[0]) or last[0]
+    return first + stroke + rest
 
 
 def _id(match: re.Match[str], text: str) -> str | None:
@@ -250,7 +293,7 @@ _BORDER = r"(?<![0-9A-Za-z])"
 
 _BARE_ID = starting(
     rf"{_BORDER}(?=\d[\d_-]{{0,79}}[A-Za-z]|\d{{8}}-|[\d_-]{{80}}"
-    r"|[A-Z][A-Z_-]{0,79}\d|[A-Z_-]{80}|[a-fA-F]+\d|sha\d"
+    r"|[A-Z][A-Z_-]{0,79}\d|[A-Z]{1,5}[/-][0-9A-Za-z]|[A-Z_-]{80}|[a-fA-F]+\d|sha\d"
     r"|[a-z]+[_-][A-Za-z_-]{0,79}\d|[a-z]+[_-][A-Za-z_-]{80}|[#+]\d)",
     _ID,
 )
@@ -281,6 +324,12 @@ _KINDS: tuple[
             _DATE,
         ).finditer,
         _trimmed,
+    ),
+    (
+        "path",
+        re.compile(rf"[{CJK}][^\s/]*/|/[^\s/]*[{CJK}]").search,
+        _WIDE_PATH.finditer,
+        _wide_path,
     ),
     (
         "path",

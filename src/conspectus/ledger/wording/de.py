@@ -44,12 +44,13 @@ weil / denn / der grund / nämlich
     preference="""
 bevorzug* / lieber / am liebsten / vorzugsweise / vorliebe / ziehe ... vor / ziehen ... vor / ich mag / wir mögen / gefällt mir ... besser / nach möglichkeit / möglichst / wenn möglich / idealerweise / wäre mir ... lieber / ist mir ... lieber / mir ist ... lieber
 ich hätte gern / hätte gerne ... lieber / wünsche mir / wünschen uns / ich möchte ... lieber / gerne (kurz|knapp|in|mit|als|am) / halte dich kurz / halten sie sich kurz / nenn mich / nennen sie mich / passt mir (besser|am besten) / eher als / schätze ... mehr / statt
+(mag|mögen) ... lieber / mag es (gern|gerne|kurz|lieber|knapp|ruhig|einfach|nicht) / habe* (es|sie|ihn|lieber) ... (gern|gerne|lieber|kurz|knapp) / hab's (gern|lieber|kurz|knapp) / mir ist ... lieber / sind mir lieber / ist mir lieber / sagt mir mehr zu / liegt mir mehr / kommt mir ... entgegen / freue mich (eher|mehr) / mir gefallen ... besser / gefallen mir ... besser / gefällt mir ... besser / mir wäre* ... lieber / finde ich (angenehmer|besser|schöner|übersichtlicher) / ist mir (wichtiger|angenehmer)
 """,
     not_preference="lieber (herr|kollege|freund) / mein lieber / möglichst bald / so bald wie möglich / liebe (frau|kollegen|kolleginnen) / stattfinden / findet ... statt",
     decision="""
 dann eben / es bleibt bei / wird es / ^ dann (nehmen|machen|bleiben|gehen) wir / am ende (nehmen|haben)
 entschieden / entscheidung / entscheiden uns / beschlossen / beschluss / wir nehmen / nehmen wir / ich nehme / wir verwenden / wir bleiben bei / wir (setzen|nutzen|gehen|wechseln|steigen|buchen|wählen) / festgelegt / geeinigt / vereinbart / entscheide mich / habe mich ... für / wahl fiel
-ursache / grund (war|ist|dafür|liegt) / lag (an|am|daran) / liegt (an|am|daran) / verursacht / schuld (war|ist) / stellte sich heraus / hat sich herausgestellt / auslöser / fehlerquelle / kam (von|daher) / rührt ... her
+ursache / grund (war|ist|dafür|liegt) / verursacht / schuld (war|ist) / stellte sich heraus / hat sich herausgestellt / auslöser / fehlerquelle
 """,
     not_decision="noch nicht entschieden / nicht entschieden / muss ... entscheiden / müssen ... entscheiden / kann mich nicht entscheiden / entscheidungshilfe / von wegen / grund zur (sorge|freude|panik) / liegt an dir / liegt an ihnen",
     task="""
@@ -58,9 +59,11 @@ steht noch ... aus / stehen noch ... aus / muss noch / müssen noch / muss ich n
 noch zu tun / zu erledigen / noch offen / steht noch aus / stehen noch aus / noch ausstehend / offene (punkte|aufgaben|punkt|aufgabe) / offen (ist|sind|bleibt) / nächster schritt / nächste schritte / als nächstes / aufgabe / fehlt noch / fehlen noch
 bitte (auch|noch|außerdem|zusätzlich) / bitte ... bis (montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag|morgen|ende|zum|#) / erinnere mich / erinnern sie mich / nicht vergessen / vergiss nicht / vergessen sie nicht / denk daran / denken sie daran / muss noch / müssen noch / später noch / danach bitte / anschließend bitte / noch nicht (erledigt|fertig|begonnen)
 (kannst du|könntest du|können sie|könnten sie) (bitte|noch|auch) / ^ bitte (schreib*|erstell*|prüf*|schick*|buch*|aktualisier*|füg*|bereit*|entwirf|such*|bestell*|ruf*|übersetz*|vergleich*|reserviere*|plan*|mach*)
+(ist|sind|wurde|wurden|hat|haben|habe) ... noch (nicht|nichts|kein|keine|keinen) / noch nicht (gemacht|bestellt|gebucht|geschrieben|bezahlt|verschickt|gekauft|geprüft|angerufen|eingetragen|unterschrieben) / (fehlt|fehlen) ... noch / es fehlt noch / noch (machen|erledigen|bestellen|kaufen|buchen|schreiben|anrufen|prüfen|bezahlen|abholen|besorgen|einreichen|klären|eintragen|drucken) / (steht|stehen) ... noch aus / (gilt|bleibt) ... noch zu / bleibt zu / (ist|sind) ... noch zu / noch (klären|prüfen|erledigen) / (darf|dürfen|sollte|sollten) ... nicht vergessen / denk* an / wollte ... noch / wollten ... noch / muss ... noch / müssen ... noch / müsste ... noch / sollte ... noch / sollten ... noch / brauchen ... noch / brauche ... noch / liegt noch / liegen noch / noch offen / nur noch / kümmer* ... noch / auf der liste / dringend
 """,
     done="""
 erledigt / fertig / fertiggestellt / abgeschlossen / behoben / geschafft / umgesetzt / ist da / sind da / liegt (jetzt|nun|bei) / steht jetzt / gebucht / verschickt / versendet / gesendet / geschrieben / angelegt / erstellt / aktualisiert / hinzugefügt / repariert / eingereicht / bestellt / abgehakt / ausgeliefert / übersetzt / verlängert / gemacht / ist raus / sind raus / abgesagt / reserviert / veröffentlicht / eingebaut / geprüft / wurde / wurden
+erledigt / hab* ... (bestellt|gekauft|bezahlt|angerufen|geschickt|umbenannt|getauscht|ausgetauscht|gewechselt|gedruckt|unterschrieben|abgeholt|gewaschen|geputzt|gestrichen|eingetragen|abgegeben|gegossen|gepflanzt|geholt|aufgeräumt|nachgereicht|ersetzt|eingerichtet|umgestellt|verlegt|überwiesen|gelöscht|angemeldet|informiert|besorgt|gebracht|ergänzt|korrigiert|geflickt|montiert|gebucht|verschickt|geschrieben|gemacht|entfernt|gekürzt|geschnitten) / (ist|sind) (bestellt|bezahlt|gekauft|gebucht|unterschrieben|umbenannt|ausgetauscht|gedruckt|weg|abgeholt|eingetragen|überwiesen|repariert|montiert)
 """,
     not_done="""
 nicht (erledigt|fertig|abgeschlossen|behoben) / noch nicht / sobald / wenn ... (fertig|erledigt) / bis ... fertig / fast fertig / halb fertig / muss / müssen / werden ... werden / wird ... werden / soll / sollen / bevor / zu erledigen
@@ -69,6 +72,52 @@ nicht (erledigt|fertig|abgeschlossen|behoben) / noch nicht / sobald / wenn ... (
 ab (sofort|jetzt|heute) / von (jetzt|nun) an / künftig / statt / stattdessen / anstatt / anstelle / nicht mehr / jetzt / nun / neu / neue / neuer / neues / neuen / geändert / ändert / ändern / änderung / erhöh* / anheb* / angehoben / hebe / heben / gesenkt / senken / senke / reduzier* / verschob* / verschieb* / verleg* / verläng* / verkürz* / korrektur / korrigier* / berichtig* / doch / vielmehr / sondern / gemeint / meinte / versprochen / vertippt / tippfehler / falsch / falsch geschrieben / anders laufen / umzug / großzügiger / gnädiger / strenger / lockerer / passt nicht mehr / ersetz* / wechsel* / umbenannt / aktualisier* / aufgestockt / aufstocken / runter auf / rauf auf / rauf / herabgesetzt / heraufgesetzt / rutscht / umgezogen / umziehen / vorgezogen / anders / überholt / irrtum / doppelt / verdoppel* / halbier* / mehr zeit / wird auf / steigt / sinkt / klettert / wurde ... auf / setze ... auf / setzen ... auf
 """,
     not_change="nicht mehr als / jetzt schon / bis jetzt / gerade jetzt / nicht mehr lange / neu hier / neues jahr / nie ändern / nicht ändern / statt finden / und nun",
+    because="""
+weil / denn / wegen / aufgrund / ^ da (der|die|das|den|dem|es|er|sie|wir|ich|man|dort|sonst|uns|ein|eine|einer|unser|unsere|unserem|kein|keine|beide|nur|alle|sich|dieser|diese|dieses|sein|seine|ihr|ihre|dafür|darin|dann|im|in|am|bei|mit|zwei|drei|jemand|niemand|keiner) / liegt (am|an) / lag (am|an) / lagen (am|an) / liegen (am|an) / dadurch dass / infolge / mangels / durch (den|die|das|einen|eine|ein) / sonst / kommt (vom|von) / kam (vom|von) / nämlich / zumal / dank
+""",
+    cause="""
+(liegt|lag) daran / (liegt|lag) ... daran dass / daran (liegt|lag) / rührt ... (von|daher|her) / rührte ... (von|daher|her) / (kommt|kam|kommen|kamen) ... (daher|davon) / nicht wegen / hängt ... damit zusammen / zurückzuführen / (schuld|Schuld) (ist|war|sind|daran|waren) / (ist|war) schuld / dahinter steckt* / verantwortlich dafür / das macht der / deshalb (ging|geht|ist|bricht|brach|fehlt|fehlte|läuft|lief|klemmt|blieb) / deswegen (ging|geht|ist|bricht|brach|fehlt|läuft|lief|klemmt) / stammt von / stammt daher / auslöser / der grund
+""",
+    trouble="""
+fehlt / fehlen / fehlte / fehlten / fehler / fehlern / fehlerhaft / fehlgeschlagen / fehlschlägt / fehlschlug / scheiter* / gescheitert / bricht / brach / abgebrochen / gebrochen / abbricht / abbruch / abstürz* / abgestürzt / stürzt / stürzte / absturz / kaputt / defekt / falsch / falsche / falschen / falscher / langsam / langsamer / hängt / hing / klemmt / klemmte / tropft / tropfte / undicht / leckt / stockt / stoppt / stehengeblieben / stehen geblieben / steht still / verschwind* / verschwunden / verloren / leer / leere / doppelt / blockiert / störung / ausfall / ausgefallen / fällt ... aus / fiel ... aus / ausfiel / überhitzt / zu (viel|viele|wenig|wenige|spät|früh|hoch|tief|kalt|warm|heiß|lang|langsam|kurz|groß|klein|eng|laut|dunkel|hell) / verweigert / abgelehnt / abgewiesen / problem / streikt / flackert / quietscht / piept / schimmelt / verstopft / verspätet / verzögert / verzögerung / aufgehört / ging (aus|weg) / geht ... aus / rausgeflogen / springt ... raus / gerissen / reißt / rutscht / wackelt / rostet / welk* / eingegangen / abgestanden / scheppert / brummt / rauscht / versagt / versagte / unvollständig / unleserlich / verrutscht / ruckelt
+(geht|ging|läuft|lief|startet|startete|klappt|klappte|funktioniert|funktionierte|druckt|druckte|öffnet|lädt|heizt|schließt|springt|kommt|kam|kommen|kamen|passt|passte|stimmt|stimmte|stimmen|reagiert|findet|findet|wird|wurde|wurden|zählt|hält|hielt|trocknet|brennt|lässt|zeigt|sendet|dreht|aktualisiert|antwortet) ... (nicht|nie|kein|keine|keinen)
+nicht (geht|ging|läuft|lief|startet|startete|klappt|klappte|funktioniert|funktionierte|druckt|öffnet|lädt|heizt|schließt|anspringt|ankommt|ankam|ankommen|passt|stimmt|reagiert|gefunden|gestartet|gelaufen|angekommen|angesprungen)
+verkehrt / trocken / umgedreht / verdreht / schief / verbogen / gerissen / abgelaufen / veraltet / lose / locker / verwechselt / vergessen / verpasst / erschöpft / überlastet / überfüllt / gesperrt
+""",
+    choice="""
+(wir|ich) (nehmen|nehme|bleiben|bleibe|lassen|lasse|behalten|behalte|wählen|wähle|buchen|buche|kaufen|kaufe|setzen|setze|legen|lege|streichen|streiche|verzichten|verzichte|mieten|miete|verschieben|verschiebe|verwenden|verwende|nutzen|nutze|halten|halte|stellen|stelle|tauschen|tausche|entscheiden|entscheide|pflanzen|drucken|steigen|wechseln|sagen|spielen|starten|beginnen|bestellen|bestelle|reparieren|ersetzen)
+(nehmen|bleiben|lassen|behalten|wählen|machen|buchen|kaufen|setzen|legen|streichen|verzichten|mieten|fahren|verschieben|verwenden|nutzen|halten|stellen|tauschen|pflanzen|drucken|steigen|wechseln|sagen|spielen|starten|beginnen|bestellen|ersetzen|gehen) wir
+(nehme|bleibe|lasse|behalte|wähle|mache|buche|kaufe|setze|lege|streiche|verzichte|miete|verschiebe|verwende|nutze|halte|stelle|bestelle|tausche) ich
+(wird|wird's|bleibt|bleibt's) es / es (wird|bleibt) / wird's / bleibt (bei|beim|dabei|so|wo|wie) / bleiben (bei|beim|dabei|so|wo|wie) / es soll ... (werden|sein) / dann (doch|eben|also)
+""",
+    not_cause="""
+(ich|er|sie|du) (bin|war|ist|bist|komme|kam|freue|lache|weine|frage|schreibe|habe) ... (weil|da|denn|wegen) / (bin|war) ich ... (weil|da|denn|wegen) / freut mich / liegt (mir|dir|ihm|ihr|uns) / liegt am (meer|see|fluss|rand|ufer|fenster|boden|strand|herzen) / kein wunder / von wegen / nur deinetwegen / kommt von herzen
+""",
+    duty="""
+(müssen|sollten|müssten) wir / wir (müssen|sollten|müssten) / (muss|müsste|sollte) ich / ich (muss|müsste|sollte) / (muss|müsste) man / man (muss|müsste) / jemand muss / muss jemand
+""",
+    not_duty="""
+ich muss (sagen|zugeben|gestehen|los|gehen|leider|lachen|weg|ins|heim|nach hause|arbeiten|schlafen|mich|dir|ihnen) / muss ich (sagen|zugeben|gestehen|los|gehen|lachen|leider|mich|dir|ihnen) / müssen wir (reden|durch|los|weg|sehen|schauen) / wir müssen (reden|los|weg|durch) / (muss|müssen) ... (lachen|schmunzeln|gestehen|zugeben|sagen) / man muss (sagen|zugeben|wissen|sehen|auch|ja|schon) / muss man (sagen|zugeben|wissen|ja|schon) / muss ... (nicht|sein) / müssen ... nicht / sollten wir ... nicht / (wir|ich) sollte* ... mal (wieder|treffen) / ich sollte ... (schlafen|mehr|weniger)
+man (dir|dich|ihm|ihr|euch|ihnen) lassen
+""",
+    standing="""
+immer / nie / niemals / stets / jede / jeder / jedes / jeden / jedem / alle / allen / alles / nur / höchstens / maximal / mindestens / spätestens / nicht mehr als / grundsätzlich / ausnahmslos / generell / ab sofort / künftig / sobald / wenn / ohne / nicht / kein / keine / keinen / pro / täglich / wöchentlich / monatlich / unter / innerhalb / einhalten / jederzeit / bei jedem / regel
+""",
+    idle="""
+wenn es nach mir ginge / ginge es nach mir / natürlich (löschen|machen|ändern|tun|schreiben|haben|sagen|gehen|lassen) wir / selbstverständlich (löschen|machen|ändern|tun) / würde ich / ich würde / ich bin dir ... schuldig / ich schulde / muss man (dir|dich|ihm|ihr|euch) ... lassen / das muss man / (gehen|geht|fällt|fallen|kommt|kommen|regnet|brechen|passiert|klingelt|streikt|macht|machen|vergisst|vergessen|sind|ist|hat|haben|spinnen|spinnt|geben|gibt|bleibt|findet|weiß|wissen|klappt|fehlt|gehört|wird|werden) ... (immer|nie|niemals) / typisch / wie man sagt / man soll den tag / ende gut / das wird schon / hand aufs herz / das hätte / müsste es ... geben / müsste man / darf nicht wahr sein / was man nicht alles / du kannst nicht glauben / muss toll / muss schön / muss herrlich / (muss|müssen) ... (gewesen|gehabt) sein / muss ... (toll|schön|anstrengend|spannend|lustig) / das darf doch / hut ab / wehe
+""",
+    allow="""
+(reichen|reicht|genügen|genügt|genügten|gehen in ordnung|geht in ordnung|sind in ordnung|ist in ordnung|sind okay|ist okay|sind ok|ist ok|sind erlaubt|ist erlaubt|sind drin|wären okay|gehen klar) / (dürfen|darf|dürfte|können|kann|könnten) ... (ausgeben|kosten|dauern|gehen|haben|einladen|mitbringen|bleiben|nehmen|sein|brauchen|warten|laufen|verbrauchen) / in ordnung / erlaubt / gestattet / genehmigt / bewilligt / vertretbar
+""",
+    told="""
+(sagt|sagte|sagen|sagten|meint|meinte|meinen|findet|finden|schreibt|schrieb|bestätigt|bestätigte|erlaubt|genehmigt|versichert|hat gesagt|haben gesagt|ruft an|rief an) / laut / zufolge / angerufen / gesagt / gemeint / geschrieben / inzwischen / sogar / mittlerweile
+""",
+    grounds="""
+damit / sonst / so (haben|ist|sind|bleibt|sparen|können)
+""",
+    not_task="""
+noch nicht (gesehen|gehört|gewusst|erlebt|so|ganz|kalt|warm|hell|dunkel|spät|alt|da|mal|entschieden) / noch nichts (gegessen|gehört|gesehen|getrunken|passiert) / noch kein (problem|grund|kaffee) / muss noch lachen / noch nicht einmal
+""",
     heading_rule="regeln / regel / vorgaben / grundregeln / spielregeln / rahmenbedingungen / bedingungen / anforderungen / grenzen / limits / leitplanken / richtlinien / vorschriften / es gilt / folgendes gilt / hausregeln / konventionen",
     heading_task="todo / todos / to-do / aufgaben / offen / offene punkte / offene aufgaben / noch zu tun / noch offen / nächste schritte / zu erledigen / ausstehend",
     heading_done="erledigt / fertig / abgeschlossen / schon erledigt / bereits erledigt",
@@ -109,6 +158,6 @@ Dezember Dez
     languages="Deutsch Englisch Französisch Spanisch Italienisch Chinesisch Japanisch Koreanisch Portugiesisch Russisch Niederländisch Polnisch",
     units="""
 Sekunden Sekunde Minuten Minute Stunden Stunde Std Tage Tagen Tag Nächte Nächten Nacht Wochen Woche Monate Monaten Monat Jahre Jahren Jahr Personen Person Gäste Gästen Teilnehmer Teilnehmern Nutzer Kunden Plätze Seiten Seite Zeilen Zeile Wörter Wörtern Zeichen Spalten
-Stück Stücke Dateien Exemplare Tickets Zimmer Schritte Punkte Anfragen Nachrichten Mal Versuche Euro Dollar Franken Prozent Grad Meter Kilometer Liter Gramm Kilo Kilogramm Tonnen Paletten Flaschen Stühle Tische Pakete Mitarbeiter Quadratmeter Kisten Arbeitstage Werktage Uhr
+Stück Stücke Dateien Exemplare Tickets Zimmer Schritte Punkte Anfragen Nachrichten Mal Versuche Euro Dollar Franken Prozent Grad Meter Kilometer Liter Gramm Kilo Kilogramm Tonnen Paletten Flaschen Stühle Tische Pakete Mitarbeiter Quadratmeter Kisten Arbeitstage Werktage Uhr Volt Watt Ampere Lux Lumen Dezibel Hertz Kalorien Portionen Runden Tore Spieler Mannschaften Karten Gläser Tassen Löffel Eier Scheiben Hektar Etagen Stockwerke Meter Zentimeter Millimeter Zoll Schichten Anrufe Teller Becher Hefte Bände Ordner Folien Kapitel Bilder Fotos Sätze Takte Stimmen Proben Mails Anhänge Kunden Bäume Pflanzen Felder Sitzungen Sitze Plakate
 """,
 )

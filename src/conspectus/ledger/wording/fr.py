@@ -37,21 +37,24 @@ parce que / car / c'est que / la raison / puisque
 """,
     preference="""
 préfèr* / préfér* / de préférence / plutôt que / j'aime* (mieux|bien|les|le|que|quand) / nous aimons / j'aimerais (mieux|autant|que) / idéalement / si possible / dans la mesure du possible / de mon goût / favori* / me convient mieux / m'arrange / appelle*-moi / appelez-moi / je (n'aime|déteste) / au lieu de / vaut mieux / fais court / faites court
+j'aime* mieux / je trouve* ... plus (clair|claire|simple|pratique|agréable|lisible) / me plaît plus / me plaît mieux / me plaisent plus / je suis plutôt / ça m'arrange / m'arrangerait / c'est mieux pour moi / je m'y retrouve mieux / plus pratique pour moi / aime autant / je les aime / je l'aime (court|courte|chaud|froid|simple) / me va mieux / me vont mieux / ma préférence
 """,
     not_preference="si tu préfères / si vous préférez / comme tu préfères / comme vous préférez / plutôt (bien|bon|sympa|pas|content*|contente|rare) / j'aimerais (savoir|comprendre|voir|bien savoir)",
     decision="""
 va pour / se rabat* / on a choisi / on se rabat / on reste sur / on laisse tomber / finalement (on|nous|ce) / tout compte fait
 décid* / décision / avons choisi / ai choisi / a choisi / on (prend|garde|part|passe|utilise|retient|reste|choisit|abandonne) / nous (prenons|gardons|utilisons|retenons|passons|partons|choisissons|abandonnons) / retenu* / convenu* / tranché / opté pour / optons pour / finalement on / d'accord pour / c'est acté / acté
-cause (est|était|racine|du|de) / la cause / causé* par / provoqué* par / venait (de|du|d'un|d'une) / vient (de|du) ... qui / coupable / s'est avéré / il s'avère / provenait / le problème (vient|venait|était|est) / l'origine du
+cause (est|était|racine|du|de) / la cause / causé* par / provoqué* par / coupable / s'est avéré / il s'avère / provenait / le problème (vient|venait|était|est) / l'origine du
 """,
     not_decision="pas encore décidé / pas décidé / rien décidé / à décider / il faut décider / on part de / n'arrive pas à décider / me décider / nous décider / décidément / la raison pour laquelle je",
     task="""
 faudrait encore / faut encore / il faut encore / il manque encore / reste à
 à faire / reste à / restent à / il reste à / encore à faire / reste encore / prochaine étape / prochaines étapes / étape suivante / à terminer / en attente / rappelle-moi / rappelez-moi / n'oublie pas / n'oubliez pas / pense à / pensez à / il faudra / il faudrait / faudra encore / points ouverts / pas encore (fait|terminé|commencé)
 (peux-tu|pouvez-vous|pourrais-tu|pourriez-vous) (aussi|également|s'il) / merci (d'|de) ... (avant|d'ici|pour) / d'ici (lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|demain|la fin|le #|#) / ensuite il / veuillez / ^ (ajoute|ajoutez|prépare|préparez|envoie|envoyez|réserve|réservez|rédige|rédigez|mets à jour|mettez à jour) ... (avant|d'ici)
+il reste / reste (la|le|les|encore|donc|juste|plus) / il (me|nous) reste / il manque / manque encore / (je|on|nous) (n'ai|n'a|n'avons|n'*) ... pas encore / (n'a|n'ont|n'est|ne sont|n'ai|n'avons) pas encore / toujours pas (fait|envoyé|reçu|réservé|commandé|payé|écrit|été|appelé) / pas encore (été|envoyé|payé|réservé|commandé|écrit|signé|appelé|prévenu|reçu) / reste* ... à * / encore * à / il y a encore / ne pas oublier / (ne) faut pas oublier / faut (que je|qu'on|que nous) (pense*|n'oublie*) / il faut encore / à (payer|commander|réserver|écrire|appeler|signer|envoyer|vérifier|corriger|imprimer|acheter) encore / sur la liste
 """,
     done="""
 terminé* / fini* / achevé* / c'est fait / est fait / est faite / sont faits / sont faites / fait : / résolu* / corrigé* / réglé* / livré* / bouclé* / envoyé* / réservé* / rédigé* / ajouté* / mis à jour / mise à jour faite / créé* / publié* / effectué* / est prêt* / sont prêts / est en place / renouvelé* / commandé* / traduit* / annulé* / vérifié* / déployé*
+(j'ai|on a|nous avons|a|ont|il a|elle a) (coupé|acheté|payé|appelé|posté|changé|remis|rendu|lavé|nettoyé|peint|signé|imprimé|récupéré|déplacé|renommé|prévenu|planté|arrosé|remplacé|mis|supprimé|enlevé|ramené|rangé|accroché|demandé|trouvé|fait|écrit|pris) / (est|sont) (payé*|signé*|parti*|prêt*|imprimé*|remplacé*|réparé*|rendu*|là)
 """,
     not_done="""
 pas (encore|terminé*|fini*|résolu*|fait) / une fois / dès que / quand ... (terminé|fini|fait) / presque (fini|terminé) / à moitié / doit être / doivent être / sera / seront / à terminer / avant d'être / reste à
@@ -61,6 +64,48 @@ se rabat* / on change / à présent / refuse / ne peut (pas|plus) / mal écrit /
 désormais / dorénavant / à partir (de maintenant|d'aujourd'hui) / maintenant / à présent / au lieu (de|du) / plutôt que / ne ... plus / n'* plus / chang* / modifi* / augment* / relev* / baiss* / réduit* / réduire / abaiss* / pass* (à|de) / passe / report* / décal* / avanc* / repouss* / prolong* / déplac* / remplac* / corrig* / correction / rectif* / nouveau / nouvelle / nouvel / finalement / en fait / pas ... mais / non pas / je voulais dire / erreur / me suis trompé* / faute de frappe / renommé* / mise à jour / mettons / port* à / monte / monter / doubl* / oublie* / et non / tout compte fait / réflexion faite
 """,
     not_change="de nouveau / à nouveau / quoi de neuf / pas plus / jusqu'à maintenant / jusqu'à présent / pour l'instant / ne changez / ne change pas / ne jamais modifier / ne modifie* / ne pas modifier / en passant / au passage",
+    because="""
+parce que / parce qu'* / vu que / vu qu'* / puisque / puisqu'* / ^ car (le|la|les|il|elle|on|nous|je|j'*|c'*|ce|cela|ça|l'*|un|une|mon|ma|mes|notre|nos|tout|toute|tous|toutes|personne|son|sa|ses|ils|elles|d'*|à|en|aucun|aucune|deux|trois|sans|celui|celle|ceux) / étant donné / à cause / en raison / faute de / du fait / ^ comme (le|la|les|il|elle|on|c'est|nous|l'* |tout|ça|ils|elles|je|mon|ma|mes|notre|nos|personne) / grâce à / grâce au / sinon / par manque / suite à / vient (de|du|d'*) / venait (de|du|d'*) / viennent (de|du|des)
+""",
+    cause="""
+(c'est|c'était|est|était|sont|étaient) (dû|due|dus|dues) / (vient|venait) (de ce|du fait|de là|d'un|d'une) / provient / proviennent / ce n'est pas (la|le|les|à cause|parce|un|une|l'*) ... (c'est|mais) / (c'est|c'était) (la faute|à cause|parce|l'* qui|le * qui|la * qui) / la faute (à|au|aux|de|du) / c'est pour (ça|cela) / d'où (la|le|les) / la raison (est|en est|de|du) / l'origine (est|de|du) / s'explique par / tient à (ce|un|une)
+""",
+    trouble="""
+échou* / échec / plante / plantait / planté / panne / erreur / erreurs / bogue / bogué / bloque / bloqué / bloquée / bloqués / bloquait / lent / lente / lents / lentes / rame / ramait / fuit / fuyait / fuite / casse / cassé / cassée / cassés / coupe / coupé / coupée / coupait / saute / sautait / sauté / tombe / tombait / tombé / tombée / disjoncte / disjoncté / perd / perdu / perdue / perdus / vide / vides / double / doublé / doublon / doublons / manque / manquait / manquent / manquaient / retard / retardé / faux / fausse / fausses / rejette / rejeté / rejetée / surchauffe / coince / coincé / coincée / grince / trop / problème / problèmes / abîmé / arrêté / arrête / arrêtée / s'arrête / disparu / disparaît / disparaissent / moisi / rouille / gèle / gelé / incorrect / illisible / crevé / bruit / sent mauvais / clignote / siffle / déborde / bouché / bouchée / en double
+(ne|n'*|s'*) ... (marche|marchait|fonctionne|fonctionnait|démarre|démarrait|charge|chargeait|ouvre|ouvrait|imprime|chauffe|chauffait|répond|répondait|passe|passait|ferme|part|partait|partent|allume|arrive|arrivait|arrivaient|correspond|correspondent|tient|tenait|reçoit|reçoivent|affiche|trouve|tourne|sort|sonne|monte|pousse|poussent|envoie|enregistre|peut) (pas|plus|jamais|rien)
+à l'envers / tordu / tordue / périmé / périmée / desserré / desserrée / à vide / surchargé / débranché / débranchée
+""",
+    choice="""
+(je|on|nous|j'*) (retiens|retient|retenons|prends|prend|prenons|garde|gardons|choisis|choisit|choisissons|laisse|laissons|reste|restons|pars|part|partons|opte|optons|achète|achetons|loue|louons|réserve|réservons|mets|met|mettons|tiens|tient|tenons|conserve|conservons|abandonne|abandonnons|renonce|renonçons|commande|commandons|remplace|répare|reporte|annule|imprime|plante|joue|passe par|passe|vais prendre|va prendre|vais garder|va garder)
+(ce sera|ça sera|ce serait|c'est donc|ce seront) / m'en tiens / s'en tient / nous en tenons / je (le|la|les) (garde|laisse|prends|retiens) / on (le|la|les|y|en) (garde|laisse|prend|retient|reste) / on fait / je fais / on va (à|au|chez|avec|en|faire) / on se passe de
+""",
+    not_cause="""
+(je suis|j'étais|je ris|je pleure|je demande|je viens|je t'écris|j'écris|je vous écris|j'ai ri|j'aime|j'adore|suis) ... (parce|car|vu|puisque|à cause) / vient (de me|de nous|de te|de lui|de loin|de finir|de partir|de rentrer|de passer|d'arriver|d'appeler|de recevoir|de voir|de dire) / venait de (me|nous|partir|finir|rentrer) / grâce à (toi|vous) / pas étonnant
+""",
+    duty="""
+il faut / il faudrait / faudrait / faut / (on|nous|je) (doit|devons|dois) / il va falloir / faudra / (j'ai|on a|nous avons) besoin de / on devrait / il me faut / il nous faut
+""",
+    not_duty="""
+il faut (dire|voir|avouer|reconnaître|admettre|croire|bien|être|vivre|savoir|rire) / il faut que je (te|vous|file|parte|dise|y) / je (te|vous|lui|leur) dois / je dois (dire|avouer|reconnaître|admettre|y|partir|filer|vous|te) / besoin (d'un café|de vacances|de dormir|d'aide|de repos|d'air) / faut (dire|voir|croire|avouer|pas|bien) / on doit (être|avoir|se voir) / nous devons (être|avoir) / ne faut (pas|plus|jamais) / n'ai (pas|plus) besoin / on devrait (se voir|être|fêter) / comme il faut
+""",
+    standing="""
+toujours / jamais / chaque / tous / toutes / tout / toute / uniquement / seulement / au plus / au maximum / au moins / plus de / au plus tard / par défaut / désormais / dorénavant / sauf / sans / ne / n'* / pas / si / quand / limite / maximum / minimum / par (jour|personne|nuit|semaine|mois) / dès que / systématiquement / obligatoirement / impérativement / avant de / avant d'* / règle
+""",
+    idle="""
+si ça ne tenait / s'il ne tenait / si c'était moi / si j'étais / moi je n'* / bien sûr (que|qu'on|nous|on) / évidemment (qu'on|nous|on) / une fière chandelle / (te|vous|lui|leur|m'en|nous) (dois|doit|devons|devez|doivent) / (tombe*|casse*|pleut|arrive*|marche*|finit|finissent|commence*|oublie*|perd*|gagne*|reste|sont|est|fait|font|vient|viennent|a|ont|part|partent|sonne*|lâche*) (toujours|jamais) / (n'* |ne) (tombe*|pleut|arrive*|marche*|sait|vient|finit|gagne*|est|sont|a|ont) jamais / comme on dit / typique / quelle idée / tu ne (devineras|croiras|vas) / vous ne (devinerez|croirez|allez) / n'en (parlons|fais|faites|croyez) / il ne faut pas pousser / ne (m'attends|rêve|rêvons) / ne t'en / ne pleure / on ne change pas / ça ne / ce n'est / ce ne sont / il n'y a / je n'* / j'en / on n'* / ne riez / ne ris / ne le dis / aurait (dû|fallu) / j'aurais / aurais / écrirais / ferais / ne dirais / jurerais
+""",
+    allow="""
+(suffit|suffisent|suffiront|suffira|conviennent|convient|passent) / (peut|peuvent|pouvons|pourrait|pourrons) (dépenser|aller|durer|utiliser|inviter|monter|coûter|prendre|rester|attendre|mettre|peser|avoir) / (est|sont) (acceptable|acceptables|possible|possibles|permis|autorisé|autorisés|autorisée|autorisées|correct|corrects|suffisant|suffisants) / ça va / c'est bon / sans problème / accepte / acceptent / autorise / autorisent / nous laisse / d'accord pour
+""",
+    told="""
+(dit|disent|pense|pensent|trouve|trouvent|confirme|confirment|estime|estiment|écrit|assure|accepte|acceptent|autorise|autorisent|annonce) / selon / d'après / a dit / ont dit / il paraît / même / désormais
+""",
+    grounds="""
+comme ça / ainsi / pour que
+""",
+    not_task="""
+pas encore (vu|lu|entendu|goûté|mangé|dormi|décidé|là|sûr|remis|tout|froid|tard) / il reste (du gâteau|du café|du vin|calme|à la maison|à voir)
+""",
     heading_rule="règles / règle / consignes / contraintes / limites / exigences / conditions / principes / conventions / directives / règles à suivre / règlement / impératifs",
     heading_task="à faire / reste à faire / tâches / tâches ouvertes / prochaines étapes / en attente / todo / points ouverts / en cours",
     heading_done="fait / terminé / fini / déjà fait",
@@ -99,6 +144,6 @@ décembre déc
     languages="français anglais allemand espagnol italien chinois japonais coréen portugais russe néerlandais",
     units="""
 secondes seconde minutes minute heures heure jours jour nuits nuit nuitées semaines semaine mois ans an années année personnes personne invités participants utilisateurs clients places pages page lignes ligne mots caractères colonnes pièces exemplaires fichiers billets chambres étapes points requêtes messages
-fois tentatives euros euro dollars francs pour-cent degrés mètres kilomètres litres grammes kilos tonnes palettes bouteilles chaises tables colis salariés cartons unités boîtes
+fois tentatives euros euro dollars francs pour-cent degrés mètres kilomètres litres grammes kilos tonnes palettes bouteilles chaises tables colis salariés cartons unités boîtes volts watts ampères lux lumens décibels hertz calories portions tours buts joueurs équipes verres tasses cuillères œufs tranches hectares étages centimètres millimètres appels assiettes chapitres photos diapositives courriels élèves adhérents arbres sièges affiches créneaux chansons morceaux exposants
 """,
 )

@@ -25,6 +25,19 @@ class Wording:
         change: it says that something takes the place of something else.
         not_change: the same words where nothing is replaced.
         mixed: it warns of taking one thing for another, so that nothing is replaced.
+        cause: it says plainly what something comes from.
+        because: words that give a reason; of something wrong or chosen they make a decision.
+        grounds: words that give a reason only of what is chosen.
+        not_task: words of the list `task` where nothing is to be done.
+        trouble: what goes wrong, so that its reason is worth keeping.
+        choice: what is kept, taken or left, so that its reason is worth keeping.
+        not_cause: a reason that tells of feelings or manners, and of no work.
+        duty: somebody must do something: work, unless it is to be done always.
+        not_duty: the same words where nothing is to be done.
+        standing: words by which a duty holds for good, not once.
+        idle: idioms, habits and wishes, which make no rule of the words of rules in them.
+        allow: it says that so much is allowed, or enough.
+        told: it passes on what somebody else says, or what is new.
         reason: how a sentence begins or ends that gives the reason of the one before.
         heading_rule: a heading above a list of rules.
         heading_task: a heading above a list of open work.
@@ -53,6 +66,19 @@ class Wording:
     change: str = ""
     not_change: str = ""
     mixed: str = ""
+    cause: str = ""
+    because: str = ""
+    grounds: str = ""
+    not_task: str = ""
+    trouble: str = ""
+    choice: str = ""
+    not_cause: str = ""
+    duty: str = ""
+    not_duty: str = ""
+    standing: str = ""
+    idle: str = ""
+    allow: str = ""
+    told: str = ""
     reason: str = ""
     heading_rule: str = ""
     heading_task: str = ""
