@@ -285,7 +285,9 @@ def _row(score: Score, kind: str | None = None) -> dict[str, float | None]:
     return {"precision": score.precision(kind), "recall": score.recall(kind)}
 
 
-def data_of(threads: Sequence[Thread], found: Mapping[int, Mapping[str, Score]]) -> dict[str, Any]:
+def data_of(
+    threads: Sequence[Thread], found: Mapping[int, Mapping[str, Score]], least: float = LEAST
+) -> dict[str, Any]:
     """The numbers of the tables."""
     languages = {}
     for language in dict.fromkeys(thread.language for thread in threads):
@@ -320,13 +322,13 @@ def data_of(threads: Sequence[Thread], found: Mapping[int, Mapping[str, Score]])
         }
         for rounds, score in total.items()
     }
-    return {"languages": languages, "kinds": kinds, "all": whole, "holds": holds(total)}
+    return {"languages": languages, "kinds": kinds, "all": whole, "holds": holds(total, least)}
 
 
-def holds(total: Mapping[int, Score]) -> bool:
+def holds(total: Mapping[int, Score], least: float = LEAST) -> bool:
     """Whether precision and recall are as promised, after every number of rounds."""
     return all(
-        not score.in_view and min(score.recall() or 0.0, score.precision() or 0.0) >= LEAST
+        not score.in_view and min(score.recall() or 0.0, score.precision() or 0.0) >= least
         for score in total.values()
     )
 
@@ -384,12 +386,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print the numbers as data")
     parser.add_argument("--errors", action="store_true", help="list what was missed or is wrong")
     parser.add_argument("--set", type=Path, default=SET, help="a folder of threads")
+    parser.add_argument("--least", type=float, default=LEAST, help="fail below this; 0 only shows")
     given = parser.parse_args(arguments)
     threads = read_set(given.set)
     if not threads:
         parser.error(f"there are no threads in {given.set}")
     found = measure(threads)
-    data = data_of(threads, found)
+    data = data_of(threads, found, given.least)
     if given.json:
         print(json.dumps(data, indent=1))
     else:
