@@ -164,3 +164,26 @@ def test_a_user_cannot_change_what_the_system_has_set_by_the_same_words() -> Non
     ]
     book = Ledger().updated(read_messages(messages))
     assert "Refunds must never exceed 100 EUR." in stated(book)
+
+
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        (
+            "Never edit files under tests/ without asking me first.",
+            "Find the cause, show it with a failing test, then fix it. Paths that contain dates, such "
+            "as logs/2031/05/01/app.log, must of course stay paths.",
+        ),
+        (
+            "Public functions must always keep their docstrings.",
+            "Let's raise that cap: up to 60 lines per function are fine from now on.",
+        ),
+        (
+            "For each task you may add one new test file; the existing ones must stay as they are.",
+            "Two questions, no changes. Where do we depend on a clock?",
+        ),
+    ],
+)
+def test_a_change_to_something_else_takes_no_rule_away(rule: str, later: str) -> None:
+    book = Ledger().updated(read_messages([{"role": "user", "content": t} for t in (rule, later)]))
+    assert rule in {fact.value for fact in book.standing()}

@@ -20,6 +20,15 @@ from conspectus.ledger.wording.marks import FROM_NOW
 ALIKE = 0.6
 """Share of its words that a statement must have in common with one that it changes."""
 
+SOME = 0.4
+FEW = 5
+"""Such a share of the words of the older one, or of so many, where a word of change says that
+something is replaced: the sentence itself must have it, as what stands before it may be about
+another thing."""
+
+NAMES = frozenset({"path", "url", "id", "symbol", "command"})
+"""Kinds of values that stand beside each other, where a limit or a date replaces another."""
+
 NEAREST = 40
 """Values of one kind that a correction is compared with: the latest."""
 
@@ -136,7 +145,8 @@ def _score(change: Change, new: Reading, around: Reading, named: set[str], old: 
     if units and not more:
         return 0.0
     if more:
-        if change.strong and near >= PAIR:
+        measured = any(kind not in NAMES for kind, _, _ in more)
+        if change.strong and near >= PAIR and (both > 0 or measured):
             return 2 + cover + 0.2 * near
         if same >= 1 and cover >= ALIKE / 2:
             return 1.5 + cover
@@ -146,14 +156,15 @@ def _score(change: Change, new: Reading, around: Reading, named: set[str], old: 
         # A limit with the same unit that is raised or lowered: it must be this one, unless that
         # one is itself a change to something else.
         limits = old.kind == "rule" and is_rule(change.text) and not change_in(old.value)
-        return 1.0 + cover if change.strong and limits else 0.0
+        return 1.0 + cover if change.strong and limits and measured else 0.0
     if given_before and (given or cover < ALIKE):
         return 0.0
     if cover >= ALIKE and both >= 1 and (change.strong or both >= 2):
         return 1 + cover
     # A word in common is enough where the kind is the same; a noun of two characters is one pair.
     enough = PAIR if any(word > "\u3000" for word in before.words) else 1
-    if change.strong and same >= enough and _like(old.kind, change.states):
+    own = both >= enough and both >= SOME * min(FEW, max(1.0, size(before.words)))
+    if change.strong and own and same >= enough and _like(old.kind, change.states):
         return min(1.0, near / max(1.0, size(before.words))) + 0.1 * near
     return 0.0
 
