@@ -171,8 +171,8 @@ def test_a_user_cannot_change_what_the_system_has_set_by_the_same_words() -> Non
     [
         (
             "Never edit files under tests/ without asking me first.",
-            "Find the cause, show it with a failing test, then fix it. Paths that contain dates, such "
-            "as logs/2031/05/01/app.log, must of course stay paths.",
+            "Find the cause, show it with a failing test, then fix it. Paths that contain dates, "
+            "such as logs/2031/05/01/app.log, must of course stay paths.",
         ),
         (
             "Public functions must always keep their docstrings.",
