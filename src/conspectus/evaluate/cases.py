@@ -113,7 +113,10 @@ class Yardstick:
         """The cuts that can be measured; where there are none, why."""
         messages = transcript.messages
         if size < self.minimum_tokens:
-            return [], f"it has fewer than {self.minimum_tokens:,} tokens"
+            return (
+                [],
+                f"it has fewer than {self.minimum_tokens:,} tokens; a smaller minimum measures it",
+            )
         found: list[Cut] = []
         why = "the agent does not act often enough after any cut"
         for place in cut_places(messages, self.count):
