@@ -22,7 +22,9 @@ _FORMS = [
         rf"\b{_MONTH},? (?:of )?{_YEAR}\b",
     )
 ]
-_MAYBE = re.compile(rf"(?:19|20)\d\d[-/.\s年]|\d\s*月|\b{_MONTH}", re.IGNORECASE)
+_NUMERIC, _WIDE, _NAMED = _FORMS[:1], _FORMS[1:3], _FORMS[3:]
+_SHORT = tuple(name[:3] for name in _NAMES.split())
+_HAS_NAME = re.compile(rf"\b(?=[adfjmnos]){_MONTH}", re.IGNORECASE)
 
 
 def date_terms(text: str) -> tuple[str, ...]:
@@ -36,9 +38,13 @@ def date_terms(text: str) -> tuple[str, ...]:
         >>> date_terms("in May 2023")
         ('month202305',)
     """
-    if not _MAYBE.search(text):
-        return ()
-    return tuple(dict.fromkeys(term for form in _FORMS for term in _found(form, text)))
+    forms = list(_NUMERIC)
+    if "月" in text:
+        forms += _WIDE
+    small = text.lower()
+    if any(name in small for name in _SHORT) and _HAS_NAME.search(text):
+        forms += _NAMED
+    return tuple(dict.fromkeys(term for form in forms for term in _found(form, text)))
 
 
 def _found(form: re.Pattern[str], text: str) -> Iterator[str]:

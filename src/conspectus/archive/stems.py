@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 _IRREGULAR = """
 be am is are was were been being|become became|begin began begun|bend bent|bite bit bitten
 blow blew blown|break broke broken|bring brought|build built|burn burnt|buy bought|catch caught
@@ -25,9 +27,13 @@ _BASE = {
     for base, *forms in (group.split() for group in line.split("|") if group)
     for form in forms
 }
+REMEMBERED = 10_000
+"""Words of which the stem is remembered."""
+
 _VOWELS = frozenset("aeiouy")
 
 
+@lru_cache(REMEMBERED)
 def stem(word: str) -> str:
     """An English word without its ending, in small letters; any other as it is.
 

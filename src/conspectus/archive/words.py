@@ -10,6 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from conspectus.archive.dates import date_terms
 from conspectus.archive.function_words import DENSE, ENGLISH
@@ -23,6 +24,9 @@ MOST_TERMS = 64
 
 MOST_PARTS = 8
 """Sentences of a long query that are asked for themselves: the last ones, where questions stand."""
+
+REMEMBERED = 10_000
+"""Words and identifiers of which the terms are remembered: most come in many messages."""
 
 SHARED = 0.75
 """Of `n` terms made from one piece of a query, each weighs `n ** -SHARED`."""
@@ -98,19 +102,27 @@ def terms_of(text: str) -> Terms:
     """
     words: list[str] = []
     wholes: list[str] = []
-    known: dict[str, tuple[list[str], list[str]]] = {}
+    known: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {}
     for kind, piece in _pieces(text):
         if kind == "dense":
             words += piece
             words += (piece[i : i + 2] for i in range(len(piece) - 1))
             continue
         if piece not in known:
-            parts = [_safe(stem(part)) for part in _parts(piece)]
-            known[piece] = parts, [_safe(whole) for whole in _wholes(piece)]
+            known[piece] = (_taken if len(piece) <= LONGEST else _apart)(piece)
         words += known[piece][0]
         wholes += known[piece][1]
     words += date_terms(text)
     return Terms(tuple(words), tuple(wholes))
+
+
+def _apart(piece: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The terms of a word or an identifier, and the identifiers in it."""
+    parts = tuple([_safe(stem(part)) for part in _parts(piece)])
+    return parts, tuple([_safe(whole) for whole in _wholes(piece)])
+
+
+_taken = lru_cache(REMEMBERED)(_apart)
 
 
 def names_of(text: str) -> tuple[str, ...]:

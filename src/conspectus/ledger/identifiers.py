@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,69 +34,69 @@ _EXTENSION = (
     r"(?:pyi?|jsx?|tsx?|jsonl?|md|txt|rst|html?|css|ya?ml|toml|cfg|ini|sh|cpp|cc|hpp|java|kt|go|rs"
     r"|rb|php|sql|xml|csv|png|jpe?g|pdf|ipynb|lock|log|diff|patch|c|h)"
 )
+_PATH = re.compile(
+    r"(?<![\w/.-])(?:~|\.{1,2})?/?(?:[\w@+.-]+/)+[\w@+-][\w@+.-]*"
+    rf"|(?<![\w/.-])/[\w@+-][\w@+.-]*|(?<![\w/.-])[\w-]+\.{_EXTENSION}\b"
+)
+_ID = re.compile(
+    r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
+    r"|\b(?=[A-Z0-9-]*\d)(?=[A-Z0-9-]*[A-Z])[A-Z0-9][A-Z0-9-]{3,}[A-Z0-9]\b"
+    r"|\b[a-z]+(?:_[a-z]+)*_\d{3,}\b|[\w.+-]+@[\w-]+\.\w[\w.]*"
+)
+_SYMBOL = re.compile(
+    r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\b|\b_*[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+_*\b|\b__\w+__\b"
+    r"|\b(?:[A-Z][a-z0-9]+){2,}\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b"
+)
+_NUMBER = re.compile(
+    r"(?<![\w.])\d{4}-\d{2}-\d{2}(?!\w)|(?<![\w.])\d+(?:\.\d+)+(?!\w)"
+    r"|(?<![\w.-])\d{4,}(?![\w.])|(?<![\w.])\d+(?:[.,]\d+)?\s?(?:%|€|\$|£|¥|元|ms|kB|MB|GB)"
+)
+_ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning|Fault)\b")
 _IDENTIFIERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("url", re.compile(r"https?://[^\s\"'<>)\]}\\`]+")),
-    (
-        "path",
-        re.compile(
-            r"(?<![\w/.-])(?:~|\.{1,2})?/?(?:[\w@+.-]+/)+[\w@+-][\w@+.-]*"
-            rf"|(?<![\w/.-])/[\w@+-][\w@+.-]*|(?<![\w/.-])[\w-]+\.{_EXTENSION}\b"
-        ),
-    ),
-    ("error", re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning|Fault)\b")),
-    (
-        "id",
-        re.compile(
-            r"\b[0-9a-f]{8}-[0-9a-f-]{27}\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,64}\b"
-            r"|\b(?=[A-Z0-9-]*\d)(?=[A-Z0-9-]*[A-Z])[A-Z0-9][A-Z0-9-]{3,}[A-Z0-9]\b"
-            r"|\b[a-z]+(?:_[a-z]+)*_\d{3,}\b|[\w.+-]+@[\w-]+\.\w[\w.]*"
-        ),
-    ),
-    (
-        "symbol",
-        re.compile(
-            r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+\b|\b_*[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+_*\b|\b__\w+__\b"
-            r"|\b(?:[A-Z][a-z0-9]+){2,}\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b"
-        ),
-    ),
-    (
-        "number",
-        re.compile(
-            r"(?<![\w.])\d{4}-\d{2}-\d{2}(?!\w)|(?<![\w.])\d+(?:\.\d+)+(?!\w)"
-            r"|(?<![\w.-])\d{4,}(?![\w.])|(?<![\w.])\d+(?:[.,]\d+)?\s?(?:%|€|\$|£|¥|元|ms|kB|MB|GB)"
-        ),
-    ),
+    ("path", _PATH),
+    ("error", _ERROR),
+    ("id", _ID),
+    ("symbol", _SYMBOL),
+    ("number", _NUMBER),
 )
 _BORDER = r"(?<![0-9A-Za-z_])"
-_STARTS: dict[str, str] = {
-    "path": r"(?<![0-9A-Za-z_/.-])(?=[\w@+~-]{0,79}[/.]|[\w@+~-]{80})",
-    "id": (
-        rf"{_BORDER}(?=\d[\d-]{{0,79}}[A-Za-z]|\d{{8}}-|[\d-]{{80}}"
-        r"|[A-Z][A-Z-]{0,79}\d|[A-Z-]{80}|[a-f]+\d|[a-z]+_)"
-    ),
-    "symbol": r"(?<![0-9A-Za-z])(?=_|[^\W_]+[._]|[A-Za-z][a-z0-9]*[A-Z])",
-    "number": r"(?=\d)(?<![0-9A-Za-z_.])(?=\d{4}|\d+(?:[.,]\d|\s?[%€$£¥元mkMG]))",
-}
-"""Where each kind can start: tried at every place, the patterns cost several times as much."""
-_FINDS = {kind: starting(_STARTS.get(kind, ""), pattern) for kind, pattern in _IDENTIFIERS}
-_WITH_ADDRESS = _IDENTIFIERS[3][1]
+_BARE_ID = starting(
+    rf"{_BORDER}(?=\d[\d-]{{0,79}}[A-Za-z]|\d{{8}}-|[\d-]{{80}}"
+    r"|[A-Z][A-Z-]{0,79}\d|[A-Z-]{80}|[a-f]+\d|[a-z]+_)",
+    _ID,
+)
 
 
 def _ids(text: str) -> Iterator[re.Match[str]]:
     """Ids; an address of mail may start anywhere, so it is tried only where a line has one."""
-    return (_WITH_ADDRESS if "@" in text else _FINDS["id"]).finditer(text)
+    return (_ID if "@" in text else _BARE_ID).finditer(text)
 
 
-_KINDS: tuple[tuple[Kind, Callable[[str], object], Callable[[str], Iterable[re.Match[str]]]], ...]
-_KINDS = (
-    ("url", re.compile("://").search, _FINDS["url"].finditer),
-    ("path", re.compile("[/.]").search, _FINDS["path"].finditer),
-    ("error", re.compile("Error|Exception|Warning|Fault").search, _FINDS["error"].finditer),
-    ("id", re.compile(r"[\d@]").search, _ids),
-    ("symbol", re.compile("[_.A-Z]").search, _FINDS["symbol"].finditer),
-    ("number", re.compile(r"\d").search, _FINDS["number"].finditer),
+_Finds = Callable[[str], Iterator[re.Match[str]]]
+_QUICK: dict[re.Pattern[str], tuple[Callable[[str], object], _Finds]] = {
+    _PATH: (
+        re.compile("[/.]").search,
+        starting(r"(?<![0-9A-Za-z_/.-])(?=[\w@+~-]{0,79}[/.]|[\w@+~-]{80})", _PATH).finditer,
+    ),
+    _ERROR: (re.compile("Error|Exception|Warning|Fault").search, _ERROR.finditer),
+    _ID: (re.compile(r"[\d@]").search, _ids),
+    _SYMBOL: (
+        re.compile("[_.A-Z]").search,
+        starting(r"(?<![0-9A-Za-z])(?=_|[^\W_]+[._]|[A-Za-z][a-z0-9]*[A-Z])", _SYMBOL).finditer,
+    ),
+    _NUMBER: (
+        re.compile(r"\d").search,
+        starting(
+            r"(?=\d)(?<![0-9A-Za-z_.])(?=\d{4}|\d+(?:[.,]\d|\s?[%€$£¥元mkMG]))", _NUMBER
+        ).finditer,
+    ),
+}
+"""Of a pattern, what a line must have to hold any, and how to find them where they can start: tried
+at every character, the patterns take three times as long. One that is not here is just tried."""
+_KINDS: tuple[tuple[Kind, Callable[[str], object], _Finds], ...] = tuple(
+    (kind, *_QUICK.get(pattern, (bool, pattern.finditer))) for kind, pattern in _IDENTIFIERS
 )
-"""In the order in which they claim, with what a line must have to hold any."""
 _NOT_FACTS = frozenset({"utf-8", "e.g", "i.e", "a.m", "p.m", "and/or", "either/or", "N/A"})
 
 
