@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from langchain_core.messages import AIMessage
@@ -181,8 +181,10 @@ def reports_of(history: History) -> list[Report]:
     reports, tokens = [], 0
     for index, place in enumerate(history.places):
         usage = place.source.usage_metadata if isinstance(place.source, AIMessage) else None
-        if usage and index >= before:
-            reports.append(Report(tokens, usage["input_tokens"]))
+        told = usage.get("input_tokens") if isinstance(usage, Mapping) else None
+        # A provider may report anything; what is no count says nothing.
+        if isinstance(told, int) and told > 0 and index >= before:
+            reports.append(Report(tokens, told))
         tokens += place.item.tokens
     return reports
 

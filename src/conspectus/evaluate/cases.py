@@ -115,7 +115,7 @@ class Yardstick:
         if size < self.minimum_tokens:
             return (
                 [],
-                f"it has fewer than {self.minimum_tokens:,} tokens; a smaller minimum measures it",
+                f"it has fewer than {self.minimum_tokens:,} tokens",
             )
         found: list[Cut] = []
         why = "the agent does not act often enough after any cut"

@@ -31,7 +31,7 @@ JOINED = " · "
 """Between pieces of one message."""
 
 _HEADING = re.compile(r"^#{1,6}\s+(.*\S)")
-_CITED = re.compile(r"\s*\[([^\[\]\s]{1,64})\]\s*$")
+_CITED = re.compile(r"\[([^\[\]\s]{1,64})\]$")
 _OF_ONESELF = re.compile(
     r"\b(?:I|I'm|I've|I'd|my|mine|our|we|we're|us|mein\w*|unser\w*|ich|mi|mis|nuestr\w+|mon|ma|mes"
     r"|notre|nos|je)\b|我|咱|私|僕|俺|저는|제|나는|우리"
@@ -109,7 +109,7 @@ def standing(text: str) -> Iterator[Snippet]:
             continue
         line = row.strip().removeprefix("- ").strip()
         cited = _CITED.search(line)
-        line = line[: cited.start()] if cited else line
+        line = line[: cited.start()].rstrip() if cited else line
         for piece in line.split(JOINED):
             if piece:
                 yield Snippet(piece, section, cited[1] if cited else "", -1, STANDING, held(piece))
