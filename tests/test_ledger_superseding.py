@@ -187,3 +187,19 @@ def test_a_user_cannot_change_what_the_system_has_set_by_the_same_words() -> Non
 def test_a_change_to_something_else_takes_no_rule_away(rule: str, later: str) -> None:
     book = Ledger().updated(read_messages([{"role": "user", "content": t} for t in (rule, later)]))
     assert rule in {fact.value for fact in book.standing()}
+
+
+@pytest.mark.parametrize(
+    ("least", "most"),
+    [
+        (
+            "Passwords must have at least 12 characters.",
+            "Passwords must have at most 64 characters.",
+        ),
+        ("密码至少8个字符。", "密码最多64个字符。"),
+        ("Never book flights before 9 am.", "Never book flights after 9 pm."),
+    ],
+)
+def test_both_ends_of_a_range_stay(least: str, most: str) -> None:
+    book = Ledger().updated(read_messages([{"role": "user", "content": t} for t in (least, most)]))
+    assert {fact.value for fact in book.standing()} == {least, most}

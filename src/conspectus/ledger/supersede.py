@@ -46,6 +46,18 @@ _AMOUNT = re.compile(
     r"|(?:最多|至少|不超过|超过|上限|最大|最低|以内|최대|최소)\D{0,3}\d|\d+\D{0,2}(?:以内|以下|이내|이하|を超え)",
     re.IGNORECASE,
 )
+_LEAST = re.compile(
+    r"\b(?:at least|minimum|no (?:less|fewer|earlier) than|over|above|after|mindestens|nach"
+    r"|frühestens|al menos|como mínimo|después|au moins|au minimum|après)\b"
+    r"|至少|以上|之后|少なくとも|以降|최소|이상|이후",
+    re.IGNORECASE,
+)
+_MOST = re.compile(
+    r"\b(?:at most|maximum|no (?:more|later) than|up to|under|below|before|höchstens|maximal|vor"
+    r"|spätestens|como máximo|antes|au plus|au maximum|avant)\b"
+    r"|最多|以下|以内|不超过|之前|まで|최대|이하|이내|이전",
+    re.IGNORECASE,
+)
 PLAIN = frozenset({"rule", "preference", "decision"})
 """Kinds that are statements, one of which may take the place of another."""
 
@@ -95,6 +107,8 @@ def replaces(newer: Fact, older: Fact) -> bool:
     new, old = reading(newer.value), reading(older.value)
     if newer.value == older.value or not outranks(newer.role, older.role):
         return False
+    if {_bound(newer.value), _bound(older.value)} == {"least", "most"}:
+        return False  # a range has two ends
     given, given_before = _values(new), _values(old)
     if not given and not given_before:
         return new.never != old.never
@@ -107,6 +121,12 @@ def replaces(newer: Fact, older: Fact) -> bool:
         return False
     named = kind in ("number", "figure") and not measure and not _is_amount(newer.value)
     return not named and kind not in ("id", "symbol", "command")
+
+
+def _bound(text: str) -> str:
+    """Which end of a range a statement sets; empty where it says neither or both."""
+    least, most = _LEAST.search(text), _MOST.search(text)
+    return "" if bool(least) == bool(most) else "least" if least else "most"
 
 
 def _is_amount(text: str) -> bool:
