@@ -1,0 +1,1 @@
+"""Middleware that stands last: what is really sent is measured, fitted and rescued."""
