@@ -18,6 +18,7 @@ from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import Archive, RecallResult, Scope, recall_flow
+from conspectus.compactor.anchors import Anchor, ArchiveAnchor, MemoryAnchor
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
@@ -227,7 +228,10 @@ class Compactor:
         return await arun(self._session(scope).compact(messages, force, focus or ""))
 
     def _session(self, scope: Scope) -> Session:
-        return Session(self._tools, self.policy, self._room, self._pin, scope)
+        anchor: Anchor = MemoryAnchor(self._tools.memory, scope)
+        if self.archive is not None:
+            anchor = ArchiveAnchor(self.archive, scope)
+        return Session(self._tools, self.policy, self._room, self._pin, scope, anchor)
 
     # Recall
 

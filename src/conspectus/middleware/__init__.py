@@ -1,1 +1,1 @@
-"""LangChain middleware that summarises when a history grows: when and what, before each model call."""
+"""LangChain middleware that summarises when a history grows."""
