@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
@@ -119,16 +119,22 @@ class Requested:
     """What the guard has seen of the request that was really sent.
 
     Attributes:
-        overhead: tokens beside the messages: system prompt, tools, reserved output.
+        overhead: tokens beside the messages: system prompt, tools, response format.
+        reserved: tokens of the window that are left for the answer.
         window: input limit of the model that answered, in tokens; None where it is unknown.
+        model: the model that refused a request as too long; empty for none.
+        learned: the most that may be sent to it, in tokens; None for nothing learned.
     """
 
     overhead: int = 0
+    reserved: int = 0
     window: int | None = None
+    model: str = ""
+    learned: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON data."""
-        return {"v": VERSION, "overhead": self.overhead, "window": self.window}
+        return {"v": VERSION, **asdict(self)}
 
 
 def read_requested(state: Mapping[str, Any]) -> Requested:
@@ -136,11 +142,11 @@ def read_requested(state: Mapping[str, Any]) -> Requested:
     data = state.get(REQUEST)
     if not isinstance(data, Mapping) or data.get("v") != VERSION:
         return Requested()
-    overhead, window = data.get("overhead"), data.get("window")
-    return Requested(
-        overhead if isinstance(overhead, int) and overhead > 0 else 0,
-        window if isinstance(window, int) and window > 0 else None,
-    )
+    sizes = [data.get(name) for name in ("overhead", "reserved", "window", "learned")]
+    numbers = [n if isinstance(n, int) and n > 0 else 0 for n in sizes]
+    overhead, reserved, window, learned = numbers
+    model = data.get("model")
+    return Requested(overhead, reserved, window or None, str(model or ""), learned or None)
 
 
 def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]) -> Held:

@@ -119,7 +119,8 @@ class Planner:
         known = [n for n in (requested.window, self._window and self._window.limit) if n]
         if not known:
             return None
-        return Window(min(known), max(self._reserved, requested.overhead) + self._counting.base)
+        seen = requested.overhead + requested.reserved
+        return Window(min(known), max(self._reserved, seen) + self._counting.base)
 
     # What is done about it
 
