@@ -64,7 +64,7 @@ class Planner:
         if self.preserve and held.data is not None:
             view = yield from self.graph.view(held, messages, runtime)
         sizes = self._tallies.follow(held.name, view)
-        named(messages)
+        named(messages if self.preserve else messages[sizes.fresh :])
         room = self.room(read_requested(state))
         foreign = foreign_summary(state) if held.data is None else None
         if foreign is None and not held.pending and not self._due(view, sizes, held, room):
