@@ -17,6 +17,7 @@ from conspectus import Compactor, PolicyError, TokenMeter
 from conspectus.tokens import FAMILIES, KNOWN, PER_MEDIA, Family, Report, correction, estimate
 from conspectus.tokens.families import family_of
 from conspectus.tokens.media import media_tokens, picture_size
+from engine import Scripted, compacted, engine, short
 from histories import assistant, user
 
 
@@ -272,6 +273,14 @@ def test_what_models_reported_corrects_the_size_of_a_history(share: float) -> No
     assert result.tokens_before == pytest.approx(plain * share, rel=0.05)
     exact = Compactor(token_counter=count_tokens_approximately).compact(messages, thread_id="t")
     assert exact.tokens_before == sum(count_tokens_approximately([m]) for m in messages)
+
+
+@pytest.mark.parametrize("share", [0.6, 1.0, 1.8])
+def test_a_summary_gets_the_room_that_was_set_whatever_was_reported(share: float) -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted, model="gpt-4o", max_summary_tokens=256)
+    compacted(talk(20, share), compactor, force=True)
+    assert [request.limit for request in scripted.requests] == [256]
 
 
 def test_a_report_is_forgotten_once_a_compaction_made_it_stale() -> None:
