@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from conspectus import Fact, Ledger
 from conspectus.ledger import facts_of
 from conspectus.ledger.book import LIMIT
+from conspectus.ledger.merging import Merging
 from conspectus.ledger.priority import STATEMENTS
 from conspectus.messages import read_messages
 from histories import assistant, user
@@ -204,3 +205,29 @@ def test_what_is_still_in_view_takes_from_the_ledger_what_it_has_replaced() -> N
 )
 def test_hostile_lines_are_read_to_an_end(text: str) -> None:
     assert len(book(user(text), result(text)).facts) <= LIMIT
+
+
+class Counted(Merging):
+    """A ledger in the making that is set up once only."""
+
+    made = 0
+
+    def __init__(self, *given: Any) -> None:
+        self.made += 1
+        super().__init__(*given)
+
+
+def test_a_crowded_ledger_lets_the_lesser_half_go_and_works_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("conspectus.ledger.merging.CROWDED", 1)
+    paths = [Fact("path", f"src/{n}.py", "", "m", "tool", order=n) for n in range(LIMIT)]
+    rule = Fact("rule", "Retries: at most 3.", "", "m", "user", order=LIMIT)
+    book = Counted([*paths, rule], ["Retries: at most 2."])
+    book.trim()
+    assert len(book.facts()) == LIMIT // 2
+    assert rule in book.facts()
+    book.take(Fact("rule", "Retries: at most 5.", "", "n", "user", order=LIMIT + 1))
+    assert [fact.value for fact in book.facts() if fact.kind == "rule"] == ["Retries: at most 5."]
+    assert book.gone() == ("Retries: at most 2.", "Retries: at most 3.")
+    assert book.made == 1
