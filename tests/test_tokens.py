@@ -302,3 +302,15 @@ def test_clips_stay_the_same_when_reports_come_and_go() -> None:
     whole = compactor.compact(messages, thread_id="t")
     assert [m.content for m in whole.messages] == [m.content for m in first.messages]
     assert whole.record_id is None
+
+
+HOLDS_ITSELF: dict[str, Any] = {"name": "search"}
+HOLDS_ITSELF["parameters"] = HOLDS_ITSELF
+
+
+@pytest.mark.parametrize(
+    "odd", [3, "search", {"name": "search"}, [3], [None], [{(1, 2): "x"}], [HOLDS_ITSELF]]
+)
+def test_what_is_no_list_of_tools_is_refused(odd: Any) -> None:
+    with pytest.raises(PolicyError, match="tool"):
+        TokenMeter().tools(odd)

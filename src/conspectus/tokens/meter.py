@@ -105,7 +105,7 @@ class TokenMeter:
             tools: LangChain tools, callables, pydantic classes, or schemas in a provider's form.
 
         Raises:
-            PolicyError: one of them is no tool.
+            PolicyError: it is no list, or one of them is no tool.
         """
         return tools_tokens(tools, self.text, self.family)
 
