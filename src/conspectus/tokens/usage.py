@@ -8,7 +8,7 @@ from dataclasses import dataclass
 LEAST_RATIO = 0.5
 MOST_RATIO = 2.0
 """Bounds of the correction. A report of less than the least is of something else, such as one that
-leaves cached tokens out, and says nothing; one of more than the most may count tools, and is cut."""
+leaves cached tokens out, and says nothing. One above the most may count tools, and is cut."""
 
 LEAST_GROWTH = 500
 """Estimated tokens of a report, and between two of them, from which on they say something."""
