@@ -52,8 +52,8 @@ def _written(tool: Any) -> str:
         return json.dumps(schema, separators=(",", ":"), default=str)
     except (TypeError, ValueError, RecursionError) as error:
         raise PolicyError(
-            f"the schema of the tool {tool!r:.200} cannot be written as JSON ({error}); its keys must "
-            "be text, and nothing in it may hold itself"
+            f"the schema of the tool {tool!r:.200} cannot be written as JSON ({error}); its keys "
+            "must be text, and nothing in it may hold itself"
         ) from error
 
 
