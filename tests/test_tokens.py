@@ -17,6 +17,7 @@ from conspectus import Compactor, PolicyError, TokenMeter
 from conspectus.tokens import FAMILIES, KNOWN, PER_MEDIA, Family, Report, correction, estimate
 from conspectus.tokens.families import family_of
 from conspectus.tokens.media import media_tokens, picture_size
+from conspectus.tokens.pieces import PIECES
 from engine import Scripted, compacted, engine, short
 from histories import assistant, user
 
@@ -314,3 +315,43 @@ HOLDS_ITSELF["parameters"] = HOLDS_ITSELF
 def test_what_is_no_list_of_tools_is_refused(odd: Any) -> None:
     with pytest.raises(PolicyError, match="tool"):
         TokenMeter().tools(odd)
+
+
+@pytest.mark.parametrize(
+    ("signs", "least", "most"),
+    [
+        ("\U0001d4d0\U0001d7d9\U0001d55c", 6, 9),  # mathematical letters
+        ("\ue000\uf8ff\ue123", 6, 9),  # private use
+        ("\U000f0001\U000f1234", 6, 8),
+        ("\u0259\u028a\u0283", 4, 6),  # phonetic
+        ("\u2801\u2847\u28ff", 4, 9),  # braille
+        ("\ud800\udfff", 4, 6),  # surrogates
+        ("\x01\x02\x03", 3, 3),
+        ("\u2028\u2029", 2, 4),
+        ("\x85\x85\x85", 3, 6),
+        ("a\u2003b\u2003c", 4, 9),
+        ("a\xa0b\xa0c", 3, 7),
+        ("\x0b\x0c\x1c", 3, 3),
+        ("it’s – “so”…", 5, 11),
+    ],
+)
+@pytest.mark.parametrize("family", KNOWN)
+def test_signs_that_tokenizers_hardly_know_are_counted_by_their_bytes(
+    signs: str, least: int, most: int, family: Family
+) -> None:
+    scale = 1.4 if family == "claude" else 1
+    assert least * 50 <= estimate(signs * 50, family) <= most * 50 * scale
+
+
+def test_lines_and_boxes_are_not_counted_by_the_character() -> None:
+    assert estimate("─" * 80, "o200k") <= 16
+    assert estimate("├── src\n│   └── app.py\n" * 20, "o200k") <= 300
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_runs_of_capitals_are_words_of_64(family: Family) -> None:
+    one = estimate("AB" * 32 + "\n", family)
+    assert estimate("AB" * 32 * 100 + "\n", family) == pytest.approx(100 * one, rel=0.15)
+    assert len(PIECES.findall("A" * 64 + "a")) == 1
+    # A longer run is cut as it comes, and never looked through to its end for a small letter.
+    assert [len(piece) for piece in PIECES.findall("A" * 130 + "a")] == [64, 64, 3]
