@@ -355,3 +355,18 @@ def test_runs_of_capitals_are_words_of_64(family: Family) -> None:
     assert len(PIECES.findall("A" * 64 + "a")) == 1
     # A longer run is cut as it comes, and never looked through to its end for a small letter.
     assert [len(piece) for piece in PIECES.findall("A" * 130 + "a")] == [64, 64, 3]
+
+
+def test_a_model_that_tells_no_tokenizer_is_named_once_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for _ in range(2):
+        assert TokenMeter(model="nonsense-1").family == "unknown"
+        Compactor(model="nonsense-1")
+    TokenMeter(model="unknown")
+    TokenMeter()
+    TokenMeter(count_tokens_approximately, model="nonsense-2")
+    TokenMeter(model="gpt-4o")
+    told = [record.message for record in caplog.records if "tells no tokenizer" in record.message]
+    assert len(told) == 1
+    assert "'nonsense-1'" in told[0]
