@@ -23,8 +23,8 @@ MOST_TERMS = 64
 """Different terms of a query that count."""
 
 READ = 8_000
-"""Characters at each end of a query that are read: what is asked stands at the start or the end, and
-no more terms than `MOST_TERMS` are looked for."""
+"""Characters at each end of a query that are read: what is asked stands at its start or its end,
+and no more terms than `MOST_TERMS` are looked for."""
 
 MOST_PARTS = 8
 """Sentences of a long query that are asked for themselves: the last ones, where questions stand."""
