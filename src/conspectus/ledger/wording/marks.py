@@ -36,6 +36,12 @@ LOGGED = re.compile(
 )
 """A line that a program has written."""
 
+LOG_LINE = re.compile(
+    r"\s*\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d\S*\s[^A-Za-z]{0,20}"
+    r"(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
+)
+"""One with its time and its level, which nobody says: it states nothing, whatever is in it."""
+
 UNDER_WAY = re.compile(
     r"still running|is running|\b(?:job|task|request) accepted|in (?:the )?queue|in progress|in the background|(?:has been|was|is|been) (?:started|queued|scheduled|launched|dispatched)"
     r"|\bqueued\b|will (?:be sent|report|notify|follow|come|arrive|answer|return|let you know)|not (?:yet )?(?:finished|done|ready)"
