@@ -81,6 +81,7 @@ class Measure:
         self._recording, self._sizes, self._window = recording, sizes, window
         self._notes, self._cause, self._tell = notes, cause, tell
         self._view: dict[str, BaseMessage] = {}
+        self._whole: dict[str, BaseMessage] = {}
         self._short: frozenset[str] = frozenset()
         self._summary = ""
         self._position = -2
@@ -125,10 +126,11 @@ class Measure:
         before = dict(self._view)
         for message in recorded[max(self._position, -1) + 1 : position + 1]:
             before[str(message.id)] = message
-        left = [(name, m) for name, m in before.items() if name in place and name not in seen]
-        short = frozenset(
-            name for name in seen if name in place and not same(seen[name], recorded[place[name]])
-        )
+        left = [name for name in before if name in place and name not in seen]
+        known = {name: m for name, m in seen.items() if name in place}
+        whole = {name: m for name, m in known.items() if same(m, recorded[place[name]])}
+        short = frozenset(known.keys() - whole.keys())
+        self._whole |= whole
         summary = "\n\n".join(
             str(m.text) for m in messages if is_summary_message(m) and str(m.id) not in place
         )
@@ -138,15 +140,14 @@ class Measure:
         self._position, self._summary = position, summary
         if not changed:
             return None
-        return self._compaction(before.values(), [m for _, m in left], len(short))
+        return self._compaction(before.values(), left, len(short))
 
     def _compaction(
-        self, before: Iterable[BaseMessage], left: Sequence[BaseMessage], short: int
+        self, before: Iterable[BaseMessage], left: Sequence[str], short: int
     ) -> Compaction:
-        # What was shown short before it left was read whole, from the archive, or not at all.
-        whole = [self._recording.messages[self._recording.place[str(m.id)]] for m in left]
-        originals = [m if same(m, w) else w for m, w in zip(left, whole, strict=True)]
-        entries = read_messages(originals)
+        # The originals, also of what was shown short before it left; as the graph held them, for
+        # how they are cited follows from all that they hold.
+        entries = read_messages([self._original(name) for name in left])
         self._ledger = self._ledger.updated(entries)
         calls, tokens = self._notes.take()
         known = self._notes.read
@@ -156,7 +157,7 @@ class Measure:
             cause=self._cause(),
             before=self._sizes.messages(before),
             after=self._sizes.messages(self._view.values()),
-            left=tuple(self._original(entry) for entry in entries),
+            left=tuple(self._shown(entry) for entry in entries),
             read=sum(min(known.get(e.id, 0), len(e.reading)) for e in entries),
             characters=sum(len(entry.reading) for entry in entries),
             summary=self._summary,
@@ -167,7 +168,10 @@ class Measure:
             shortened=short,
         )
 
-    def _original(self, entry: Entry) -> Original:
+    def _original(self, name: str) -> BaseMessage:
+        return self._whole.get(name) or self._recording.messages[self._recording.place[name]]
+
+    def _shown(self, entry: Entry) -> Original:
         assert isinstance(entry.source, BaseMessage)
         return Original(
             id=entry.id,
