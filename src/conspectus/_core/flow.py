@@ -200,11 +200,13 @@ class Failed:
         reason: why, as one sentence.
         error: what to raise for those who want it raised.
         spent: what the tries cost all the same.
+        refused: a person refused the summary, which is no failure to raise.
     """
 
     reason: str
     error: Exception
     spent: Cost
+    refused: bool = False
 
 
 Compaction = Generator[Effect, Any, Done | Failed]
@@ -217,7 +219,7 @@ def compaction(order: Order) -> Compaction:
     outcome = yield from _steps(order)
     if isinstance(outcome, Failed):
         yield Emit("failed", {"reason": outcome.reason})
-        if order.on_failure == "raise":
+        if order.on_failure == "raise" and not outcome.refused:
             raise outcome.error
     else:
         record = outcome.record
@@ -244,7 +246,8 @@ def _steps(order: Order) -> Compaction:
         if order.preview:
             draft = yield Preview(draft)
             if draft is None:
-                return Failed("the summary was refused", SummaryError("it was refused"), spent)
+                said = "the summary was refused by the person who was asked"
+                return Failed(said, SummaryError(said), spent, refused=True)
     record = Record.make(
         parent=order.parent,
         covers=order.keys,

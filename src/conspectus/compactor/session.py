@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.flow import Done, Failed
-from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window
+from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window, spans_of
 from conspectus._core.plan import GIANT, plan
 from conspectus._core.policy import Policy
+from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
@@ -19,7 +21,14 @@ from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.view import History, corrected, look, reports_of, with_floors
 from conspectus.compactor.work import Tools, Work, shown_in
 from conspectus.errors import ArchiveError, SummaryError
-from conspectus.messages import SUMMARY_LINE, Entry, Source, read_messages
+from conspectus.messages import (
+    SUMMARY_LINE,
+    Entry,
+    Source,
+    read_messages,
+    summary_message,
+    summary_text,
+)
 from conspectus.messages.summary import summary_name
 
 SUMMARY_FLOOR = 120
@@ -86,6 +95,45 @@ class Session:
         return self._done(history, decided, outcome, after, work)
 
     # Before the decision
+
+    def adopt(
+        self, messages: Sequence[Source], covers: Collection[str], text: str, by: str
+    ) -> Flow[CompactionResult]:
+        """Put a summary in force that another library has written, its originals archived.
+
+        Args:
+            messages: the whole history.
+            covers: ids of the messages that it stands for.
+            text: what it says.
+            by: whose it is.
+        """
+        history = yield from self._folded(read_messages(messages))
+        items = history.items
+        ex = exchanges(items)
+        fixed = must_stay(items, ex)
+        leaving = [
+            i
+            for i, place in enumerate(history.places)
+            if place.entry is not None and place.entry.id in covers and i not in fixed
+        ]
+        leaves = set(leaving)
+        # What the other library tore apart stays together here, in view.
+        torn = {ex.group[i] for i in range(len(items)) if i not in leaves}
+        leaving = [i for i in leaving if ex.group[i] not in torn]
+        keys = tuple(items[i].key for i in leaving)
+        size = history.size.tokens
+        decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
+        draft = Draft(text, by, keys, Cost(), self._message_size(text))
+        work = Work(self.tools, self.scope, self.anchor, history, decided, "", draft)
+        outcome, after = yield from work.run()
+        remembered = self.tools.memory.of(self.scope)
+        if isinstance(outcome, Failed):
+            return self._failed(history, decided, outcome, remembered)
+        return self._done(history, decided, outcome, after, work)
+
+    def _message_size(self, body: str) -> int:
+        text = summary_text(body, archived=self.tools.archive is not None)
+        return self.tools.meter.message(summary_message(text, ""))
 
     def fold(self, messages: Sequence[Source]) -> Flow[History]:
         """The history as the model sees it, with the records that belong to it."""

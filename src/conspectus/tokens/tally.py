@@ -14,7 +14,7 @@ import threading
 from array import array
 from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import call, is_
 from weakref import ref
@@ -65,6 +65,7 @@ class Tally:
         self._refs: list[ref[BaseMessage]] = []
         self._sums = [array("q") for _ in counts]
         self._answers: list[Answer] = []
+        self._told: list[Answer] = []
         self._mixed = False
         self._lock = threading.Lock()
 
@@ -81,12 +82,15 @@ class Tally:
             same = len(messages) >= len(self._refs)
             if not (same and all(map(is_, messages, map(call, self._refs)))):
                 self._cut(self._first_other(messages))
-            for index in range(len(self._refs), len(messages)):
+            fresh = len(self._refs)
+            for index in range(fresh, len(messages)):
                 self._add(index, messages[index])
             return Sizes(
                 len(messages),
                 tuple(sums[-1] if sums else 0 for sums in self._sums),
+                fresh,
                 self._answers,
+                self._told,
                 self._sums,
                 self._mixed,
             )
@@ -101,6 +105,7 @@ class Tally:
         self._refs = self._refs[:at]
         self._sums = [sums[:at] for sums in self._sums]
         self._answers = [answer for answer in self._answers if answer.index < at]
+        self._told = [answer for answer in self._told if answer.index < at]
         self._mixed = any(a.provider != self._answers[0].provider for a in self._answers)
 
     def _add(self, index: int, message: BaseMessage) -> None:
@@ -109,6 +114,8 @@ class Tally:
         if isinstance(message, AIMessage):
             answer = _answer(index, message)
             self._answers.append(answer)
+            if answer.total is not None or answer.input is not None:
+                self._told.append(answer)
             self._mixed = self._mixed or answer.provider != self._answers[0].provider
         self._refs.append(ref(message))
 
@@ -120,11 +127,14 @@ class Sizes:
     Attributes:
         messages: its length.
         totals: its tokens, column by column.
+        fresh: place of the first message that was new or replaced this time.
     """
 
     messages: int
     totals: tuple[int, ...]
+    fresh: int
     _answers: Sequence[Answer]
+    _told: Sequence[Answer]
     _sums: Sequence[array[int]]
     _mixed: bool
 
@@ -132,32 +142,35 @@ class Sizes:
         """Tokens of the first `index` messages."""
         return self._sums[column][index - 1] if index else 0
 
+    @property
     def newest_answer(self) -> Answer | None:
         """What the newest AI message says."""
         return self._answers[-1] if self._answers else None
 
-    def answers(self) -> Iterator[Answer]:
-        """What AI messages say, the newest first."""
-        return reversed(self._answers)
+    @property
+    def newest_report(self) -> Answer | None:
+        """What the newest AI message with a total of tokens says."""
+        return next((one for one in reversed(self._told) if one.total is not None), None)
 
+    @property
     def one_provider(self) -> bool:
         """Whether all AI messages name one and the same provider."""
         return bool(self._answers) and not self._mixed and self._answers[0].provider is not None
 
     def reports(self, since: int, column: int) -> list[Report]:
         """The first and the last usable report of AI messages from place `since` on."""
-        begin = bisect_left(self._answers, since, key=lambda answer: answer.index)
-        first = self._usable(range(begin, len(self._answers)), column)
-        last = self._usable(range(len(self._answers) - 1, begin - 1, -1), column)
+        begin = bisect_left(self._told, since, key=lambda answer: answer.index)
+        first = self._usable(range(begin, len(self._told)), column)
+        last = self._usable(range(len(self._told) - 1, begin - 1, -1), column)
         return [report for report in (first, last) if report is not None]
 
     def _usable(self, places: range, column: int) -> Report | None:
         for place in places:
-            answer = self._answers[place]
-            if answer.input is not None and answer.input > 0:
-                before = self.upto(answer.index, column)
-                if before >= LEAST_GROWTH:
-                    return Report(before, answer.input)
+            answer = self._told[place]
+            before = self.upto(answer.index, column)
+            report = Report(before, answer.input or 0)
+            if before >= LEAST_GROWTH and report.reported > 0:
+                return report
         return None
 
 
