@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,14 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
+from conspectus._core.records import Record
+from conspectus._drive import run
+from conspectus.archive import Archive
+from conspectus.compactor.agent_state import read_held, scope_of
+from conspectus.compactor.anchors import StateAnchor
+from conspectus.compactor.memory import Memory
+from conspectus.guard import ContextGuard
+from conspectus.middleware import SummarizationMiddleware as Ours
 from conspectus.replay.listening import Listening, Notes, as_callable
 from conspectus.replay.measure import Sizes
 from conspectus.summarize import Summarizer
@@ -90,11 +98,51 @@ def _langchain(setting: Setting) -> list[Middleware]:
     ]
 
 
+def _conspectus(setting: Setting) -> list[Middleware]:
+    """Ours with its guard; the originals go to the graph's own store."""
+
+    def listen(event: str, data: Mapping[str, Any]) -> None:
+        if event == "start":
+            setting.causes.append(str(data["cause"]))
+
+    summarization = Ours(
+        setting.model,
+        trigger=setting.trigger,
+        keep=setting.keep,
+        token_counter=setting.count,
+        summarizer=setting.listening,
+        max_summary_tokens=setting.summary_tokens,
+        on_event=listen,
+    )
+    # What cannot be made to fit is sent, as without a guard, and counted.
+    return [summarization, ContextGuard(summarization, on_stuck="send")]
+
+
+def _recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[BaseMessage]]:
+    """The originals that this thread's records reach in the store, by id."""
+    held = read_held(state, None, state.get("messages", []))
+    scope = scope_of(held, None, None)
+    with Archive(setting.store) as archive:
+        chain = run(StateAnchor(archive, Memory(), scope, held.head).chain_flow())
+        keys = dict.fromkeys(key for record in chain for key in _keys(record))
+        found = run(archive.find_flow(scope, list(keys)))
+    by_id: dict[str, list[BaseMessage]] = {}
+    for one in found.values():
+        if isinstance(one.message, BaseMessage):
+            by_id.setdefault(one.id, []).append(one.message)
+    return by_id
+
+
+def _keys(record: Record) -> Iterable[str]:
+    return [*record.covers, *(clip.key for clip in record.clips)]
+
+
 POLICIES = {
     policy.name: policy
     for policy in (
         Policy("none", "no compaction", lambda setting: []),
         Policy("langchain", "LangChain's middleware", _langchain),
+        Policy("conspectus", "Conspectus", _conspectus, _recallable),
     )
 }
 """Every policy by its name, in the order in which they are shown."""

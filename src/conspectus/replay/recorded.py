@@ -19,7 +19,7 @@ from conspectus.errors import InputError
 from conspectus.replay.recording import Recording
 
 OnRequest = Callable[[Sequence[BaseMessage], Sequence[Any]], int]
-"""Told of a request (messages with the system prompt, tools) before it is answered; tokens of it."""
+"""Told of a request (messages with the system prompt, tools) before it is answered; its tokens."""
 
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 

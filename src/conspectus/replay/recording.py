@@ -1,4 +1,4 @@
-"""A transcript as a graph can run it again: what comes from outside, and what the agent answered."""
+"""A transcript as a graph can run it again: what comes from outside, and what was answered."""
 
 from __future__ import annotations
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.sqlite import SqliteStore
 
@@ -91,7 +90,7 @@ def replay(
         if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
             raise PolicyError(f"{what} must be a whole number of tokens above 0, not {size!r}")
     if not clauses:
-        raise PolicyError("a replay needs a trigger; write (\"fraction\", 0.85), say")
+        raise PolicyError('a replay needs a trigger; write ("fraction", 0.85), say')
     chosen = _policies(policies)
     model, summarizer = _summarizer(summarizer)
     recording = Recording.of(messages)
@@ -104,7 +103,8 @@ def replay(
         trigger=trigger,
         keep=keep,
         in_words=" or ".join(map(str, clauses)),
-        summary_tokens=summary_tokens or max(LEAST_SUMMARY, min(MOST_SUMMARY, window // SUMMARY_SHARE)),
+        summary_tokens=summary_tokens
+        or max(LEAST_SUMMARY, min(MOST_SUMMARY, window // SUMMARY_SHARE)),
         summarizer=summarizer,
         chat_model=model,
         tell=on_event or (lambda event, data: None),
