@@ -137,11 +137,14 @@ class Requested:
         return {"v": VERSION, **asdict(self)}
 
 
+NOTHING_SEEN = Requested()
+
+
 def read_requested(state: Mapping[str, Any]) -> Requested:
     """What the guard has left; nothing where it has not, or where it cannot be read."""
     data = state.get(REQUEST)
-    if not isinstance(data, Mapping) or data.get("v") != VERSION:
-        return Requested()
+    if data is None or not isinstance(data, Mapping) or data.get("v") != VERSION:
+        return NOTHING_SEEN
     sizes = [data.get(name) for name in ("overhead", "reserved", "window", "learned")]
     numbers = [n if isinstance(n, int) and n > 0 else 0 for n in sizes]
     overhead, reserved, window, learned = numbers
@@ -155,7 +158,7 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
     What cannot be read is not trusted: the history then goes on without its records.
     """
     data = state.get(HELD)
-    if isinstance(data, Mapping) and data.get("v") == VERSION:
+    if data is not None and isinstance(data, Mapping) and data.get("v") == VERSION:
         try:
             return _held(data)
         except (KeyError, TypeError, ValueError):

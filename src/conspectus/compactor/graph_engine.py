@@ -82,6 +82,14 @@ class GraphEngine:
             sizes=self.sizes,
         )
 
+    def failed_at(self, held: Held, runtime: object) -> Size | None:
+        """The size of the history when its latest summary failed, if none succeeded since."""
+        memory = self.engine.tools.memory
+        if not memory.any_failed:
+            return None
+        failed = memory.of(scope_of(held, self.tenant, runtime)).failed
+        return failed[1] if failed is not None and failed[0] == (held.head_id or None) else None
+
     def view(
         self, held: Held, channel: Sequence[BaseMessage], runtime: object
     ) -> Flow[list[BaseMessage]]:

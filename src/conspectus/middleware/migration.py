@@ -38,7 +38,7 @@ def foreign_summary(state: Mapping[str, Any]) -> ForeignSummary | None:
 
 def _deep_agents(state: Mapping[str, Any]) -> ForeignSummary | None:
     event = state.get("_summarization_event")
-    if not isinstance(event, Mapping):
+    if event is None or not isinstance(event, Mapping):
         return None
     message, cutoff = event.get("summary_message"), event.get("cutoff_index")
     messages: Sequence[BaseMessage] = state["messages"]
@@ -50,7 +50,9 @@ def _deep_agents(state: Mapping[str, Any]) -> ForeignSummary | None:
 
 def _langmem(state: Mapping[str, Any]) -> ForeignSummary | None:
     context = state.get("context")
-    running = context.get("running_summary") if isinstance(context, Mapping) else None
+    if context is None or not isinstance(context, Mapping):
+        return None
+    running = context.get("running_summary")
     text = _field(running, "summary")
     covered = _field(running, "summarized_message_ids")
     if not isinstance(text, str) or not isinstance(covered, (set, frozenset, list, tuple)):

@@ -50,11 +50,12 @@ class Planner:
         self.graph, self.preserve = graph, preserve
         self._counting, self._window = counting, window
         self._policy = graph.engine.policy
-        counts = [counting.message]
-        meter = graph.engine.tools.meter
-        if not meter.exact:
-            counts.append(meter.message)
+        self._meter = graph.engine.tools.meter
+        # What a message really takes is counted beside, where a window is there to be exceeded.
+        metered = window is not None and not self._meter.exact
+        counts = [counting.message, self._meter.message] if metered else [counting.message]
         self._tallies = Tallies(*counts)
+        self._metered = Tallies(self._meter.message)
 
     def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
         """What a step changes in the state; None for nothing."""
@@ -64,10 +65,10 @@ class Planner:
         if self.preserve and held.data is not None:
             view = yield from self.graph.view(held, messages, runtime)
         sizes = self._tallies.follow(held.name, view)
-        named(messages)
+        named(messages if self.preserve else messages[sizes.fresh :])
         room = self.room(read_requested(state))
         foreign = foreign_summary(state) if held.data is None else None
-        if foreign is None and not held.pending and not self._due(view, sizes, held, room):
+        if foreign is None and not held.pending and not self._due(view, sizes, held, room, runtime):
             return None
         asked = self._asked(view, sizes, held)
         session = self.graph.session(held, runtime, room, asked=asked, preview=True)
@@ -81,16 +82,25 @@ class Planner:
     # Whether anything is due
 
     def _due(
-        self, view: Sequence[BaseMessage], sizes: Sizes, held: Held, room: Window | None
+        self,
+        view: Sequence[BaseMessage],
+        sizes: Sizes,
+        held: Held,
+        room: Window | None,
+        runtime: object,
     ) -> bool:
         policy = self._policy
         if not policy.trigger:
             self.graph.say_once("no trigger is set, so SummarizationMiddleware never summarises")
             return False
-        if room is not None and self._tokens(sizes, held) > room.budget:
+        if room is not None and self._tokens(view, sizes, held) > room.budget:
             return True
         limit = room.limit if room is not None else None
-        if policy.fired(self._asked(view, sizes, held), limit, held.after) is None:
+        asked = self._asked(view, sizes, held)
+        if policy.fired(asked, limit, held.after) is None:
+            return False
+        failed = self.graph.failed_at(held, runtime)
+        if failed is not None and policy.fired(asked, limit, failed) is None:
             return False
         kind, amount = policy.keep
         if kind == "messages":
@@ -102,11 +112,13 @@ class Planner:
         since = _since(view, held)
         return Size(self._counting.asked(sizes, since), sizes.messages)
 
-    def _tokens(self, sizes: Sizes, held: Held) -> int:
+    def _tokens(self, view: Sequence[BaseMessage], sizes: Sizes, held: Held) -> int:
         """The size of the view as the meter sees it, corrected by what models have reported."""
-        column = len(sizes.totals) - 1
-        if column == 0:
+        if self._meter.exact:
             return sizes.totals[0] + self._counting.base
+        if len(sizes.totals) == 1:  # the window was told by the guard
+            sizes = self._metered.follow(held.name, view)
+        column = len(sizes.totals) - 1
         ratio = correction(sizes.reports(held.messages_after, column), self._reserved)
         return math.ceil(sizes.totals[column] * ratio)
 
