@@ -192,7 +192,7 @@ def _made(entry: Entry, content: Any) -> BaseMessage:
         return SystemMessage(content, **known)
     if entry.role == "user":
         return HumanMessage(content, **known)
-    return ChatMessage(content, role=str(entry.role), **known)
+    return ChatMessage(content=content, role=str(entry.role), **known)
 
 
 def _spoken(entry: Entry, content: Any, known: dict[str, Any]) -> AIMessage:

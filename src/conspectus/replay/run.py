@@ -7,10 +7,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.sqlite import SqliteStore
 
@@ -156,7 +157,7 @@ def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
         from langchain.chat_models import init_chat_model
 
         asked = ChatModelSummarizer(given)  # says what is wrong with the name
-        return cast("BaseChatModel", init_chat_model(given)), asked
+        return init_chat_model(given), asked
     if isinstance(given, BaseChatModel):
         return given, ChatModelSummarizer(given)
     if isinstance(given, Summarizer):
@@ -182,7 +183,7 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         plan.sizes,
         plan.window,
         notes,
-        lambda: causes.pop() if causes else f"{plan.in_words} reached",
+        lambda: causes.pop() if causes else f"trigger: {plan.in_words}",
         tell,
     )
     model = RecordedModel(
@@ -236,7 +237,7 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
     return run
 
 
-def _config(recording: Recording) -> dict[str, Any]:
+def _config(recording: Recording) -> RunnableConfig:
     steps = 8 * len(recording.messages) + 100
     return {"configurable": {"thread_id": THREAD}, "recursion_limit": steps}
 
