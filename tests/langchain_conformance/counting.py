@@ -8,6 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 
+from conspectus.testing.scripted_models import ScriptedChatModel
 from langchain_conformance.behaviour import (
     SUMMARY,
     Side,
@@ -20,7 +21,6 @@ from langchain_conformance.behaviour import (
     work,
     writer,
 )
-from conspectus.testing.scripted_models import ScriptedChatModel
 
 COUNTER, USAGE = "Token counter", "Reported usage"
 

@@ -22,7 +22,7 @@ from langchain_conformance.behaviour import (
     talk,
     work,
 )
-from langchain_conformance.cuts import drawn, is_legal
+from langchain_conformance.cuts import drawn, is_legal, newest, pairs
 
 STATE, CUT = "Effect on the state", "Where the history is cut"
 LINE = "Here is a summary of the conversation to date:\n\n"
@@ -35,17 +35,33 @@ def sixth(side: Side) -> Any:
 
 add(STATE, "below the trigger", lambda side: side.step(talk(4), **SETTINGS))
 add(STATE, "no messages at all", lambda side: side.step([], **SETTINGS))
-add(STATE, "one message, trigger 1, keep 1", lambda side: side.step(talk(1), trigger=("messages", 1), keep=("messages", 1)))
+add(
+    STATE,
+    "one message, trigger 1, keep 1",
+    lambda side: side.step(talk(1), trigger=("messages", 1), keep=("messages", 1)),
+)
 add(
     STATE,
     "no `messages` in the state",
     lambda side: caught(lambda: side.make(**SETTINGS).before_model({}, Runtime())),
 )
-add(STATE, "kinds of messages in the update", lambda side: [type(m).__name__ for m in sixth(side)["messages"]])
+add(
+    STATE,
+    "kinds of messages in the update",
+    lambda side: [type(m).__name__ for m in sixth(side)["messages"]],
+)
 add(STATE, "the first message", lambda side: sixth(side)["messages"][0].id)
 add(STATE, "the summary's first line", lambda side: sixth(side)["messages"][1].content[: len(LINE)])
-add(STATE, "the summary's marker", lambda side: sixth(side)["messages"][1].additional_kwargs["lc_source"])
-add(STATE, "the summary holds what the model wrote", lambda side: SUMMARY in sixth(side)["messages"][1].content)
+add(
+    STATE,
+    "the summary's marker",
+    lambda side: sixth(side)["messages"][1].additional_kwargs["lc_source"],
+)
+add(
+    STATE,
+    "the summary holds what the model wrote",
+    lambda side: SUMMARY in sixth(side)["messages"][1].content,
+)
 add(
     STATE,
     "the summary is that text and nothing else",
@@ -104,7 +120,11 @@ def _(side: Side) -> Any:
     return none, kept(asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime())))
 
 
-add(STATE, "`runtime` may be None", lambda side: kept(side.make(**SETTINGS).before_model({"messages": talk(7)}, None)))
+add(
+    STATE,
+    "`runtime` may be None",
+    lambda side: kept(side.make(**SETTINGS).before_model({"messages": talk(7)}, None)),
+)
 
 
 def rounds(side: Side, count: int, keep: int = 2, trigger: int = 5) -> tuple[list[Any], list[Any]]:
@@ -133,7 +153,11 @@ add(
 def _(side: Side) -> Any:
     states, _ = rounds(side, 20)
     marks = [[m.additional_kwargs.get("lc_source") for m in state] for state in states]
-    return all(m.count("summarization") <= 1 for m in marks), marks[-1], [m.id for m in states[-1]][1:]
+    return (
+        all(m.count("summarization") <= 1 for m in marks),
+        marks[-1],
+        [m.id for m in states[-1]][1:],
+    )
 
 
 add(
@@ -158,7 +182,7 @@ def _(side: Side) -> Any:
 @behaviour(
     STATE,
     "hooks that an agent calls",
-    "`wrap_model_call` shows the model the summary where `history=\"preserve\"` leaves every "
+    '`wrap_model_call` shows the model the summary where `history="preserve"` leaves every '
     "message in the state; otherwise it passes the request on",
 )
 def _(side: Side) -> Any:
@@ -201,32 +225,96 @@ def result(of: str, at: str) -> ToolMessage:
 
 def cut(history: list[AnyMessage], keep: int) -> Any:
     def observe(side: Side) -> Any:
-        return kept(side.step(copy.deepcopy(history), trigger=("messages", 2), keep=("messages", keep)))
+        return kept(
+            side.step(copy.deepcopy(history), trigger=("messages", 2), keep=("messages", keep))
+        )
 
     return observe
 
 
-ask, go, asked = HumanMessage("Look.", id="ask"), HumanMessage("Go on.", id="go"), HumanMessage("?", id="old")
-parallel = [ask, call("a", "b", "c", at="calls"), result("c", "rc"), result("a", "ra"), result("b", "rb"), go]
-reused = [asked, call("a", at="one"), result("a", "r1"), ask, call("a", at="two"), result("a", "r2"), go]
+ask, go, asked = (
+    HumanMessage("Look.", id="ask"),
+    HumanMessage("Go on.", id="go"),
+    HumanMessage("?", id="old"),
+)
+parallel = [
+    ask,
+    call("a", "b", "c", at="calls"),
+    result("c", "rc"),
+    result("a", "ra"),
+    result("b", "rb"),
+    go,
+]
+reused = [
+    asked,
+    call("a", at="one"),
+    result("a", "r1"),
+    ask,
+    call("a", at="two"),
+    result("a", "r2"),
+    go,
+]
 for keep in (2, 3, 4):
     add(CUT, f"parallel results out of order, keep {keep}", cut(list(parallel), keep))
 for keep in (2, 3, 5, 6):
     add(CUT, f"an id that is used again, keep {keep}", cut(list(reused), keep))
-add(CUT, "the newest message is a result, keep 1", cut([asked, ask, call("a", at="one"), result("a", "r1")], 1),
-    "the newest user message stays as well")
-add(CUT, "LangChain evicts the newest user message", cut([asked, AIMessage("x", id="x"), ask, *work(4)[1:-1]], 2),
-    "what the user asked last is what the agent is doing: it stays as well")
-add(CUT, "a leading system message", cut([SystemMessage("Be brief.", id="sys"), *talk(7)], 2),
-    "a leading system message is an instruction, and stays")
-add(CUT, "a user speaks between a call and its result", cut([asked, call("a", "b", at="calls"), result("a", "ra"),
-    HumanMessage("Wait.", id="wait"), result("b", "rb"), go], 3),
-    "LangChain parts the first result from its call, or a call from its results; providers reject that")
-add(CUT, "an old call that nothing answers", cut([asked, call("a", at="open"), HumanMessage("Never mind.", id="mind"),
-    AIMessage("Fine.", id="fine"), ask, AIMessage("Yes.", id="yes"), go], 2),
-    "a call without a result may still get one, or waits for an approval: it stays")
-add(CUT, "a result without a call among what is kept", cut([asked, AIMessage("x", id="x"), ask, AIMessage("y", id="y"), result("zz", "lost"), go], 3),
-    "a provider rejects it; it goes to the archive with what leaves")
+add(
+    CUT,
+    "the newest message is a result, keep 1",
+    cut([asked, ask, call("a", at="one"), result("a", "r1")], 1),
+    "the newest user message stays as well",
+)
+add(
+    CUT,
+    "LangChain evicts the newest user message",
+    cut([asked, AIMessage("x", id="x"), ask, *work(4)[1:-1]], 2),
+    "what the user asked last is what the agent is doing: it stays as well",
+)
+add(
+    CUT,
+    "a leading system message",
+    cut([SystemMessage("Be brief.", id="sys"), *talk(7)], 2),
+    "a leading system message is an instruction, and stays",
+)
+add(
+    CUT,
+    "a user speaks between a call and its result",
+    cut(
+        [
+            asked,
+            call("a", "b", at="calls"),
+            result("a", "ra"),
+            HumanMessage("Wait.", id="wait"),
+            result("b", "rb"),
+            go,
+        ],
+        3,
+    ),
+    "LangChain parts the first result from its call, or a call from its results; providers reject that",
+)
+add(
+    CUT,
+    "an old call that nothing answers",
+    cut(
+        [
+            asked,
+            call("a", at="open"),
+            HumanMessage("Never mind.", id="mind"),
+            AIMessage("Fine.", id="fine"),
+            ask,
+            AIMessage("Yes.", id="yes"),
+            go,
+        ],
+        2,
+    ),
+    "a call without a result may still get one, or waits for an approval: it stays",
+)
+add(
+    CUT,
+    "a result without a call among what is kept",
+    cut([asked, AIMessage("x", id="x"), ask, AIMessage("y", id="y"), result("zz", "lost"), go], 3),
+    "a provider rejects it; it goes to the archive with what leaves",
+)
 
 
 class Cuts(list[Any]):
@@ -269,6 +357,3 @@ def _(side: Side) -> Any:
             parted += any((a in stay) != (b in stay) for a, b in pairs(history))
             evicted += newest(history) not in stay
     return {"parted": parted, "evicted": evicted}
-
-
-from langchain_conformance.cuts import newest, pairs  # noqa: E402
