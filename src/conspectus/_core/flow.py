@@ -96,6 +96,13 @@ class SaveDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class Preview:
+    """Let a person read a checked draft; answered with it as approved, or None if refused."""
+
+    draft: Draft
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
     """Put a record in force. Nothing before this has changed anything that a caller sees."""
 
@@ -117,7 +124,9 @@ class Emit:
     data: Mapping[str, Any]
 
 
-Effect = Archive | ReadBack | FindDraft | Summarise | Check | SaveDraft | Commit | Wait | Emit
+Effect = (
+    Archive | ReadBack | FindDraft | Summarise | Check | SaveDraft | Preview | Commit | Wait | Emit
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +148,8 @@ class Order:
             summariser; `keep`: keep the history; `raise`: raise.
         messages_after: length of the view after it, in messages.
         kept_tokens: size of what stays, the summary message not counted.
+        adopted: the summary, where another library has written it already: it is not made again.
+        preview: a person reads the summary before it takes effect.
     """
 
     plan: Compact
@@ -154,6 +165,8 @@ class Order:
     on_failure: OnFailure
     messages_after: int
     kept_tokens: int
+    adopted: Draft | None = None
+    preview: bool = False
 
     @property
     def hash(self) -> str:
@@ -187,11 +200,13 @@ class Failed:
         reason: why, as one sentence.
         error: what to raise for those who want it raised.
         spent: what the tries cost all the same.
+        refused: a person refused the summary, which is no failure to raise.
     """
 
     reason: str
     error: Exception
     spent: Cost
+    refused: bool = False
 
 
 Compaction = Generator[Effect, Any, Done | Failed]
@@ -204,7 +219,7 @@ def compaction(order: Order) -> Compaction:
     outcome = yield from _steps(order)
     if isinstance(outcome, Failed):
         yield Emit("failed", {"reason": outcome.reason})
-        if order.on_failure == "raise":
+        if order.on_failure == "raise" and not outcome.refused:
             raise outcome.error
     else:
         record = outcome.record
@@ -220,12 +235,19 @@ def _steps(order: Order) -> Compaction:
             return Failed(f"the archive failed: {error}", error, Cost())
     draft, ledger, spent = None, order.ledger, Cost()
     failures: tuple[str, ...] = ()
-    if order.plan.summary_tokens:
+    if order.adopted is not None:
+        draft = order.adopted
+    elif order.plan.summary_tokens:
         found = yield from _summary(order)
         if isinstance(found, Failed):
             return found
         checked, spent, failures = found
         draft, ledger = checked.draft, checked.ledger
+        if order.preview:
+            draft = yield Preview(draft)
+            if draft is None:
+                said = "the summary was refused by the person who was asked"
+                return Failed(said, SummaryError(said), spent, refused=True)
     record = Record.make(
         parent=order.parent,
         covers=order.keys,

@@ -23,6 +23,7 @@ class Item:
         pinned: the user said that it stays.
         summary: it is a summary of earlier messages, ours or another library's.
         clipped: it stands for a longer original already.
+        counted: its size as the caller counts, by which `keep` goes; -1 where that is `tokens`.
     """
 
     key: str
@@ -34,6 +35,12 @@ class Item:
     pinned: bool = False
     summary: bool = False
     clipped: bool = False
+    counted: int = -1
+
+    @property
+    def kept_as(self) -> int:
+        """The tokens that it takes of what `keep` asks for."""
+        return self.tokens if self.counted < 0 else self.counted
 
     def smallest(self) -> int:
         """The fewest tokens that it can take while it stays in view."""

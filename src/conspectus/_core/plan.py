@@ -34,6 +34,7 @@ def plan(
     policy: Policy,
     window: Window | None = None,
     *,
+    asked: Size | None = None,
     last: Size | None = None,
     force: bool = False,
     clip: bool = True,
@@ -45,6 +46,8 @@ def plan(
         items: the history as the model would see it now, a standing summary included.
         policy: when to compact and what to keep.
         window: the room for a request; None where it is unknown, and then no budget holds.
+        asked: the size that the trigger is compared with, where the caller counts in its own way;
+            None for the sum of the items.
         last: the size that the latest compaction reached, or at which the latest one failed.
         force: compact although nothing asks for it.
         clip: whether messages may be clipped, which needs an archive for their originals.
@@ -56,7 +59,7 @@ def plan(
     size = Size(sum(item.tokens for item in items), len(items))
     budget = None if window is None else window.budget
     limit = None if window is None else window.limit
-    fired = policy.fired(size, limit, last)
+    fired = policy.fired(asked or size, limit, last)
     over = budget is not None and size.tokens > budget
     if not (force or fired or over):
         return Keep("below the trigger", size.tokens)
@@ -107,7 +110,7 @@ class _Room:
         if tokens is None:
             wanted = count - int(self.policy.keep[1])
         else:
-            suffix = [0, *accumulate(item.tokens for item in reversed(self.items))]
+            suffix = [0, *accumulate(item.kept_as for item in reversed(self.items))]
             # The most messages from the end that fit in so many tokens; at least one.
             wanted = count - max(1, bisect_left(suffix, tokens + 1) - 1)
         while wanted > 0 and not self.cuts[wanted]:

@@ -139,8 +139,12 @@ class ArchiveFlows:
         except (KeyError, TypeError, ValueError, AttributeError):
             return None  # a draft only saves money
 
-    def commit_flow(self, scope: Scope, record: Record) -> Flow[None]:
-        """Put a record in force: the record first, then the pointer to it, then both read back."""
+    def commit_flow(self, scope: Scope, record: Record, *, alone: bool = True) -> Flow[None]:
+        """Put a record in force: the record first, then the pointer to it, then both read back.
+
+        Unless `alone`, the head is told by something else and the pointer only helps those who
+        read: another branch may have moved it by now.
+        """
         written = [record]
         if self.ttl is not None and record.parent is not None:
             # A chain lives as long as its youngest record, or it would lose its root and be void.
@@ -157,7 +161,8 @@ class ArchiveFlows:
         yield from self._wire.batch([self._wire.put_op(head, HEAD, {"record": record.id})])
         kept = yield from self._record(scope, record.id)
         pointer = yield from self._wire.read(head, [HEAD])
-        if kept is None or (pointer.get(HEAD) or {}).get("record") != record.id:
+        moved = alone and (pointer.get(HEAD) or {}).get("record") != record.id
+        if kept is None or moved:
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "
@@ -181,6 +186,10 @@ class ArchiveFlows:
             return ()
         found = yield from self._ancestry(scope, head)
         return tuple(reversed(found or ()))
+
+    def chain_at_flow(self, scope: Scope, head: str) -> Flow[tuple[Record, ...]]:
+        """The chain up to the record of this id; empty if there is none, or it is not sound."""
+        return tuple(reversed((yield from self._ancestry(scope, head)) or ()))
 
     def chain_of_flow(self, scope: Scope, name: str) -> Flow[tuple[Record, ...]]:
         """The chain whose head has this name; empty if there is none, or it is not sound.

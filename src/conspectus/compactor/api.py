@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from langchain_core.language_models import BaseChatModel
-from langgraph.store.base import BaseStore
 
-from conspectus._core.flow import EMBEDDED, FAILURES, OnFailure
-from conspectus._core.items import Window
+from conspectus._core.flow import OnFailure
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, arun, run
-from conspectus.archive import Archive, RecallResult, Scope, recall_flow
-from conspectus.compactor.memory import Memory
+from conspectus.archive import RecallResult, Scope, recall_flow
+from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
-from conspectus.compactor.work import SLACK, OnEvent, Tools
+from conspectus.compactor.work import OnEvent
 from conspectus.errors import InputError, PolicyError
-from conspectus.messages import Source, summary_message, summary_text
-from conspectus.summarize import ChatModelSummarizer, ExtractiveSummarizer, Summarizer
+from conspectus.messages import Source
 from conspectus.tokens import TokenCounter, TokenMeter
 
 logger = logging.getLogger("conspectus")
@@ -36,15 +30,14 @@ DEFAULT_WITH_WINDOW = ("fraction", 0.85)
 DEFAULT_WITHOUT = ("tokens", 170_000)
 """Triggers where none is given: those of Deep Agents, with and without a known window."""
 
-AnySummarizer = Summarizer | BaseChatModel | str
-
 
 class Compactor:
     """Keeps histories inside a window, and every original within reach.
 
     Args:
-        summarizer: a `Summarizer`, a LangChain chat model, or a `provider:model` string. Default:
-            the embedded `ExtractiveSummarizer`, which needs no model and no network.
+        summarizer: a `Summarizer`, a LangChain chat model, a `provider:model` string, or a callable
+            or Runnable that takes messages and returns text. Default: the embedded
+            `ExtractiveSummarizer`, which needs no model and no network.
         trigger: when to compact: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
             window; a dict for conditions that must all hold; a list for alternatives. Default:
             `("fraction", 0.85)` where `window` is given, else `("tokens", 170_000)`.
@@ -71,7 +64,8 @@ class Compactor:
         fallbacks: summarisers to try in turn when the first one fails.
         on_failure: when none succeeds: `"degrade"` keeps the history while there is room and uses
             the embedded summariser when there is none; `"keep"` keeps it; `"raise"` raises.
-        pin: says of a message whether it must stay in view.
+        pin: says of a message whether it must stay in view; or the name of a marker: what has it
+            in its `additional_kwargs` (a dict: among its keys) stays.
         clip_over: tool results and arguments older than what `keep` asks for and larger than this
             many tokens are clipped first. None switches that off. Default: 1,000.
         summarizer_timeout: seconds that one call of a model, or one try of a summariser of your
@@ -96,7 +90,7 @@ class Compactor:
         keep: object = ("messages", 20),
         window: int | None = None,
         reserved_tokens: int = 0,
-        archive: Archive | BaseStore | str | Path | None = None,
+        archive: AnyArchive | None = None,
         token_counter: TokenCounter | str | None = None,
         model: str | BaseChatModel | None = None,
         max_summary_tokens: int | None = None,
@@ -104,75 +98,42 @@ class Compactor:
         trim_tokens_to_summarize: int | None = None,
         fallbacks: Sequence[AnySummarizer] = (),
         on_failure: OnFailure = "degrade",
-        pin: Callable[[Any], bool] | None = None,
+        pin: Pin | None = None,
         clip_over: int | None = 1000,
         summarizer_timeout: float | None = 120.0,
         on_event: OnEvent | None = None,
     ) -> None:
-        self._window = _window(window, reserved_tokens)
+        room = window_of(window, reserved_tokens)
         if trigger is None:
-            trigger = DEFAULT_WITH_WINDOW if self._window else DEFAULT_WITHOUT
-        self.policy = Policy.build(
+            trigger = DEFAULT_WITH_WINDOW if room else DEFAULT_WITHOUT
+        policy = Policy.build(
             trigger=trigger, keep=keep, max_summary_tokens=max_summary_tokens, clip_over=clip_over
         )
-        if self.policy.needs_window and self._window is None:
+        if policy.needs_window and room is None:
             raise PolicyError(
                 "a fraction needs to know the window of the model that answers: pass "
                 "window=<its input limit in tokens>, or use tokens or messages instead"
             )
-        for caveat in self.policy.caveats:
+        for caveat in policy.caveats:
             warnings.warn(caveat, stacklevel=2)
-        if on_failure not in FAILURES:
-            raise PolicyError(f"on_failure must be one of {FAILURES}, not {on_failure!r}")
-        if pin is not None and not callable(pin):
-            raise PolicyError(f"pin must be a callable that takes a message, not {pin!r}")
-        timeout = summarizer_timeout
-        if timeout is not None and (isinstance(timeout, bool) or not _positive(timeout)):
-            raise PolicyError(f"summarizer_timeout must be seconds above 0, or None: {timeout!r}")
-        self._pin = pin
-        meter = TokenMeter(token_counter, model=model)
-        frame = _frame(meter)
-        self.policy = replace(self.policy, summary_frame=frame + SLACK)
-        # With no window of its own, a history must fit what it is asked to stay below.
-        self._room = budget_of(self.policy, self._window)
-        self.archive = _archive(archive)
-        if self.archive is None:
-            logger.info("no archive was given: originals cannot be recalled after a compaction")
-
-        def made(given: AnySummarizer) -> Summarizer:
-            if isinstance(given, (str, BaseChatModel)):
-                return ChatModelSummarizer(
-                    given,
-                    trim_tokens_to_summarize=trim_tokens_to_summarize,
-                    max_summarizer_tokens=max_summarizer_tokens,
-                    timeout=summarizer_timeout,
-                )
-            if isinstance(given, Summarizer):
-                return given
-            raise PolicyError(
-                f"{given!r} cannot summarise: give a chat model, a 'provider:model' string, or an "
-                "object with name, identity, summarize and asummarize"
-            )
-
-        embedded = ExtractiveSummarizer()
-        ladder = [embedded if summarizer is None else made(summarizer), *map(made, fallbacks)]
-        named: dict[str, Summarizer] = {}
-        for one in ladder:
-            name = one.name
-            while name in named:
-                name += "'"
-            named[name] = one
-        self._tools = Tools(
-            meter=meter,
-            frame=frame,
-            archive=self.archive,
-            memory=Memory(),
-            order=tuple(named),
-            summarizers={EMBEDDED: embedded, **named},
+        self._engine = Engine.build(
+            summarizer,
+            policy,
+            TokenMeter(token_counter, model=model),
+            archive=archive,
+            max_summarizer_tokens=max_summarizer_tokens,
+            trim_tokens_to_summarize=trim_tokens_to_summarize,
+            fallbacks=fallbacks,
             on_failure=on_failure,
-            timeout=summarizer_timeout,
+            pin=pin,
+            summarizer_timeout=summarizer_timeout,
             on_event=on_event,
         )
+        self.policy, self.archive = self._engine.policy, self._engine.tools.archive
+        # With no window of its own, a history must fit what it is asked to stay below.
+        self._room = budget_of(self.policy, room)
+        if self.archive is None:
+            logger.info("no archive was given: originals cannot be recalled after a compaction")
 
     # Compacting
 
@@ -227,7 +188,7 @@ class Compactor:
         return await arun(self._session(scope).compact(messages, force, focus or ""))
 
     def _session(self, scope: Scope) -> Session:
-        return Session(self._tools, self.policy, self._room, self._pin, scope)
+        return self._engine.session(scope, self._room)
 
     # Recall
 
@@ -294,42 +255,9 @@ class Compactor:
                 id=id,
                 range=range,
                 tokens=tokens,
-                count=self._tools.meter.text,
+                count=self._engine.tools.meter.text,
             )
         )
-
-
-def _window(window: int | None, reserved: int) -> Window | None:
-    for name, value, least in (("window", window, 1), ("reserved_tokens", reserved, 0)):
-        wrong = isinstance(value, bool) or not isinstance(value, int) or value < least
-        if value is not None and wrong:
-            raise PolicyError(f"{name} must be a whole number of tokens, not {value!r}")
-    if window is None:
-        return None
-    if reserved >= window:
-        raise PolicyError(
-            f"reserved_tokens ({reserved:,}) leaves nothing of the window ({window:,})"
-        )
-    return Window(window, reserved)
-
-
-def _positive(value: object) -> bool:
-    return isinstance(value, (int, float)) and value > 0
-
-
-def _frame(meter: TokenMeter) -> int:
-    """Tokens of a summary message that says nothing yet."""
-    return meter.message(summary_message(summary_text("", archived=True), "0" * 16))
-
-
-def _archive(given: Archive | BaseStore | str | Path | None) -> Archive | None:
-    if given is None or isinstance(given, Archive):
-        return given
-    if not isinstance(given, (BaseStore, str, Path)):
-        raise PolicyError(
-            f"archive must be a path, an address, a LangGraph store or an Archive, not {given!r}"
-        )
-    return Archive(given) if isinstance(given, BaseStore) else Archive.open(given)
 
 
 def _scope(tenant: str | None, thread_id: str, session: str) -> Scope:

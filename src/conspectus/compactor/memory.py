@@ -47,6 +47,11 @@ class Memory:
         self._threads: OrderedDict[Scope, Remembered] = OrderedDict()
         self._lock = threading.Lock()
 
+    @property
+    def any_failed(self) -> bool:
+        """Whether the latest summary of any session has failed."""
+        return any(one.failed is not None for one in tuple(self._threads.values()))
+
     def of(self, scope: Scope) -> Remembered:
         """What is remembered of a session, made empty if it is new."""
         with self._lock:

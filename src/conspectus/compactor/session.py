@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.flow import Done, Failed
-from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window
+from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window, spans_of
 from conspectus._core.plan import GIANT, plan
 from conspectus._core.policy import Policy
-from conspectus._core.records import Record
+from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow
 from conspectus.archive import Scope
+from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.memory import Remembered
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.view import History, corrected, look, reports_of, with_floors
 from conspectus.compactor.work import Tools, Work, shown_in
 from conspectus.errors import ArchiveError, SummaryError
-from conspectus.messages import SUMMARY_LINE, Entry, Source, read_messages
+from conspectus.messages import (
+    SUMMARY_LINE,
+    Entry,
+    Source,
+    read_messages,
+    summary_message,
+    summary_text,
+)
 from conspectus.messages.summary import summary_name
 
 SUMMARY_FLOOR = 120
@@ -36,6 +45,10 @@ class Session:
         room: what the result must fit in; None where it is unknown.
         pin: says of a message whether it must stay in view.
         scope: whose history it is.
+        anchor: where its records and drafts are.
+        asked: the size that the trigger is compared with, and `last` the one that the latest
+            compaction reached, where the caller counts in its own way; both None where not.
+        sizes: what `keep` counts, in the caller's own way: tokens of a message.
     """
 
     tools: Tools
@@ -43,6 +56,10 @@ class Session:
     room: Window | None
     pin: Callable[[Any], bool] | None
     scope: Scope
+    anchor: Anchor
+    asked: Size | None = None
+    last: Size | None = None
+    sizes: Callable[[Any], int] | None = None
 
     def compact(
         self, messages: Sequence[Source], force: bool, focus: str
@@ -50,7 +67,7 @@ class Session:
         """Look at a history, decide, and carry the decision out."""
         remembered = self.tools.memory.of(self.scope)
         entries = read_messages(messages)
-        history = yield from self._folded(entries, remembered)
+        history = yield from self._folded(entries)
         reserved = self.room.reserved if self.room is not None else 0
         meter = self.tools.meter.corrected(reports_of(history), reserved)
         if meter is self.tools.meter:
@@ -66,7 +83,7 @@ class Session:
         history, decided = self._decide(history, self._last(history, remembered), force)
         if not isinstance(decided, Compact):
             return self._unchanged(history, decided)
-        work = Work(self.tools, self.scope, history, decided, focus)
+        work = Work(self.tools, self.scope, self.anchor, history, decided, focus)
         try:
             outcome, after = yield from work.run()
         except SummaryError:
@@ -79,42 +96,76 @@ class Session:
 
     # Before the decision
 
-    def _folded(self, entries: Sequence[Entry], remembered: Remembered) -> Flow[History]:
+    def adopt(
+        self, messages: Sequence[Source], covers: Collection[str], text: str, by: str
+    ) -> Flow[CompactionResult]:
+        """Put a summary in force that another library has written, its originals archived.
+
+        Args:
+            messages: the whole history.
+            covers: ids of the messages that it stands for.
+            text: what it says.
+            by: whose it is.
+        """
+        history = yield from self._folded(read_messages(messages))
+        items = history.items
+        ex = exchanges(items)
+        fixed = must_stay(items, ex)
+        leaving = [
+            i
+            for i, place in enumerate(history.places)
+            if place.entry is not None and place.entry.id in covers and i not in fixed
+        ]
+        leaves = set(leaving)
+        # What the other library tore apart stays together here, in view.
+        torn = {ex.group[i] for i in range(len(items)) if i not in leaves}
+        leaving = [i for i in leaving if ex.group[i] not in torn]
+        keys = tuple(items[i].key for i in leaving)
+        size = history.size.tokens
+        decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
+        draft = Draft(text, by, keys, Cost(), self._message_size(text))
+        work = Work(self.tools, self.scope, self.anchor, history, decided, "", draft)
+        outcome, after = yield from work.run()
+        remembered = self.tools.memory.of(self.scope)
+        if isinstance(outcome, Failed):
+            return self._failed(history, decided, outcome, remembered)
+        return self._done(history, decided, outcome, after, work)
+
+    def _message_size(self, body: str) -> int:
+        text = summary_text(body, archived=self.tools.archive is not None)
+        return self.tools.meter.message(summary_message(text, ""))
+
+    def fold(self, messages: Sequence[Source]) -> Flow[History]:
+        """The history as the model sees it, with the records that belong to it."""
+        return (yield from self._folded(read_messages(messages)))
+
+    def _folded(self, entries: Sequence[Entry]) -> Flow[History]:
         """The history with the records that belong to it, which are then the ones in force."""
-        archive = self.tools.archive
         pins = [self.pin is not None and bool(self.pin(entry.source)) for entry in entries]
-        known = remembered.chain
-        if archive is not None:
-            known = yield from archive.chain_flow(self.scope)
-        history = look(entries, known, self.tools.meter, pins)
+        known = yield from self.anchor.chain_flow()
+        history = look(entries, known, self.tools.meter, pins, self.sizes)
         for entry in reversed(entries):
             # A summary that the records in force do not know may be that of another branch, or
             # of a time that the history has gone back to.
             if entry.text.startswith(SUMMARY_LINE) and not any(
                 place.entry is None for place in history.places
             ):
-                other = yield from self._chain_of(summary_name(entry.text), remembered)
-                again = look(entries, other, self.tools.meter, pins)
+                other = yield from self.anchor.named_flow(summary_name(entry.text))
+                again = look(entries, other, self.tools.meter, pins, self.sizes)
                 if other and again.chain:
                     history = again
                     break
         if history.chain != tuple(known):
-            remembered.chain = history.chain
-            if archive is not None:
-                head = history.head.id if history.head else None
-                yield from archive.set_head_flow(self.scope, head)
+            yield from self.anchor.moved_flow(history.chain)
         return history
-
-    def _chain_of(self, name: str, remembered: Remembered) -> Flow[tuple[Record, ...]]:
-        if self.tools.archive is None:
-            return remembered.chains.get(name, ())
-        return (yield from self.tools.archive.chain_of_flow(self.scope, name))
 
     def _last(self, history: History, remembered: Remembered) -> Size | None:
         """The size that the trigger is compared with, so that nothing is tried without growth."""
         head = history.head
         if remembered.failed is not None and remembered.failed[0] == (head.id if head else None):
             return remembered.failed[1]
+        if self.asked is not None:
+            return self.last
         return head.size_after if head else None
 
     def _decide(self, history: History, last: Size | None, force: bool) -> tuple[History, Plan]:
@@ -124,7 +175,14 @@ class Session:
 
         def decide(view: History) -> Plan:
             return plan(
-                view.items, self.policy, self.room, last=last, force=force, clip=clip, floor=floor
+                view.items,
+                self.policy,
+                self.room,
+                asked=self.asked,
+                last=last,
+                force=force,
+                clip=clip,
+                floor=floor,
             )
 
         if not clip:
@@ -168,7 +226,8 @@ class Session:
         )
 
     def _remember_failure(self, remembered: Remembered, history: History) -> None:
-        remembered.failed = (history.head.id if history.head else None, history.size)
+        size = self.asked or history.size
+        remembered.failed = (history.head.id if history.head else None, size)
 
     def _done(
         self, history: History, decided: Compact, outcome: Done, after: History, work: Work

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from langchain_core.messages import AIMessage
@@ -131,9 +131,16 @@ def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
 
 
 def look(
-    entries: Sequence[Entry], chain: Sequence[Record], meter: TokenMeter, pins: Iterable[bool]
+    entries: Sequence[Entry],
+    chain: Sequence[Record],
+    meter: TokenMeter,
+    pins: Iterable[bool],
+    sizes: Callable[[Source], int] | None = None,
 ) -> History:
-    """Fold the records of a thread over a history, and measure what the model would see."""
+    """Fold the records of a thread over a history, and measure what the model would see.
+
+    `sizes` counts the tokens of a message as the caller does, where that is not the meter's way.
+    """
     view: View = fold(chain, sent_of(entries, chain))
     pinned = list(pins)
     like = like_of([entry.source for entry in entries])
@@ -144,7 +151,7 @@ def look(
         if shown.index is None:
             assert view.chain
             record = next(r for r in reversed(view.chain) if r.summary)
-            places.append(summary_place(record, meter, like))
+            places.append(summary_place(record, meter, like, sizes))
             continue
         entry = entries[shown.index]
         source = entry.source
@@ -164,6 +171,7 @@ def look(
             pinned=pinned[shown.index],
             summary=foreign,
             clipped=shown.clip is not None,
+            counted=-1 if sizes is None else sizes(source),
         )
         places.append(Place(item, source, entry, shown.back, shown.clip))
     return History(tuple(places), view.chain, view.dropped, like)
@@ -198,11 +206,18 @@ def corrected(history: History, ratio: float) -> History:
     return replace(history, places=places)
 
 
-def summary_place(record: Record, meter: TokenMeter, like: type) -> Place:
+def summary_place(
+    record: Record,
+    meter: TokenMeter,
+    like: type,
+    sizes: Callable[[Source], int] | None = None,
+) -> Place:
     """The place of a record's summary message."""
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
     message = summary_message(text, record.id, like=like)
-    item = Item(f"summary:{record.id}", "user", meter.message(message), summary=True)
+    counted = -1 if sizes is None else sizes(message)
+    tokens = meter.message(message)
+    item = Item(f"summary:{record.id}", "user", tokens, summary=True, counted=counted)
     return Place(item, message, None)
 
 

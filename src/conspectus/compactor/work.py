@@ -13,6 +13,7 @@ from conspectus._core.items import Compact
 from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow, Io, interpret, pause
 from conspectus.archive import Archive, Scope
+from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.view import History, Place, applied, clipped
 from conspectus.errors import SummarizerTimeout, SummaryError
@@ -45,6 +46,31 @@ OnEvent = Callable[[str, Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True, slots=True)
+class PreviewRequest:
+    """What a person is asked before a summary takes effect.
+
+    Attributes:
+        summary: the text that would stand for what leaves.
+        evict: messages that would leave the view.
+        cause: what asked for the compaction.
+        limit: the most that the text may take, in tokens.
+        by: name of the summariser.
+        problem: what is wrong with the answer before; empty the first time.
+    """
+
+    summary: str
+    evict: int
+    cause: str
+    limit: int
+    by: str
+    problem: str = ""
+
+
+Preview = Callable[[PreviewRequest], str | None]
+"""Answers with the text that is to take effect, or None to refuse it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tools:
     """What a compaction works with; the same for every session of a compactor.
 
@@ -58,6 +84,7 @@ class Tools:
         on_failure: what follows when none succeeds.
         timeout: seconds for one try of a summariser that sets none itself.
         on_event: whom to tell.
+        preview: who reads a summary before it is in force; see `PreviewRequest`.
     """
 
     meter: TokenMeter
@@ -69,6 +96,7 @@ class Tools:
     on_failure: flow.OnFailure
     timeout: float | None
     on_event: OnEvent | None
+    preview: Preview | None = None
 
 
 @dataclass(slots=True)
@@ -78,17 +106,21 @@ class Work:
     Attributes:
         tools: what it works with.
         scope: whose session it is.
+        anchor: where its records and drafts are.
         history: the view before it.
         plan: what to do.
         focus: what the caller wants kept above all.
+        adopted: the summary of what leaves, where another library has written it already.
         originals: the messages that leave or are clipped, as they were first sent, by key.
     """
 
     tools: Tools
     scope: Scope
+    anchor: Anchor
     history: History
     plan: Compact
     focus: str
+    adopted: Draft | None = None
     originals: dict[str, Entry] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
     leaving: tuple[Place, ...] = ()
@@ -163,6 +195,8 @@ class Work:
             on_failure=tools.on_failure,
             messages_after=len(kept) + bool(plan.summary_tokens),
             kept_tokens=sum(place.item.tokens for place in kept),
+            adopted=self.adopted,
+            preview=tools.preview is not None,
         )
 
     def _staying(self) -> list[Entry]:
@@ -185,7 +219,7 @@ class Work:
     # How each effect is done
 
     def _perform(self, effect: flow.Effect) -> Flow[Any]:
-        archive, memory, scope = self.tools.archive, self.tools.memory, self.scope
+        archive, anchor, scope = self.tools.archive, self.anchor, self.scope
         match effect:
             case flow.Archive(keys) if archive is not None:
                 yield from archive.put_flow(scope, [self.originals[key] for key in keys])
@@ -194,23 +228,17 @@ class Work:
                     yield from archive.missing_flow(scope, [self.originals[key] for key in keys])
                 )
             case flow.FindDraft(plan):
-                if archive is None:
-                    return memory.find_draft(scope, plan)
-                return (yield from archive.find_draft_flow(scope, plan))
+                return (yield from anchor.find_draft_flow(plan))
             case flow.Summarise():
                 return (yield from self._summarise(effect))
             case flow.Check(draft, keys, limit):
                 return self._check(draft, keys, limit)
             case flow.SaveDraft(plan, draft):
-                if archive is None:
-                    memory.save_draft(scope, plan, draft)
-                else:
-                    yield from archive.save_draft_flow(scope, plan, draft)
+                yield from anchor.save_draft_flow(plan, draft)
+            case flow.Preview(draft):
+                return (yield from self._preview(draft))
             case flow.Commit(record):
-                if archive is None:
-                    memory.commit(scope, (*self.history.chain, record))
-                else:
-                    yield from archive.commit_flow(scope, record)
+                yield from anchor.commit_flow(self.history.chain, record)
             case flow.Wait(seconds):
                 yield pause(seconds)
             case flow.Emit(event, data):
@@ -248,6 +276,34 @@ class Work:
             raise SummarizerTimeout(f"{by} did not answer{within}") from error
         except Exception as error:
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
+
+    def _preview(self, draft: Draft) -> Flow[Draft | None]:
+        """The draft as a person approved it; None where it was refused."""
+        yield from ()
+        ask, limit, problem = self.tools.preview, self._limit(), ""
+        assert ask is not None
+        while True:
+            request = PreviewRequest(
+                summary=draft.text,
+                evict=len(self.leaving),
+                cause=self.plan.cause,
+                limit=max(1, limit - self.tools.frame - SLACK),
+                by=draft.by,
+                problem=problem,
+            )
+            # In the caller's own thread and context: a graph's interrupt works nowhere else.
+            text = ask(request)
+            if text is None or text == draft.text:
+                return draft if text is not None else None
+            edited = as_notes(text.strip().removeprefix(SUMMARY_LINE).strip())
+            tokens = self._size(edited)
+            if edited and tokens <= limit:
+                return replace(draft, text=edited, tokens=tokens)
+            problem = (
+                f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
+                if edited
+                else "it is empty; refuse it to leave the history as it is"
+            )
 
     def _standing(self) -> str:
         """The summary so far: ours, and those of other libraries that ours replaces."""

@@ -1,1 +1,5 @@
-"""LangChain middleware that summarises when a history grows: when and what, before each model call."""
+"""LangChain middleware that summarises when a history grows."""
+
+from conspectus.middleware.api import SummarizationMiddleware
+
+__all__ = ["SummarizationMiddleware"]

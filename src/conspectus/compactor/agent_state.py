@@ -1,0 +1,233 @@
+"""What a graph's checkpointed state holds of us, and whose history a step belongs to.
+
+The middleware and the guard meet here: each reads what the other has left. All of it is plain JSON
+data in private channels, so that it survives every serializer, is not part of a graph's input or
+output, and comes back with the checkpoint that it belongs to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any, NotRequired
+
+from langchain.agents.middleware.types import AgentState, PrivateStateAttr
+from langchain_core.messages import BaseMessage
+
+from conspectus._core.items import Size
+from conspectus._core.records import Record
+from conspectus.archive import Scope
+from conspectus.errors import InputError
+
+VERSION = 1
+"""Version of the plain form; what another version wrote is not trusted."""
+
+LOCAL = "local"
+"""The tenant where nobody is authenticated."""
+
+MAIN = "main"
+"""The session of a graph that no other graph has called."""
+
+HELD = "_conspectus"
+REQUEST = "_conspectus_request"
+"""Names of our channels."""
+
+Tenant = str | Callable[[Any], str | None] | None
+
+
+class CompactionState(AgentState[Any]):
+    """Private channels: the record in force, and what the guard has seen of real requests."""
+
+    _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    # Written by Deep Agents' middleware; read here, so that a thread that had it can go on.
+    _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The record in force, as a graph's state holds it.
+
+    Attributes:
+        thread: under which its originals are archived.
+        session: likewise.
+        data: the record as plain data, or its id where an archive holds it; None for none.
+        after: size of the view once it was in force, as the trigger counts.
+        seen: length of the channel at that time, in messages; the view goes on from there.
+        pending: messages that it covers are still in the channel, and should not be.
+    """
+
+    thread: str
+    session: str
+    data: Mapping[str, Any] | str | None = None
+    after: Size | None = None
+    seen: int = 0
+    pending: bool = False
+
+    @property
+    def head(self) -> Record | str | None:
+        """The record in force, or its id; None where there is none, or none that can be read."""
+        if not isinstance(self.data, Mapping):
+            return self.data
+        try:
+            return Record.from_json(self.data)
+        except (KeyError, TypeError, ValueError):
+            return None
+
+    @property
+    def messages_after(self) -> int:
+        """Length of the history once the record was in force, in messages."""
+        return self.after.messages if self.after else 0
+
+    @property
+    def head_id(self) -> str:
+        """Id of the record in force; empty for none."""
+        found = self.data.get("id") if isinstance(self.data, Mapping) else self.data
+        return found if isinstance(found, str) else ""
+
+    def with_record(self, record: Record, archived: bool, after: Size, seen: int) -> Held:
+        """This with another record in force; one that is archived is named only."""
+        data = record.id if archived else record.to_json()
+        return replace(self, data=data, after=after, seen=seen)
+
+    def settled(self) -> Held:
+        """This once the channel holds nothing that its record covers, or is to hold it all."""
+        return replace(self, pending=False)
+
+    @property
+    def name(self) -> str:
+        """Names the history, for what is remembered of it in this process."""
+        return f"{self.thread}\0{self.session}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        after = [self.after.tokens, self.after.messages] if self.after else None
+        return {
+            "v": VERSION,
+            "thread": self.thread,
+            "session": self.session,
+            "head": self.data,
+            "after": after,
+            "seen": self.seen,
+            "pending": self.pending,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """What the guard has seen of the request that was really sent.
+
+    Attributes:
+        overhead: tokens beside the messages: system prompt, tools, response format.
+        reserved: tokens of the window that are left for the answer.
+        window: input limit of the model that answered, in tokens; None where it is unknown.
+        model: the model that refused a request as too long; empty for none.
+        learned: the most that may be sent to it, in tokens; None for nothing learned.
+    """
+
+    overhead: int = 0
+    reserved: int = 0
+    window: int | None = None
+    model: str = ""
+    learned: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON data."""
+        return {"v": VERSION, **asdict(self)}
+
+
+NOTHING_SEEN = Requested()
+
+
+def read_requested(state: Mapping[str, Any]) -> Requested:
+    """What the guard has left; nothing where it has not, or where it cannot be read."""
+    data = state.get(REQUEST)
+    if data is None or not isinstance(data, Mapping) or data.get("v") != VERSION:
+        return NOTHING_SEEN
+    sizes = [data.get(name) for name in ("overhead", "reserved", "window", "learned")]
+    numbers = [n if isinstance(n, int) and n > 0 else 0 for n in sizes]
+    overhead, reserved, window, learned = numbers
+    model = data.get("model")
+    return Requested(overhead, reserved, window or None, str(model or ""), learned or None)
+
+
+def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]) -> Held:
+    """What the state holds of us; an empty one, under the names of this run, where it holds none.
+
+    What cannot be read is not trusted: the history then goes on without its records.
+    """
+    data = state.get(HELD)
+    if data is not None and isinstance(data, Mapping) and data.get("v") == VERSION:
+        try:
+            return _held(data)
+        except (KeyError, TypeError, ValueError):
+            pass
+    return Held(thread_of(runtime, messages), session_of(runtime, messages))
+
+
+def _held(data: Mapping[str, Any]) -> Held:
+    head, after = data["head"], data["after"]
+    thread, session = data["thread"], data["session"]
+    if not (isinstance(thread, str) and isinstance(session, str)):
+        raise TypeError("thread and session are text")
+    size = Size(int(after[0]), int(after[1])) if after else None
+    return Held(thread, session, head, size, int(data["seen"]), bool(data["pending"]))
+
+
+def scope_of(held: Held, tenant: Tenant, runtime: object) -> Scope:
+    """Whose originals these are. The tenant is never read from state, which users can write.
+
+    Raises:
+        InputError: the tenant is no text.
+    """
+    return Scope(tenant_of(tenant, runtime), held.thread, held.session)
+
+
+def tenant_of(tenant: Tenant, runtime: object) -> str:
+    """The tenant: as configured, else the authenticated user, else one local tenant."""
+    if tenant is None:
+        user = getattr(getattr(runtime, "server_info", None), "user", None)
+        identity = getattr(user, "identity", None)
+        return identity if isinstance(identity, str) and identity else LOCAL
+    named = tenant(runtime) if callable(tenant) else tenant
+    if named is None:
+        return LOCAL
+    if not isinstance(named, str) or not named:
+        raise InputError(
+            f"tenant must be a text that names it, or a callable that returns one, not {named!r}"
+        )
+    return named
+
+
+def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
+    """The thread: of the run, else of its configuration, else one named by its first message."""
+    info = getattr(runtime, "execution_info", None)
+    thread = getattr(info, "thread_id", None) or _configured_thread()
+    return str(thread) if thread else f"unnamed-{_mark(messages)}"
+
+
+def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
+    """Which agent's own history it is: subagents share the thread of the one that calls them.
+
+    It must be the same when a step is tried again, so that drafts are found: it comes from the
+    first message, whose id is a random one, and not from chance.
+    """
+    info = getattr(runtime, "execution_info", None)
+    namespace = getattr(info, "checkpoint_ns", None) or ""
+    return f"sub-{_mark(messages)}" if "|" in namespace else MAIN
+
+
+def _mark(messages: Sequence[BaseMessage]) -> str:
+    first = messages[0] if messages else None
+    text = f"{first.id}\0{first.content}" if first is not None else ""
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+
+
+def _configured_thread() -> object:
+    from langgraph.config import get_config
+
+    try:
+        return get_config().get("configurable", {}).get("thread_id")
+    except RuntimeError:  # called by hand, outside a graph
+        return None

@@ -1,0 +1,51 @@
+"""What the model sees of channels that keep every message: remembered, so that it is made once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import call, is_
+from weakref import ref
+
+from langchain_core.messages import BaseMessage
+
+from conspectus.compactor.agent_state import Held
+
+THREADS = 64
+"""Views remembered at most; the one used least recently goes first."""
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    head: str
+    channel: list[ref[BaseMessage]]
+    messages: list[BaseMessage]
+
+
+class Views:
+    """The views of many threads: bounded; a channel that was changed is noticed."""
+
+    def __init__(self) -> None:
+        self._threads: OrderedDict[str, _View] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def keep(self, held: Held, channel: Sequence[BaseMessage], view: Sequence[BaseMessage]) -> None:
+        """Remember the view of a channel as it is now."""
+        made = _View(held.head_id, [ref(message) for message in channel], list(view))
+        with self._lock:
+            self._threads.pop(held.name, None)
+            self._threads[held.name] = made
+            while len(self._threads) > THREADS:
+                self._threads.popitem(last=False)
+
+    def find(self, held: Held, channel: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+        """The view of a channel that has only grown since; None if it must be made anew."""
+        with self._lock:
+            known = self._threads.get(held.name)
+        if known is None or known.head != held.head_id or len(known.channel) > len(channel):
+            return None
+        if not all(map(is_, channel, map(call, known.channel))):
+            return None
+        return [*known.messages, *channel[len(known.channel) :]]

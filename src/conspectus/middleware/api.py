@@ -1,0 +1,229 @@
+"""`SummarizationMiddleware`: a drop-in for LangChain's, which loses nothing."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal, cast
+
+from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    ModelRequest,
+    ModelResponse,
+)
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AnyMessage
+from langchain_core.messages.utils import count_tokens_approximately
+
+from conspectus._core.flow import OnFailure
+from conspectus._core.policy import Policy
+from conspectus._drive import Flow, arun, run
+from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
+from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
+from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.work import OnEvent
+from conspectus.errors import PolicyError
+from conspectus.middleware.counting import Counting, meter_for
+from conspectus.middleware.planner import Planner
+from conspectus.middleware.preview import PreviewChoice, asked_of
+from conspectus.middleware.settings import built_model, deprecated, profile_window
+from conspectus.tokens import TokenCounter
+
+History = Literal["replace", "preserve"]
+
+
+class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
+    """Summarises the older part of a conversation when it grows, and loses nothing of it.
+
+    Everything that `langchain.agents.middleware.SummarizationMiddleware` takes is taken, and means
+    the same. What differs: nothing leaves before a summariser has read it whole; the newest user
+    message stays; a summary that is empty, cut off, refused or an error is never used; originals
+    are archived first, where there is an archive.
+
+    It sees the messages only. The system prompt, the tools and what other middleware adds to a
+    request are seen by `ContextGuard`, placed last; without it, leave room for them with
+    `reserved_tokens`.
+
+    Args:
+        model: whose window is managed, as a model or a `provider:model` string; it also writes the
+            summaries unless `summarizer` does. None for the embedded summariser and no profile.
+        trigger: when to summarise: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
+            model's window; a dict for conditions that must all hold; a list for alternatives.
+            Default: never.
+        keep: how much of the newest history stays, as one such tuple. Default: 20 messages.
+        token_counter: what trigger and keep count with. Default: LangChain's approximation. Whether
+            a history fits the window is told by a `TokenMeter`, unless a counter is given.
+        summary_prompt: instructions for a model, with `{messages}` where they go. Default: ours.
+        trim_tokens_to_summarize: the size of one reading, in tokens; what is above it is read in
+            further calls, never dropped. Default: what the summariser's own window takes.
+        summarizer: what writes the summaries instead of `model`: a model, a string, a Runnable, a
+            sync or async callable that takes messages and returns text, a `Summarizer`, or
+            `"embedded"`.
+        archive: where originals go: a LangGraph store, an `Archive`, a path or a URL. Default: the
+            store given to `create_agent(store=...)`, else none.
+        tenant: whose conversations these are: a text, or a callable over the runtime. Default: the
+            authenticated user, else `"local"`.
+        history: `"replace"` rewrites the messages in the state; `"preserve"` leaves them there and
+            shows the model the summary in their place.
+        on_failure: when no summary can be made: `"degrade"` keeps the history while it fits the
+            window and uses the embedded summariser when it does not; `"keep"` keeps it; `"raise"`
+            raises.
+        fallbacks: summarisers to try in turn when the first one fails.
+        max_summary_tokens: the most that the text of a summary takes.
+        max_summarizer_tokens: the most that one compaction may spend on a model, in tokens; the
+            embedded summariser reads what that cannot pay for.
+        pin: says of a message whether it must stay; or the name of a marker in its
+            `additional_kwargs`.
+        preview: True interrupts the graph with the finished summary before it takes effect; resume
+            with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
+            `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
+            summariser runs once.
+        on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
+            same comes as custom stream events.
+        name: of this instance, so that two can stand in one agent.
+        window: input limit of the model, in tokens, instead of its profile's.
+        reserved_tokens: tokens of the window that messages cannot have. Default: 0; where there is
+            a guard, it says the real figure.
+        summarizer_timeout: seconds for one call of a summariser. Default: 120.
+
+    Raises:
+        PolicyError: (a `ValueError`) a setting that cannot mean anything, such as a fraction where
+            the model has no profile.
+        ArchiveError: the archive cannot be opened.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> from langgraph.runtime import Runtime
+        >>> summarize = SummarizationMiddleware(None, trigger=("messages", 3), keep=("messages", 1))
+        >>> said = [HumanMessage(f"Look at module {n}.") for n in range(3)]
+        >>> update = summarize.before_model({"messages": said}, Runtime())
+        >>> [type(message).__name__ for message in update["messages"]]
+        ['RemoveMessage', 'HumanMessage', 'HumanMessage']
+    """
+
+    state_schema = CompactionState
+    transformers = (InternalCallTransformer,)
+
+    def __init__(
+        self,
+        model: str | BaseChatModel | None,
+        *,
+        trigger: Any = None,
+        keep: Any = ("messages", 20),
+        token_counter: TokenCounter = count_tokens_approximately,
+        summary_prompt: str | None = None,
+        trim_tokens_to_summarize: int | None = None,
+        summarizer: AnySummarizer | None = None,
+        archive: AnyArchive | None = None,
+        tenant: Tenant = None,
+        history: History = "replace",
+        on_failure: OnFailure = "degrade",
+        fallbacks: Sequence[AnySummarizer] = (),
+        max_summary_tokens: int | None = None,
+        max_summarizer_tokens: int | None = None,
+        pin: Pin | None = None,
+        preview: PreviewChoice = False,
+        on_event: OnEvent | None = None,
+        name: str = "SummarizationMiddleware",
+        window: int | None = None,
+        reserved_tokens: int = 0,
+        summarizer_timeout: float | None = 120.0,
+        **deprecated_kwargs: Any,
+    ) -> None:
+        super().__init__()
+        trigger, keep = deprecated(deprecated_kwargs, trigger, keep)
+        self.model = built_model(model)
+        self.trigger, self.keep = trigger, keep
+        self.token_counter, self.summary_prompt = token_counter, summary_prompt
+        self.trim_tokens_to_summarize, self.summarizer = trim_tokens_to_summarize, summarizer
+        self._name = name
+        # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
+        # nothing more is cut than asked, as long as it fits the window.
+        policy = Policy.build(
+            trigger=trigger,
+            keep=keep,
+            max_summary_tokens=max_summary_tokens,
+            clip_over=None,
+            aim=1.0,
+        )
+        known = window if window is not None else profile_window(self.model)
+        if policy.needs_window and known is None:
+            raise PolicyError(
+                "Model profile information is required to use fractional token limits, and is "
+                "unavailable for the specified model: pass window=<its input limit in tokens> or "
+                'a model with profile={"max_input_tokens": ...}, or use tokens or messages'
+            )
+        for caveat in policy.caveats:
+            warnings.warn(caveat, stacklevel=2)
+        if history not in ("replace", "preserve"):
+            raise PolicyError(f'history must be "replace" or "preserve", not {history!r}')
+        if not isinstance(name, str) or not name:
+            raise PolicyError(f"name must be a text, not {name!r}")
+        self.history: History = history
+        engine = Engine.build(
+            summarizer if summarizer is not None else self.model,
+            policy,
+            meter_for(token_counter, self.model),
+            archive=archive,
+            prompt=summary_prompt,
+            max_summarizer_tokens=max_summarizer_tokens,
+            trim_tokens_to_summarize=trim_tokens_to_summarize,
+            fallbacks=fallbacks,
+            on_failure=on_failure,
+            pin=pin,
+            summarizer_timeout=summarizer_timeout,
+            on_event=on_event,
+        )
+        counting = Counting(token_counter, self.model)
+        self.graph_engine = GraphEngine(engine, tenant, counting.message, asked_of(preview))
+        room = window_of(known, reserved_tokens)
+        self._planner = Planner(self.graph_engine, counting, room, history == "preserve")
+
+    @property
+    def name(self) -> str:
+        """The name of this instance; no two in one agent may have the same."""
+        return self._name
+
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Summarise if the history asks for it.
+
+        Args:
+            state: of the graph; a dict with `messages` is enough.
+            runtime: of the run; a bare `Runtime()` is enough.
+
+        Returns:
+            None, or an update of the state.
+
+        Raises:
+            MessageError: a message cannot be understood.
+            SummaryError: no summary could be made, and `on_failure` is `"raise"`.
+        """
+        return run(self._planner.step(state, runtime))
+
+    async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """`before_model` on an event loop."""
+        return await arun(self._planner.step(state, runtime))
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Show the model the view, where the state keeps every message."""
+        return handler(run(self._shown(request)))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """`wrap_model_call` on an event loop."""
+        return await handler(await arun(self._shown(request)))
+
+    def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
+        if self.history == "replace":
+            return request
+        held = read_held(request.state, request.runtime, request.messages)
+        if held.data is None:
+            return request
+        view = yield from self.graph_engine.view(held, request.messages, request.runtime)
+        return request.override(messages=cast("list[AnyMessage]", view))

@@ -1,0 +1,122 @@
+"""How large a history is for its trigger: counted as LangChain's own middleware counts.
+
+Users have chosen their thresholds by that count, so it stays theirs. Whether the history fits the
+window is another question, which the meter answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.messages.utils import count_tokens_approximately
+
+from conspectus.errors import PolicyError
+from conspectus.tokens import TokenCounter, TokenMeter
+from conspectus.tokens.tally import Sizes
+
+MOST_SCALE = 1.25
+"""LangChain scales its approximation up by reported usage, to at most this."""
+
+ANTHROPIC_CHARACTERS = 3.3
+"""Characters a token that LangChain counts for Anthropic's models."""
+
+ALIASES = {
+    "amazon_bedrock": frozenset({"bedrock", "bedrock_converse"}),
+    "openai-mantle": frozenset({"openai"}),
+    "anthropic-mantle": frozenset({"anthropic"}),
+}
+"""Names under which a provider's messages come, by the name that its model gives."""
+
+
+class Counting:
+    """One way to count, for triggers and `keep`.
+
+    Args:
+        counter: the user's `token_counter`; LangChain's approximation is scaled by usage.
+        model: the model whose window is managed; None for no model.
+
+    Attributes:
+        base: tokens that the counter gives for no message at all, such as a reply's opening.
+    """
+
+    def __init__(self, counter: TokenCounter, model: BaseChatModel | None) -> None:
+        self.approximate = counter is count_tokens_approximately
+        self._provider = _provider(model)
+        self._counter: Callable[[list[BaseMessage]], Any] = counter
+        if self.approximate and _is_anthropic(model):
+            self._counter = partial(
+                count_tokens_approximately, chars_per_token=ANTHROPIC_CHARACTERS
+            )
+        self.base = 0 if self.approximate else self._nothing()
+
+    def message(self, message: BaseMessage) -> int:
+        """Tokens of one message.
+
+        Raises:
+            PolicyError: the counter returns something that is no count.
+        """
+        return max(0, _whole(self._counter([message])) - self.base)
+
+    def asked(self, sizes: Sizes, since: int) -> int:
+        """The size that a trigger is compared with, in tokens.
+
+        Args:
+            sizes: of the history, this count in the first column.
+            since: answers before this place measured a history that is no more.
+        """
+        total = sizes.totals[0] + self.base
+        report = sizes.newest_report
+        if (
+            self.approximate
+            and report is not None
+            and report.index >= since
+            and sizes.messages > 1
+            and sizes.one_provider
+            and (counted := sizes.upto(report.index + 1)) > 0
+        ):
+            assert report.total is not None
+            total = math.ceil(total * min(MOST_SCALE, max(1.0, report.total / counted)))
+        newest = sizes.newest_answer
+        if newest is not None and newest.total and newest.index >= since and newest.provider:
+            known = newest.provider == self._provider
+            if known or newest.provider in ALIASES.get(self._provider or "", ()):
+                total = max(total, newest.total)
+        return total
+
+    def _nothing(self) -> int:
+        try:
+            found = self._counter([])
+        except Exception:  # a counter may not be made for an empty list
+            return 0
+        return found if isinstance(found, int) and found > 0 else 0
+
+
+def meter_for(counter: TokenCounter | str | None, model: object) -> TokenMeter:
+    """What tells whether a request fits: the user's own counter, or our estimate instead of
+    LangChain's approximation, which may be far below what is really sent."""
+    approximate = counter is count_tokens_approximately
+    return TokenMeter(None if approximate else counter, model=model)
+
+
+def _whole(count: object) -> int:
+    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+        raise PolicyError(
+            f"token_counter must return a whole number of tokens, and returned {count!r}"
+        )
+    return count
+
+
+def _is_anthropic(model: BaseChatModel | None) -> bool:
+    return str(getattr(model, "_llm_type", "")).startswith("anthropic-chat")
+
+
+def _provider(model: BaseChatModel | None) -> str | None:
+    try:
+        return None if model is None else model._get_ls_params().get("ls_provider")
+    except Exception:  # a model of one's own may have no parameters to tell
+        return None

@@ -1,0 +1,66 @@
+"""Summaries that other libraries have left in a graph's state: taken over, not made again.
+
+LangChain's own is a message in the history, and is known by its marker like any other. Deep Agents
+and LangMem leave the history as it is and note beside it what their summary stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from conspectus.messages.summary import summary_body
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSummary:
+    """A summary that is in force elsewhere.
+
+    Attributes:
+        text: what it says.
+        covers: ids of the messages that it stands for.
+        by: whose it is.
+    """
+
+    text: str
+    covers: frozenset[str]
+    by: str
+
+
+def foreign_summary(state: Mapping[str, Any]) -> ForeignSummary | None:
+    """What Deep Agents or LangMem has left in a state; None for nothing that can be used."""
+    found = _deep_agents(state) or _langmem(state)
+    return found if found is not None and found.text and found.covers else None
+
+
+def _deep_agents(state: Mapping[str, Any]) -> ForeignSummary | None:
+    event = state.get("_summarization_event")
+    if event is None or not isinstance(event, Mapping):
+        return None
+    message, cutoff = event.get("summary_message"), event.get("cutoff_index")
+    messages: Sequence[BaseMessage] = state["messages"]
+    if not isinstance(message, BaseMessage) or not isinstance(cutoff, int) or cutoff < 1:
+        return None
+    covers = frozenset(m.id for m in messages[:cutoff] if m.id is not None)
+    return ForeignSummary(summary_body(str(message.text)), covers, "deepagents")
+
+
+def _langmem(state: Mapping[str, Any]) -> ForeignSummary | None:
+    context = state.get("context")
+    if context is None or not isinstance(context, Mapping):
+        return None
+    running = context.get("running_summary")
+    text = _field(running, "summary")
+    covered = _field(running, "summarized_message_ids")
+    if not isinstance(text, str) or not isinstance(covered, (set, frozenset, list, tuple)):
+        return None
+    present = {message.id for message in state["messages"]}
+    covers = frozenset(one for one in covered if isinstance(one, str) and one in present)
+    return ForeignSummary(text.strip(), covers, "langmem")
+
+
+def _field(holder: object, name: str) -> object:
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)

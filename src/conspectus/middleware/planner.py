@@ -1,0 +1,177 @@
+"""One step of an agent: is anything due, and if so, what the state becomes.
+
+Most steps need nothing. They are decided from running sums, without reading a message twice and
+without asking a store; only when something is due is the history read, planned and carried out.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage, RemoveMessage
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+
+from conspectus._core.items import Size, Window
+from conspectus._drive import Flow
+from conspectus.compactor.agent_state import HELD, Held, Requested, read_held, read_requested
+from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.result import CompactionResult
+from conspectus.messages import is_summary_message
+from conspectus.middleware.counting import Counting
+from conspectus.middleware.migration import foreign_summary
+from conspectus.tokens import correction
+from conspectus.tokens.tally import Sizes, Tallies
+
+logger = logging.getLogger("conspectus")
+
+Update = dict[str, Any]
+
+
+class Planner:
+    """Decides and carries out the steps of every thread that one middleware serves.
+
+    Args:
+        graph: what compactions work with.
+        counting: how trigger and keep count.
+        window: of the model that answers; None where it is unknown.
+        preserve: the channel keeps every message, and the model sees the view.
+
+    Attributes:
+        graph: as given; the guard compacts with it too.
+    """
+
+    def __init__(
+        self, graph: GraphEngine, counting: Counting, window: Window | None, preserve: bool
+    ) -> None:
+        self.graph, self.preserve = graph, preserve
+        self._counting, self._window = counting, window
+        self._policy = graph.engine.policy
+        self._meter = graph.engine.tools.meter
+        # What a message really takes is counted beside, where a window is there to be exceeded.
+        metered = window is not None and not self._meter.exact
+        counts = [counting.message, self._meter.message] if metered else [counting.message]
+        self._tallies = Tallies(*counts)
+        self._metered = Tallies(self._meter.message)
+
+    def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
+        """What a step changes in the state; None for nothing."""
+        messages: list[BaseMessage] = state["messages"]
+        held = read_held(state, runtime, messages)
+        view = messages
+        if self.preserve and held.data is not None:
+            view = yield from self.graph.view(held, messages, runtime)
+        sizes = self._tallies.follow(held.name, view)
+        named(messages if self.preserve else messages[sizes.fresh :])
+        room = self.room(read_requested(state))
+        foreign = foreign_summary(state) if held.data is None else None
+        if foreign is None and not held.pending and not self._due(view, sizes, held, room, runtime):
+            return None
+        asked = self._asked(view, sizes, held)
+        session = self.graph.session(held, runtime, room, asked=asked, preview=True)
+        if foreign is not None:
+            result = yield from session.adopt(messages, foreign.covers, foreign.text, foreign.by)
+        else:
+            result = yield from session.compact(messages, False, "")
+        self._report(result)
+        return self._update(result, held, messages)
+
+    # Whether anything is due
+
+    def _due(
+        self,
+        view: Sequence[BaseMessage],
+        sizes: Sizes,
+        held: Held,
+        room: Window | None,
+        runtime: object,
+    ) -> bool:
+        policy = self._policy
+        if not policy.trigger:
+            self.graph.say_once("no trigger is set, so SummarizationMiddleware never summarises")
+            return False
+        if room is not None and self._tokens(view, sizes, held) > room.budget:
+            return True
+        limit = room.limit if room is not None else None
+        asked = self._asked(view, sizes, held)
+        if policy.fired(asked, limit, held.after) is None:
+            return False
+        failed = self.graph.failed_at(held, runtime)
+        if failed is not None and policy.fired(asked, limit, failed) is None:
+            return False
+        kind, amount = policy.keep
+        if kind == "messages":
+            return sizes.messages > amount
+        return sizes.totals[0] > (policy.keep_tokens(limit) or 0)
+
+    def _asked(self, view: Sequence[BaseMessage], sizes: Sizes, held: Held) -> Size:
+        """The size that the trigger is compared with."""
+        since = _since(view, held)
+        return Size(self._counting.asked(sizes, since), sizes.messages)
+
+    def _tokens(self, view: Sequence[BaseMessage], sizes: Sizes, held: Held) -> int:
+        """The size of the view as the meter sees it, corrected by what models have reported."""
+        if self._meter.exact:
+            return sizes.totals[0] + self._counting.base
+        if len(sizes.totals) == 1:  # the window was told by the guard
+            sizes = self._metered.follow(held.name, view)
+        column = len(sizes.totals) - 1
+        ratio = correction(sizes.reports(held.messages_after, column), self._reserved)
+        return math.ceil(sizes.totals[column] * ratio)
+
+    @property
+    def _reserved(self) -> int:
+        return self._window.reserved if self._window is not None else 0
+
+    def room(self, requested: Requested) -> Window | None:
+        """The window of the model that answers, less what the guard has seen beside messages."""
+        known = [n for n in (requested.window, self._window and self._window.limit) if n]
+        if not known:
+            return None
+        seen = requested.overhead + requested.reserved
+        return Window(min(known), max(self._reserved, seen) + self._counting.base)
+
+    # What is done about it
+
+    def _update(
+        self, result: CompactionResult, held: Held, messages: Sequence[BaseMessage]
+    ) -> Update | None:
+        view = result.messages
+        if result.record is None and not held.pending:
+            return None
+        if result.record is not None:
+            tokens = sum(map(self._counting.message, view))
+            after = Size(tokens, len(view))
+            seen = len(messages) if self.preserve else len(view)
+            held = held.with_record(result.record, result.record.archived, after, seen)
+        held = held.settled()
+        if self.preserve:
+            self.graph.views.keep(held, messages, view)
+            return {HELD: held.to_json()}
+        return {
+            "messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view],
+            HELD: held.to_json(),
+        }
+
+    def _report(self, result: CompactionResult) -> None:
+        if result.outcome == "stuck":
+            logger.warning("the history does not fit: %s", result.reason)
+        elif result.failed:
+            logger.warning("the history was kept as it was: %s", result.reason)
+
+
+def named(messages: Sequence[BaseMessage]) -> None:
+    """Give each message an id that has none, as LangChain's reducer would."""
+    for message in messages:
+        if message.id is None:
+            message.id = str(uuid.uuid4())
+
+
+def _since(view: Sequence[BaseMessage], held: Held) -> int:
+    """The place from which on what models reported is of this history, and not of a longer one."""
+    if held.data is None and view and is_summary_message(view[0]):
+        return len(view)  # somebody else's summary: nobody knows which answers came after it
+    return held.messages_after

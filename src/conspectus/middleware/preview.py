@@ -1,0 +1,60 @@
+"""A person reads a summary before it takes effect: the question, and what answers to it mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from langgraph.types import interrupt
+
+from conspectus.compactor.work import Preview, PreviewRequest
+
+PreviewChoice = bool | Callable[[PreviewRequest], str | None]
+
+KIND = "conspectus.preview"
+"""`type` of the interrupt's value."""
+
+FORMS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"type": "reject"}'
+
+
+def asked_of(choice: PreviewChoice) -> Preview | None:
+    """Who is asked: nobody, the graph's caller by an interrupt, or a function."""
+    if choice is False or choice is None:
+        return None
+    return _interrupt if choice is True else choice
+
+
+def _interrupt(request: PreviewRequest) -> str | None:
+    problem = request.problem
+    while True:
+        answer = interrupt(
+            {
+                "type": KIND,
+                "summary": request.summary,
+                "evict": request.evict,
+                "cause": request.cause,
+                "limit": request.limit,
+                "by": request.by,
+                "problem": problem,
+                "answers": FORMS,
+            }
+        )
+        understood, text = _read(answer, request.summary)
+        if understood:
+            return text
+        problem = f"{answer!r:.200} is no answer: {FORMS}"
+
+
+def _read(answer: object, summary: str) -> tuple[bool, str | None]:
+    """Whether an answer is understood, and the text that it lets pass, if any."""
+    if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
+        answer = next(iter(answer["decisions"]), None)  # the form of LangChain's own approvals
+    kind: Any = answer.get("type") if isinstance(answer, Mapping) else answer
+    if kind in ("approve", True):
+        return True, summary
+    if kind in ("reject", False):
+        return True, None
+    text = answer.get("summary") if isinstance(answer, Mapping) else None
+    if kind == "edit" and isinstance(text, str):
+        return True, text
+    return False, None

@@ -1,0 +1,68 @@
+"""What LangChain's users write, read as they mean it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+
+from conspectus.errors import PolicyError
+
+KEEP = ("messages", 20)
+"""What stays where nothing is said."""
+
+
+def deprecated(given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
+    """Trigger and keep, the old names for them considered.
+
+    Raises:
+        TypeError: a name that has never meant anything.
+    """
+    unknown = sorted(set(given) - {"max_tokens_before_summary", "messages_to_keep"})
+    if unknown:
+        raise TypeError(
+            f"SummarizationMiddleware has no parameter {', '.join(map(repr, unknown))}; "
+            "help(SummarizationMiddleware) lists them"
+        )
+    if "max_tokens_before_summary" in given:
+        _warn("max_tokens_before_summary is deprecated. Use trigger=('tokens', value) instead.")
+        value = given["max_tokens_before_summary"]
+        if trigger is None and value is not None:
+            trigger = ("tokens", value)
+    if "messages_to_keep" in given:
+        _warn("messages_to_keep is deprecated. Use keep=('messages', value) instead.")
+        if keep == KEEP:
+            keep = ("messages", given["messages_to_keep"])
+    return trigger, keep
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, DeprecationWarning, stacklevel=4)
+
+
+def built_model(model: str | BaseChatModel | None) -> BaseChatModel | None:
+    """The model, built where only its name was given.
+
+    Raises:
+        PolicyError: it is neither a model nor the name of one.
+    """
+    if isinstance(model, str):
+        from langchain.chat_models import init_chat_model
+
+        return init_chat_model(model)
+    if model is not None and not isinstance(model, BaseChatModel):
+        raise PolicyError(
+            "model must be a LangChain chat model, a 'provider:model' string or None, not "
+            f"{model!r}"
+        )
+    return model
+
+
+def profile_window(model: object) -> int | None:
+    """The input limit in a model's profile, in tokens; None where it has none that makes sense."""
+    profile = getattr(model, "profile", None)
+    limit = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
+    known = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
+    return limit if known else None

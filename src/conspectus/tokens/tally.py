@@ -1,0 +1,264 @@
+"""Sizes of growing threads: each message object is counted once, and a replaced one is noticed.
+
+An agent asks before every call of its model how large its history is. A tally keeps the running
+sums of one thread; to see that nothing was replaced it compares objects, not contents, which
+takes some 20 nanoseconds a message. It holds weak references, so that it keeps no message alive.
+A message that comes back as another object, as after a checkpoint, is known by a fingerprint of
+what it holds and is not measured again either. An object whose content is changed in place is not
+noticed; LangGraph's reducers and LangChain's own middleware never do that.
+"""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import call
+from weakref import ref
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from conspectus.tokens.usage import LEAST_GROWTH, Report
+
+Count = Callable[[BaseMessage], int]
+
+THREADS = 256
+"""Tallies kept at most; the one used least recently goes first."""
+
+MESSAGES = 262_144
+"""Messages in all tallies together, at most; a single longer thread is still tallied. About 110
+bytes each."""
+
+FINGERPRINTS = 65_536
+"""Messages known by what they hold, at most; about 200 bytes each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an AI message says of its call.
+
+    Attributes:
+        index: its place.
+        provider: `model_provider` of its metadata.
+        total: input and output tokens that it reported; None if it did not.
+        input: input tokens alone, likewise.
+    """
+
+    index: int
+    provider: str | None
+    total: int | None
+    input: int | None
+
+
+class Tally:
+    """The sizes of one thread's messages.
+
+    Args:
+        counts: one or more ways to count the tokens of a message; each has a column of its own.
+    """
+
+    def __init__(self, counts: Sequence[Count]) -> None:
+        self._counts = counts
+        self._refs: list[ref[BaseMessage]] = []
+        self._sums = [array("q") for _ in counts]
+        self._answers: list[Answer] = []
+        self._told: list[Answer] = []
+        self._mixed = False
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._refs)
+
+    def follow(self, messages: Sequence[BaseMessage]) -> Sizes:
+        """Count what is new or replaced since the last time.
+
+        Args:
+            messages: the whole history as it is now.
+        """
+        with self._lock:
+            # Comparing lists looks at identity first, so this costs some 20 nanoseconds a message.
+            if list(map(call, self._refs)) != messages[: len(self._refs)]:
+                self._cut(self._first_other(messages))
+            fresh = len(self._refs)
+            for index in range(fresh, len(messages)):
+                self._add(index, messages[index])
+            return Sizes(
+                len(messages),
+                tuple(sums[-1] if sums else 0 for sums in self._sums),
+                fresh,
+                self._answers,
+                self._told,
+                self._sums,
+                self._mixed,
+            )
+
+    def _first_other(self, messages: Sequence[BaseMessage]) -> int:
+        pairs = zip(messages, map(call, self._refs), strict=False)
+        at = next((i for i, (now, before) in enumerate(pairs) if now is not before), None)
+        return min(len(messages), len(self._refs)) if at is None else at
+
+    def _cut(self, at: int) -> None:
+        # New lists, as whoever holds the sizes of the step before goes on reading the old ones.
+        self._refs = self._refs[:at]
+        self._sums = [sums[:at] for sums in self._sums]
+        self._answers = [answer for answer in self._answers if answer.index < at]
+        self._told = [answer for answer in self._told if answer.index < at]
+        self._mixed = any(a.provider != self._answers[0].provider for a in self._answers)
+
+    def _add(self, index: int, message: BaseMessage) -> None:
+        for sums, count in zip(self._sums, self._counts, strict=True):
+            sums.append((sums[-1] if sums else 0) + count(message))
+        if isinstance(message, AIMessage):
+            answer = _answer(index, message)
+            self._answers.append(answer)
+            if answer.total is not None or answer.input is not None:
+                self._told.append(answer)
+            self._mixed = self._mixed or answer.provider != self._answers[0].provider
+        self._refs.append(ref(message))
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """What a tally says of a history.
+
+    Attributes:
+        messages: its length.
+        totals: its tokens, column by column.
+        fresh: place of the first message that was new or replaced this time.
+    """
+
+    messages: int
+    totals: tuple[int, ...]
+    fresh: int
+    _answers: Sequence[Answer]
+    _told: Sequence[Answer]
+    _sums: Sequence[array[int]]
+    _mixed: bool
+
+    def upto(self, index: int, column: int = 0) -> int:
+        """Tokens of the first `index` messages."""
+        return self._sums[column][index - 1] if index else 0
+
+    @property
+    def newest_answer(self) -> Answer | None:
+        """What the newest AI message says."""
+        return self._answers[-1] if self._answers else None
+
+    @property
+    def newest_report(self) -> Answer | None:
+        """What the newest AI message with a total of tokens says."""
+        return next((one for one in reversed(self._told) if one.total is not None), None)
+
+    @property
+    def one_provider(self) -> bool:
+        """Whether all AI messages name one and the same provider."""
+        return bool(self._answers) and not self._mixed and self._answers[0].provider is not None
+
+    def reports(self, since: int, column: int) -> list[Report]:
+        """The first and the last usable report of AI messages from place `since` on."""
+        begin = bisect_left(self._told, since, key=lambda answer: answer.index)
+        first = self._usable(range(begin, len(self._told)), column)
+        last = self._usable(range(len(self._told) - 1, begin - 1, -1), column)
+        return [report for report in (first, last) if report is not None]
+
+    def _usable(self, places: range, column: int) -> Report | None:
+        for place in places:
+            answer = self._told[place]
+            before = self.upto(answer.index, column)
+            report = Report(before, answer.input or 0)
+            if before >= LEAST_GROWTH and report.reported > 0:
+                return report
+        return None
+
+
+class Tallies:
+    """Tallies of many threads: bounded, and safe to share between workers.
+
+    Args:
+        counts: how messages are counted, as for `Tally`.
+    """
+
+    def __init__(self, *counts: Count) -> None:
+        self._counts = tuple(remembered(count) for count in counts)
+        self._threads: OrderedDict[str, Tally] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def follow(self, thread: str, messages: Sequence[BaseMessage]) -> Sizes:
+        """The sizes of a thread as it is now.
+
+        Args:
+            thread: any name; only one that stands for the same thread each time saves work.
+            messages: the whole history.
+        """
+        with self._lock:
+            tally = self._threads.pop(thread, None) or Tally(self._counts)
+            self._threads[thread] = tally
+        sizes = tally.follow(messages)
+        with self._lock:
+            if len(self._threads) > THREADS or self.messages > MESSAGES:
+                self._shrink()
+        return sizes
+
+    @property
+    def messages(self) -> int:
+        """Messages in all tallies together."""
+        return sum(len(tally) for tally in self._threads.values())
+
+    def _shrink(self) -> None:
+        while len(self._threads) > 1 and (len(self._threads) > THREADS or self.messages > MESSAGES):
+            self._threads.popitem(last=False)
+
+
+def remembered(count: Count) -> Count:
+    """A count that knows a message again by what it holds, whatever object it is."""
+    known: OrderedDict[int, int] = OrderedDict()
+
+    def counted(message: BaseMessage) -> int:
+        mark = fingerprint(message)
+        size = known.get(mark)
+        if size is None:
+            size = count(message)
+            known[mark] = size
+            while len(known) > FINGERPRINTS:
+                try:
+                    known.popitem(last=False)
+                except KeyError:  # another worker was faster
+                    break
+        return size
+
+    return counted
+
+
+def fingerprint(message: BaseMessage) -> int:
+    """A number for all of a message that has a size; equal messages have equal ones."""
+    content = message.content
+    parts: list[object] = [
+        type(message),
+        message.id,
+        message.name,
+        content if isinstance(content, str) else repr(content),
+    ]
+    if message.additional_kwargs:
+        parts.append(repr(message.additional_kwargs))
+    if isinstance(message, AIMessage):
+        if message.tool_calls or message.invalid_tool_calls:
+            parts += [repr(message.tool_calls), repr(message.invalid_tool_calls)]
+        if "reasoning_content" in message.response_metadata:
+            parts.append(str(message.response_metadata["reasoning_content"]))
+    elif isinstance(message, ToolMessage):
+        parts.append(message.tool_call_id)
+    return hash(tuple(parts))
+
+
+def _answer(index: int, message: AIMessage) -> Answer:
+    usage: Mapping[str, object] = message.usage_metadata or {}
+    total, sent = usage.get("total_tokens"), usage.get("input_tokens")
+    return Answer(
+        index,
+        message.response_metadata.get("model_provider"),
+        total if isinstance(total, int) else None,
+        sent if isinstance(sent, int) else None,
+    )
