@@ -49,7 +49,7 @@ clean:
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
 .PHONY: bench bench-transcripts bench-faults bench-scale bench-recall bench-facts
 
-bench: bench-transcripts bench-faults bench-scale bench-recall bench-facts bench-tokens
+bench: bench-transcripts bench-faults bench-scale bench-recall bench-facts bench-tokens bench-steps
 
 bench-transcripts: $(READY)
 	@$(BIN)/python benchmarks/transcripts.py
@@ -59,6 +59,11 @@ bench-faults: $(READY)
 
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
+
+# What the middleware costs an agent at each step, beside LangChain's own.
+.PHONY: bench-steps
+bench-steps: $(READY)
+	@$(BIN)/python benchmarks/middleware_steps.py
 
 bench-facts: $(READY)
 	@$(BIN)/python benchmarks/gold_facts.py

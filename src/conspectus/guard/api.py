@@ -212,7 +212,10 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             limit = min(whole, told.limit * whole // max(told.sent or told.limit, 1))
         limit = max(1, int(limit * RESCUE))
         logger.warning("the request was too long (%s): compacting, and sending it again", error)
-        fitted = yield from self._fitted(call, measured, Window(limit, seen.overhead))
+        try:
+            fitted = yield from self._fitted(call, measured, Window(limit, seen.overhead))
+        except StuckError as stuck:
+            raise stuck from error
         if fitted.request is call.request:
             raise error
         learned = replace(seen, model=model_name(call.request.model), learned=limit)

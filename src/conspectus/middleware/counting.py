@@ -22,8 +22,8 @@ from conspectus.tokens.tally import Sizes
 MOST_SCALE = 1.25
 """LangChain scales its approximation up by reported usage, to at most this."""
 
-ANTHROPIC_CHARACTERS = 3.3
-"""Characters a token that LangChain counts for Anthropic's models."""
+CHARACTERS, ANTHROPIC_CHARACTERS = 4.0, 3.3
+"""Characters a token that LangChain counts with, in general and for Anthropic's models."""
 
 ALIASES = {
     "amazon_bedrock": frozenset({"bedrock", "bedrock_converse"}),
@@ -42,15 +42,21 @@ class Counting:
 
     Attributes:
         base: tokens that the counter gives for no message at all, such as a reply's opening.
+        whole: counts a whole history, as LangChain's middleware does.
     """
 
     def __init__(self, counter: TokenCounter, model: BaseChatModel | None) -> None:
         self.approximate = counter is count_tokens_approximately
         self._provider = _provider(model)
         self._counter: Callable[[list[BaseMessage]], Any] = counter
-        if self.approximate and _is_anthropic(model):
-            self._counter = partial(
-                count_tokens_approximately, chars_per_token=ANTHROPIC_CHARACTERS
+        self.whole: TokenCounter = counter
+        if self.approximate:
+            characters = ANTHROPIC_CHARACTERS if _is_anthropic(model) else CHARACTERS
+            self._counter = partial(count_tokens_approximately, chars_per_token=characters)
+            self.whole = partial(
+                count_tokens_approximately,
+                chars_per_token=characters,
+                use_usage_metadata_scaling=True,
             )
         self.base = 0 if self.approximate else self._nothing()
 
