@@ -13,7 +13,6 @@ import typer
 from conspectus.cli import options, output
 from conspectus.cli.failures import DONE, STUCK, one_line
 from conspectus.cli.options import JsonOption
-from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from conspectus.cli.readers import History
@@ -87,7 +86,10 @@ def replay(
             output.check_output(file)
     size = options.size(keep, "--keep")
     clauses = options.triggers(trigger or [])
-    write_page = _page() if report is not None else None
+    if report is not None:
+        from conspectus.report import chart_library
+
+        chart_library()  # so that what is missing is known before the work is done
     from conspectus.cli.live import Live
     from conspectus.replay import replay as run
 
@@ -110,8 +112,10 @@ def replay(
     data = _as_json(found)
     if out is not None:
         output.write_file(out, json.dumps(data, indent=1) + "\n")
-    if report is not None and write_page is not None:
-        output.write_file(report, write_page(found))
+    if report is not None:
+        from conspectus.report import replay_page
+
+        output.write_file(report, replay_page(found))
     if as_json:
         output.print_json(data)
     else:
@@ -122,15 +126,6 @@ def replay(
     for what in wrong:
         print(f"conspectus: error: {one_line(what)}", file=sys.stderr)
     raise typer.Exit(STUCK if wrong else DONE)
-
-
-def _page() -> Any:
-    from conspectus import report
-
-    page = getattr(report, "replay_page", None)
-    if page is None:
-        raise InputError("this version writes no page for a replay; leave --report out")
-    return page
 
 
 def _histories(files: Sequence[str]) -> list[tuple[str, History]]:

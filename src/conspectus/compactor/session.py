@@ -19,7 +19,7 @@ from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.memory import Remembered
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.view import History, corrected, look, reports_of, with_floors
-from conspectus.compactor.work import Tools, Work, shown_in
+from conspectus.compactor.work import SLACK, Tools, Work, shown_in
 from conspectus.errors import ArchiveError, SummaryError
 from conspectus.messages import (
     SUMMARY_LINE,
@@ -73,7 +73,11 @@ class Session:
         if meter is self.tools.meter:
             return (yield from self._go_on(history, remembered, force, focus))
         frame = math.ceil(self.tools.frame * meter.ratio)
-        session = replace(self, tools=replace(self.tools, meter=meter, frame=frame))
+        session = replace(
+            self,
+            tools=replace(self.tools, meter=meter, frame=frame),
+            policy=replace(self.policy, summary_frame=frame + SLACK),
+        )
         history = corrected(history, meter.ratio)
         return (yield from session._go_on(history, remembered, force, focus))
 
