@@ -299,8 +299,16 @@ def test_equal_replays_give_equal_pages(text: str) -> None:
 def test_paper_opens_the_compactions(page: Page) -> None:
     (style,) = page.kept["style"]
     paper = style.partition("@media print{")[2]
-    assert ".compaction::details-content{content-visibility:visible" in paper
-    assert "beforeprint" in page.kept["script"][2]
+    assert ".few .compaction::details-content{content-visibility:visible" in paper
+    assert ("main", {"class": "few"}) in page.tags
+
+
+def test_paper_leaves_many_compactions_as_they_are_and_says_so() -> None:
+    made = tuple(compaction(step, (original(step, "a"),), "s") for step in range(1, 202))
+    run = PolicyRun("conspectus", "Conspectus", steps([5] * 201, range(1, 202)), made, 0)
+    found = Page(replay_page([replace(small(), runs=(run,))]))
+    assert ("main", {}) in found.tags
+    assert "those are shown that were open on the screen" in found.text
 
 
 def test_no_replay_is_still_a_page() -> None:

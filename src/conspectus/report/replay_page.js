@@ -175,10 +175,10 @@
   }, { rootMargin: "800px" });
   for (const box of boxes) soon.observe(box);
 
-  // Paper: every chart at the width of a page, every compaction open, its originals as they are.
+  // Paper: every chart at the width of a page, compactions open unless they are many, originals as they are.
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details.compaction:not([open])")];
+    opened = [...document.querySelectorAll(".few details.compaction:not([open])")];
     for (const one of opened) one.open = true;
     for (const box of boxes) {
       draw(box);

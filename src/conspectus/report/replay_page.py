@@ -33,6 +33,10 @@ LEAD = (
     "budget and the same summariser. What left the view, what was written in its place and what "
     "was carried stands below, every original whole."
 )
+ON_PAPER = 200
+"""Compactions up to which paper shows all of them; more would be hundreds of pages."""
+
+PAPER = "Of the compactions, those are shown that were open on the screen when this was printed."
 FIRST = 90
 """Characters of an original that stand in its line while it is closed."""
 
@@ -110,7 +114,11 @@ def _code(c: str) -> str:
 
 
 def _body(report: Report) -> Iterator[str]:
-    yield f"<main><h1>{TITLE}</h1><p class='lead'>{LEAD}</p>"
+    runs = (run for told in report.transcripts for run in told.runs)
+    few = sum(len(run.compactions) for run in runs) <= ON_PAPER
+    yield f"<main{' class=few' if few else ''}><h1>{TITLE}</h1><p class='lead'>{LEAD}</p>"
+    if not few:
+        yield f'<p class="paper">{PAPER}</p>'
     if not report.transcripts:
         yield "<p>No transcript was replayed.</p>"
     if report.total is not None:
