@@ -242,25 +242,28 @@ add(
 
 
 def in_window(side: Side, limit: int, **settings: Any) -> Any:
-    settings = {"keep": ("messages", 8), "token_counter": tens, "summarizer": writer(), **settings}
-    return kept(side.step(talk(12), writer(limit), **settings))
+    history = talk(12)
+    for message in history:
+        message.content = "word " * 300
+    settings = {"keep": ("messages", 8), "summarizer": writer(), **settings}
+    return kept(side.step(history, writer(limit), **settings))
 
 
 add(
     STATE,
     "a history within the window of its model, and below the trigger",
-    lambda side: in_window(side, 120, trigger=("messages", 50)),
+    lambda side: in_window(side, 10_000, trigger=("messages", 50)),
 )
 add(
     STATE,
     "a history larger than the window of its model, and below the trigger",
-    lambda side: in_window(side, 100, trigger=("messages", 50)),
+    lambda side: in_window(side, 3_000, trigger=("messages", 50)),
     "the model would turn the request down",
 )
 add(
     STATE,
     "what `keep` asks for is larger than the window of its model",
-    lambda side: in_window(side, 70, trigger=("messages", 12)),
+    lambda side: in_window(side, 2_000, trigger=("messages", 12)),
     "the model would turn the request down: the cut moves on until it fits",
 )
 
