@@ -84,6 +84,11 @@ bench-retention: $(READY)
 bench-facts-cost: $(READY)
 	@$(BIN)/python benchmarks/facts_cost.py
 
+# Transcripts through a real agent, beside LangChain's own middleware; takes some minutes.
+.PHONY: bench-replay
+bench-replay: $(READY)
+	@$(BIN)/python benchmarks/replay.py
+
 bench-recall: $(READY)
 	@$(BIN)/python benchmarks/recall_speed.py
 

@@ -165,6 +165,7 @@ class Policy:
         clip_to: what a clipped one may still take, in tokens.
         aim: share of the budget that a compaction tries to get below, where a window is known;
             what `keep` asks for gives way to it. 1 gives way to the budget alone.
+        keep_first: what `keep` asks for gives way only where it would leave no room to grow.
         keep_base: tokens of `keep` that no message takes, where the caller's way to count gives
             something for a history as such.
     """
@@ -176,6 +177,7 @@ class Policy:
     clip_to: int = 200
     aim: float = 0.75
     summary_frame: int = 0
+    keep_first: bool = False
     keep_base: int = 0
 
     @classmethod
@@ -188,6 +190,7 @@ class Policy:
         clip_over: int | None = 1000,
         clip_to: int = 200,
         aim: float = 0.75,
+        keep_first: bool = False,
     ) -> Policy:
         """A policy from what a user writes.
 
@@ -209,6 +212,7 @@ class Policy:
             clip_over=clip_over,
             clip_to=clip_to,
             aim=check_size(("fraction", aim), "aim")[1],
+            keep_first=keep_first,
         )
 
     @property

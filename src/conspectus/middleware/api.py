@@ -150,13 +150,13 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         self.summarizer = read_summarizer(summarizer)
         self._name = name if name is not None else type(self).__name__
         # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
-        # nothing more is cut than asked, as long as it fits the window.
+        # nothing more is cut than asked, as long as that fits the window with room to grow.
         policy = Policy.build(
             trigger=None if self.trigger == [] else self.trigger,
             keep=keep,
             max_summary_tokens=max_summary_tokens,
             clip_over=None,
-            aim=1.0,
+            keep_first=True,
         )
         policy = replace(policy, keep_base=counting.base)
         known = window if window is not None else profile_window(self.model)
