@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
 
@@ -246,7 +247,9 @@ def in_window(side: Side, limit: int, **settings: Any) -> Any:
     for message in history:
         message.content = "word " * 300
     settings = {"keep": ("messages", 8), "summarizer": writer(), **settings}
-    return kept(side.step(history, writer(limit), **settings))
+    update = side.step(history, writer(limit), **settings)
+    left = history if update is None else update["messages"][1:]
+    return {"summarised": update is not None, "fits": count_tokens_approximately(left) <= limit}
 
 
 add(

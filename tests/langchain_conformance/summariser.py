@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import pytest
@@ -161,6 +163,49 @@ add(
     lambda side: caught(lambda: side.make(object())).kinds,
     "a `ValueError` that says what can be given, instead of Python's own",
 )
+
+
+CALLER: ContextVar[str] = ContextVar("caller", default="nobody")
+
+
+def who_calls(messages: Any) -> str:
+    return f"- for {CALLER.get()}"
+
+
+@behaviour(WHO, "a function sees the context variables of its caller")
+def _(side: Side) -> Any:
+    def one() -> Any:
+        CALLER.set("ada")
+        made = side.make(summarizer=who_calls, **SETTINGS)
+        return said(made.before_model({"messages": talk(7)}, Runtime())), said(
+            asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime()))
+        )
+
+    return copy_context().run(one)
+
+
+@behaviour(WHO, "a sync function does not hold up the event loop")
+def _(side: Side) -> Any:
+    where: list[bool] = []
+
+    def function(messages: Any) -> str:
+        where.append(threading.current_thread() is threading.main_thread())
+        return SUMMARY
+
+    made = side.make(summarizer=function, **SETTINGS)
+    asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime()))
+    return where
+
+
+@behaviour(
+    WHO,
+    "`summarizer` is a model with a configuration: a Runnable that returns a message",
+    f"it answers the conversation and does not sum it up: that is not used; {KEEPS}",
+)
+def _(side: Side) -> Any:
+    wrapped = scripted("- configured").with_config(tags=["notes"])
+    done = caught(lambda: side.step(talk(7), summarizer=wrapped, **SETTINGS))
+    return done.kinds if isinstance(done, Raised) else said(done)
 
 
 # What it reads
