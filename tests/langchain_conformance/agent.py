@@ -195,7 +195,8 @@ def _(side: Side) -> Any:
 
 @behaviour(
     STREAM,
-    '`stream_mode="messages"`: what the update of the step itself shows (LangGraph\'s doing)',
+    '`stream_mode="messages"`: what the update of the step itself shows',
+    "a summary and a removal are nothing that anybody said; they are in updates and values",
 )
 def _(side: Side) -> Any:
     found = [
@@ -229,7 +230,11 @@ def _(side: Side) -> Any:
     return [one["event"] for one in pieces(side, "custom")]
 
 
-@behaviour(STREAM, "messages of a run (`stream_events`, version 3), by node")
+@behaviour(
+    STREAM,
+    "messages of a run (`stream_events`, version 3), by node; do they hold the summary?",
+    "a summary and a removal are nothing that anybody said; they are in updates and values",
+)
 def _(side: Side) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -238,7 +243,11 @@ def _(side: Side) -> Any:
         return [(one.node, SUMMARY in str(one.text)) for one in run.messages]
 
 
-@behaviour(STREAM, "the same with async; is it the bare text that the summariser streamed?")
+@behaviour(
+    STREAM,
+    "the same with async; is it the bare text that the summariser streamed?",
+    "a summary and a removal are nothing that anybody said; they are in updates and values",
+)
 def _(side: Side) -> Any:
     async def ask() -> Any:
         made = agent(side, summariser=Streaming(answers=lambda _: SUMMARY))

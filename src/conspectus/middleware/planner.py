@@ -20,6 +20,7 @@ from conspectus._drive import Flow
 from conspectus.compactor.agent_state import HELD, Held, Requested, read_held, read_requested
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.stream_events import hide_from_streams
 from conspectus.messages import is_summary_message
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_summary
@@ -153,10 +154,9 @@ class Planner:
         if self.preserve:
             self.graph.views.keep(held, messages, view)
             return {HELD: held.to_json()}
-        return {
-            "messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view],
-            HELD: held.to_json(),
-        }
+        removal = RemoveMessage(id=REMOVE_ALL_MESSAGES)
+        hide_from_streams([removal, *(one for one in view if is_summary_message(one))])
+        return {"messages": [removal, *view], HELD: held.to_json()}
 
     def _report(self, result: CompactionResult) -> None:
         if result.outcome == "stuck":
