@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -340,6 +341,10 @@ def test_sync_and_async_runs_end_in_the_same_state() -> None:
 
     ask = {"messages": [HumanMessage("Look at all.", id="ask")]}
     sync, on_loop = agent().invoke(ask), asyncio.run(agent().ainvoke(ask))
-    assert [(m.type, m.text) for m in sync["messages"]] == [
-        (m.type, m.text) for m in on_loop["messages"]
-    ]
+
+    def said(state: Any) -> list[tuple[str, str]]:
+        # The mark of a record is made of ids, and those of tools' results are random.
+        return [(m.type, re.sub(r"#\d{6}", "#", m.text)) for m in state["messages"]]
+
+    assert said(sync) == said(on_loop)
+    assert is_summary_message(sync["messages"][0])
