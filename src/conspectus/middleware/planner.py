@@ -20,6 +20,7 @@ from conspectus._drive import Flow
 from conspectus.compactor.agent_state import HELD, Held, Requested, read_held, read_requested
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.stream_events import unstreamed
 from conspectus.messages import is_summary_message
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_summary
@@ -151,6 +152,7 @@ class Planner:
         if self.preserve:
             self.graph.views.keep(held, messages, view)
             return {HELD: held.to_json()}
+        unstreamed(view)
         return {
             "messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view],
             HELD: held.to_json(),
