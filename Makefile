@@ -43,13 +43,18 @@ lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --all-extras --group dev pyproject.toml --output-file requirements.lock
 
+# What LangChain's middleware does and ours does with the same call; `make test` checks the page.
+.PHONY: conformance
+conformance: $(READY)
+	@PYTHONPATH=tests $(BIN)/python -m langchain_conformance.page
+
 clean:
 	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
 .PHONY: bench bench-transcripts bench-faults bench-scale bench-recall bench-facts
 
-bench: bench-transcripts bench-faults bench-scale bench-recall bench-facts bench-tokens
+bench: bench-transcripts bench-faults bench-scale bench-recall bench-facts bench-tokens bench-steps
 
 bench-transcripts: $(READY)
 	@$(BIN)/python benchmarks/transcripts.py
@@ -59,6 +64,11 @@ bench-faults: $(READY)
 
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
+
+# What the middleware costs an agent at each step, beside LangChain's own.
+.PHONY: bench-steps
+bench-steps: $(READY)
+	@$(BIN)/python benchmarks/middleware_steps.py
 
 bench-facts: $(READY)
 	@$(BIN)/python benchmarks/gold_facts.py
@@ -73,6 +83,11 @@ bench-retention: $(READY)
 
 bench-facts-cost: $(READY)
 	@$(BIN)/python benchmarks/facts_cost.py
+
+# Transcripts through a real agent, beside LangChain's own middleware; takes some minutes.
+.PHONY: bench-replay
+bench-replay: $(READY)
+	@$(BIN)/python benchmarks/replay.py
 
 bench-recall: $(READY)
 	@$(BIN)/python benchmarks/recall_speed.py

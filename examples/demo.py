@@ -1,10 +1,12 @@
-"""The demo: a recorded coding session is compacted into a small window, and nothing of it is lost.
+"""The demo: a recorded coding session runs again through a real agent, and nothing of it is lost.
 
     make demo        or: python examples/demo.py
 
-It runs `conspectus compact` on a transcript of some 68,000 tokens, shows what stays in view,
-recalls two facts that have left it, and checks for itself that every original is kept or archived.
-It needs no network and no key. The exit code is 1 if a check fails.
+It runs `conspectus replay` on a transcript of some 100,000 tokens: each compaction as it happens,
+then a table beside no compaction and LangChain's own middleware, and a page with every compaction
+opened up. Then it compacts the same session into an archive, recalls two facts that have left the
+view, and checks for itself that every original is kept or archived. It needs no network and no key.
+The exit code is 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -21,8 +23,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
 from conspectus import Compactor
@@ -33,8 +33,10 @@ ROOT = Path(__file__).resolve().parents[1]
 TRANSCRIPT = "examples/data/demo-transcript.json"
 OUT = "demo-output"
 WINDOW = 8_000
-KEPT_SHOWN = 6
-"""Facts of one kind that are listed."""
+REPLAYED = 16_000
+"""The window of the replay: the session outgrows it often, and the compactions fit one screen."""
+
+OURS = "conspectus"
 
 Message = dict[str, Any]
 
@@ -93,85 +95,92 @@ class Demo:
 
     def run(self) -> int:
         """All of it; gives the exit code."""
-        if not self.compact():
+        shutil.rmtree(ROOT / self.out, ignore_errors=True)
+        (ROOT / self.out).mkdir(parents=True)
+        if not self.replay() or not self.compact():
             return 1
-        self.show_sizes()
         self.show_carried()
         with Archive.open(ROOT / self.out / "archive.db") as archive:
             self.recall(archive)
             self.verify(archive)
+        page = ROOT / self.out / "replay.html"
+        self._line(f"\nEvery compaction, opened up: {page.as_uri()}", "bold")
         for failure in self.failed:
             self.screen.print(Text(f"Failed: {failure}", "bold red"))
         return 1 if self.failed else 0
 
+    def replay(self) -> bool:
+        """The session through a real agent, once under each policy."""
+        arguments = ["replay", TRANSCRIPT, "--window", str(REPLAYED), "--live"]
+        arguments += ["-o", f"{self.out}/replay.json", "--report", f"{self.out}/replay.html"]
+        self.screen.rule("A session is run again through a real agent")
+        if self._command(arguments, shown=True) is None:
+            return False
+        data = json.loads((ROOT / self.out / "replay.json").read_text(encoding="utf-8"))
+        ours = data["totals"][OURS]
+        for name, what in (
+            ("broken", "requests with a parted tool call or result"),
+            ("over", f"requests above the window of {REPLAYED:,} tokens"),
+            ("missing", "originals that are neither in view nor in the archive"),
+        ):
+            self._check(ours[name] == 0, f"Conspectus: {ours[name]} {what}")
+        read = ours["read_share"]
+        self._check(read == 1, f"Conspectus: {read:.1%} of the text that left was read")
+        return True
+
     def compact(self) -> bool:
-        """The command, as anybody would type it, with `--json` for what is shown below."""
-        shutil.rmtree(ROOT / self.out, ignore_errors=True)
-        (ROOT / self.out).mkdir(parents=True)
+        """The same session into an archive that stays, with `--json` for what is shown below."""
         arguments = ["compact", TRANSCRIPT, "--window", str(WINDOW), "--keep", "messages:20"]
         arguments += ["--archive", f"{self.out}/archive.db", "--thread", "demo"]
-        arguments += ["-o", f"{self.out}/compacted.json"]
-        self.screen.rule("A session is compacted")
+        arguments += ["-o", f"{self.out}/compacted.json", "--json"]
+        self.screen.rule("The whole session at once, into an archive that stays")
+        said = self._command(arguments)
+        if said is None:
+            return False
+        self.report = json.loads(said)
+        self.after = _read(ROOT / self.out / "compacted.json")
+        in_view = {message.get("id") for message in self.after}
+        self.evicted = [message for message in self.before if message["id"] not in in_view]
+        report = self.report
+        self._line(
+            f"{len(self.before):,} messages, {report['tokens_before']:,} tokens → "
+            f"{len(self.after):,} messages, {report['tokens_after']:,} tokens in a window of "
+            f"{report['budget']:,}; {len(report['carried']):,} facts are carried word for word"
+        )
+        return True
+
+    def _command(self, arguments: list[str], *, shown: bool = False) -> str | None:
+        """Run a command as anybody would type it; gives what it prints, None if it fails."""
         self.screen.print(Text(f"$ conspectus {shlex.join(arguments)}", "bold"), soft_wrap=True)
+        self.screen.file.flush()
         done = subprocess.run(
-            [sys.executable, "-X", "utf8", "-m", "conspectus.cli", *arguments, "--json"],
+            [sys.executable, "-X", "utf8", "-m", "conspectus.cli", *arguments],
             cwd=ROOT,
-            capture_output=True,
+            stdout=None if shown else subprocess.PIPE,
+            stderr=None if shown else subprocess.PIPE,
             encoding="utf-8",
             check=False,
         )
         if done.returncode:
-            self.screen.print(Text(done.stderr.strip() or done.stdout.strip(), "bold red"))
-            return False
-        self.report = json.loads(done.stdout)
-        self.after = _read(ROOT / self.out / "compacted.json")
-        in_view = {message.get("id") for message in self.after}
-        self.evicted = [message for message in self.before if message["id"] not in in_view]
-        return True
-
-    def show_sizes(self) -> None:
-        """Before and after."""
-        report = self.report
-        table = Table(box=None, padding=(0, 2, 0, 0))
-        for column in ("", "messages", "tokens"):
-            table.add_column(column, justify="right" if column else "left")
-        before, after = report["tokens_before"], report["tokens_after"]
-        table.add_row("before", f"{len(self.before):,}", f"{before:,}")
-        table.add_row("after", f"{len(self.after):,}", f"{after:,}")
-        table.add_row("window", "", f"{report['budget']:,}")
-        self.screen.print(table)
-        self._line(
-            f"{report['evicted']:,} messages left the view, {report['clipped']:,} are shown short. "
-            f"Why: {report['cause']}. Calls of a model: {report['cost']['calls']}."
-        )
+            said = (done.stderr or done.stdout or "").strip()
+            what = f"conspectus {arguments[0]} ended with {done.returncode} {said}"
+            self.screen.print(Text(what, "bold red"))
+            return None
+        return done.stdout or ""
 
     def show_carried(self) -> None:
-        """What of the evicted part stays in view, word for word, and why; then the summary."""
-        self.screen.rule("What is carried, and why")
-        kinds = (
-            ("rule", "Rules of the user", "in force until the user says otherwise"),
-            ("decision", "Decisions", "so that nothing is decided twice"),
-            ("path", "Files", "the agent worked on them"),
-            ("error", "Errors", "seen on the way"),
-        )
-        for kind, title, why in kinds:
-            facts = [fact for fact in self.report["carried"] if fact["kind"] == kind]
-            self._line(f"{title} ({why}): {len(facts)}", "bold")
-            if kind in ("path", "error"):
-                facts = sorted(facts, key=lambda fact: -fact.get("used", 0))
-                names = [fact["value"] for fact in facts]
-                self._line("  " + ", ".join(names[: 2 * KEPT_SHOWN]))
-                continue
-            for fact in facts if kind == "rule" else facts[:KEPT_SHOWN]:
-                self._line(f"  {fact['value'].lstrip('- ')} [{fact['source']}]")
+        """Rules of the user that stay in view word for word; what was replaced has gone."""
+        rules = [fact for fact in self.report["carried"] if fact["kind"] == "rule"]
+        self._line(f"Rules of the user, in force until the user says otherwise: {len(rules)}")
+        for fact in rules:
+            self._line(f"  {fact['value'].lstrip('- ')} [{fact['source']}]", "dim")
         view = _text(self.after)
         for old, new in REPLACED:
-            self._line("Said later, so the earlier is gone:", "bold")
-            self._line(f"  now {new!r} [{_where(self.before, new)}]", "green")
-            self._line(f"  was {old!r} [{_where(self.before, old)}]", "strike dim")
-            self._check(new in view and old not in view, f"{new!r} stands and {old!r} does not")
-        body = Text(self.report["summary"])
-        self.screen.print(Panel(body, title="The summary in view", title_align="left"))
+            self._check(
+                new in view and old not in view,
+                f"{new!r} [{_where(self.before, new)}], said later, stands; "
+                f"{old!r} [{_where(self.before, old)}] does not",
+            )
 
     def recall(self, archive: Archive) -> None:
         """Two facts that have left the view."""

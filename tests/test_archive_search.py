@@ -11,6 +11,7 @@ import pytest
 from conspectus._core.records import Record
 from conspectus._drive import run
 from conspectus.archive import Archive, RecallResult, Scope, recall_flow
+from conspectus.archive.stems import stem
 from conspectus.archive.words import query_of, terms_of
 from conspectus.errors import InputError
 from conspectus.messages import Entry
@@ -252,3 +253,18 @@ def test_terms_and_queries_are_read_by_the_same_rules() -> None:
         words, query = set(terms_of(text).words), query_of(text)
         assert set(query.whole.words) <= words
         assert set(query.whole.wholes) <= set(terms_of(text).wholes)
+
+
+def test_a_very_long_query_is_read_at_its_ends_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def counted(word: str) -> str:
+        read.append(word)
+        return stem(word)
+
+    monkeypatch.setattr("conspectus.archive.words.stem", counted)
+    filler = [f"w{number}x " * 40 for number in range(5_000)]
+    query = query_of(f"Who painted the lighthouse? {' '.join(filler)}. Where is the blue teapot?")
+    assert {stem("painted"), stem("lighthouse")} <= query.whole.words.keys()
+    assert stem("teapot") in {word for part in query.parts for word in part.words}
+    assert len(read) < 50_000

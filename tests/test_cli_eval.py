@@ -197,6 +197,8 @@ def test_what_was_printed_can_be_the_baseline_of_the_next(folder: Path, tmp_path
         (("{folder}", "--report", "{folder}"), "is a directory"),
         (("{folder}", "--minimum", "1000000", "--beside", "none"), None),
         (("{folder}/b", "--minimum", "1000000"), "none of 2 transcripts can be measured"),
+        (("{folder}/b", "--minimum", "1000000"), "give a lower --minimum"),
+        (("{folder}", "--against", "{folder}/notes.txt"), "give the file that 'conspectus eval -o"),
         (("{folder}", "--summary-tokens", "5"), "max_summary_tokens"),
         (("{folder}", "--tolerance", "2"), "tolerance"),
     ],

@@ -204,6 +204,18 @@ def test_recall_that_gives_more_than_it_was_asked_for_is_counted() -> None:
     assert found.recall_over == found.questions == 3
 
 
+def test_a_question_without_a_word_finds_nothing_and_stops_nothing() -> None:
+    rows = [*QUESTIONS, {**QUESTIONS[0], "question": "???"}, {**QUESTIONS[0], "question": ""}]
+    talk = Transcript.of("talk", TALK, questions_of(rows, "talk.qa.json"))
+    system = ConspectusSystem(keep=KEEP)
+    found = measured(system, transcripts=(talk,), recall_tokens=64).systems[0].answers
+    assert found.questions == 5
+    thread = system.open(256)
+    thread.compact(talk.messages)
+    assert [bool(thread.recall(asked, 64)) for asked in ("kitten", "???", "")] == [1, 0, 0]
+    thread.close()
+
+
 def test_our_recall_keeps_to_its_tokens_and_finds_the_answers() -> None:
     system = ConspectusSystem(keep=KEEP)
     found = measured(system, transcripts=(ASKED,), recall_tokens=64).systems[0].answers

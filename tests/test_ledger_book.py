@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conspectus import Fact, Ledger
+from conspectus import Fact, InputError, Ledger
 from conspectus.ledger import facts_of
 from conspectus.ledger.book import LIMIT
+from conspectus.ledger.merging import Merging
 from conspectus.ledger.priority import STATEMENTS
 from conspectus.messages import read_messages
 from histories import assistant, user
@@ -204,3 +205,63 @@ def test_what_is_still_in_view_takes_from_the_ledger_what_it_has_replaced() -> N
 )
 def test_hostile_lines_are_read_to_an_end(text: str) -> None:
     assert len(book(user(text), result(text)).facts) <= LIMIT
+
+
+class Counted(Merging):
+    """A ledger in the making that is set up once only."""
+
+    made = 0
+
+    def __init__(self, *given: Any) -> None:
+        self.made += 1
+        super().__init__(*given)
+
+
+def test_a_crowded_ledger_lets_the_lesser_half_go_and_works_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("conspectus.ledger.merging.CROWDED", 1)
+    paths = [Fact("path", f"src/{n}.py", "", "m", "tool", order=n) for n in range(LIMIT)]
+    rule = Fact("rule", "Retries: at most 3.", "", "m", "user", order=LIMIT)
+    book = Counted([*paths, rule], ["Retries: at most 2."])
+    book.trim()
+    assert len(book.facts()) == LIMIT // 2
+    assert rule in book.facts()
+    book.take(Fact("rule", "Retries: at most 5.", "", "n", "user", order=LIMIT + 1))
+    assert [fact.value for fact in book.facts() if fact.kind == "rule"] == ["Retries: at most 5."]
+    assert book.gone() == ("Retries: at most 2.", "Retries: at most 3.")
+    assert book.made == 1
+
+
+GOOD = {"kind": "rule", "value": "Never push.", "source": "m", "role": "user", "order": 2}
+
+
+@pytest.mark.parametrize(
+    ("odd", "why"),
+    [
+        (None, "must be an object"),
+        ({"facts": 3}, "'facts' of a ledger must be a list"),
+        ({"gone": {"a": 1}}, "'gone' of a ledger must be a list"),
+        ({"gone": [1]}, "'gone' of a ledger must be a list of texts"),
+        ({"seen": "2"}, "'seen' of a ledger must be a whole number"),
+        ({"facts": [7]}, "fact 0 of the ledger: a fact must be an object"),
+        ({"facts": [{"kind": "rule", "source": "m", "role": "user"}]}, "no 'value'"),
+        ({"facts": [GOOD, {**GOOD, "value": None}]}, "fact 1 of the ledger: 'value'"),
+        ({"facts": [{**GOOD, "order": "1"}]}, "'order' of a fact must be a whole number"),
+        ({"facts": [{**GOOD, "kind": "rumour"}]}, "'kind' of a fact cannot be 'rumour'"),
+        ({"facts": [{**GOOD, "kind": []}]}, "'kind' of a fact must be text"),
+        ({"facts": [{**GOOD, "state": "late"}]}, "'state' of a fact cannot be 'late'"),
+    ],
+)
+def test_what_is_no_ledger_is_refused_with_its_place(odd: Any, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        Ledger.from_json(odd)
+
+
+def test_of_a_damaged_ledger_all_that_can_be_read_is_recovered() -> None:
+    odd = {"facts": [GOOD, 7, {**GOOD, "role": 1}], "gone": ["x", 3], "seen": None, "more": 1}
+    book, wrong = Ledger.recovered(odd)
+    assert book == Ledger((Fact.from_json(GOOD),), ("x",), 3)
+    assert len(wrong) == 4
+    whole = Ledger.recovered({"facts": [GOOD], "gone": [], "seen": 4})
+    assert whole == (Ledger((Fact.from_json(GOOD),), (), 4), ())

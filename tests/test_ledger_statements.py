@@ -226,3 +226,17 @@ def test_boxes_are_work_that_is_open_or_done() -> None:
 def test_what_is_quoted_or_stands_in_a_fence_states_nothing() -> None:
     text = "> You must never do that.\n\n```\n# never touch this, you must not\n```\nFine with me."
     assert not [one for one in read(text, "user") if one.states]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2031-04-05 12:00:01 WARN retries: at most 3 are allowed from now on",
+        "[2031-04-05T12:00:01.250Z] ERROR never push without approval",
+        "2031/04/05 12:00:01,120 [INFO] the deadline is now 2031-05-01",
+    ],
+)
+def test_a_line_of_a_log_states_nothing_and_what_follows_does(line: str) -> None:
+    said = [s.text for s in read(f"{line}\nNever deploy on Fridays.\n{line}", "user") if s.states]
+    assert said == ["Never deploy on Fridays."]
+    assert [s.text for s in read(line, "user") if s.states or s.changes] == []

@@ -203,3 +203,18 @@ def test_a_change_to_something_else_takes_no_rule_away(rule: str, later: str) ->
 def test_both_ends_of_a_range_stay(least: str, most: str) -> None:
     book = Ledger().updated(read_messages([{"role": "user", "content": t} for t in (least, most)]))
     assert {fact.value for fact in book.standing()} == {least, most}
+
+
+@pytest.mark.parametrize(
+    ("rule", "exception"),
+    [
+        ("Never delete files.", "Actually, you can delete files in /tmp."),
+        ("Lösche niemals Dateien.", "Eigentlich darfst du Dateien in /tmp löschen."),
+    ],
+)
+def test_an_exception_that_names_a_place_takes_no_general_rule_away(
+    rule: str, exception: str
+) -> None:
+    texts = (rule, exception)
+    book = Ledger().updated(read_messages([{"role": "user", "content": t} for t in texts]))
+    assert stated(book) == {rule, exception}

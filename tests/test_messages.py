@@ -248,6 +248,23 @@ def test_a_clip_fits_points_to_its_original_and_keeps_the_pairing(message: Any) 
     assert clip(entry, 300, METER.message) == short
 
 
+@pytest.mark.parametrize("text", ["word " * 200_000, "数据" * 400_000, " " * 900_000])
+def test_of_a_giant_only_what_is_near_the_limit_is_counted(text: str) -> None:
+    counted: list[int] = []
+
+    def count(message: Any) -> int:
+        counted.append(len(message["content"]))
+        return METER.message(message)
+
+    (entry,) = read_messages([user(text)])
+    clipped: Any = clip(entry, 300, count)
+    kept = len(clipped["content"])
+    assert METER.message(clipped) <= 300
+    # All of it once, and then never much more than what stays.
+    assert sorted(counted)[-2] <= 4 * kept
+    assert sum(counted) - len(text) < 100 * kept
+
+
 def test_clipped_arguments_are_still_the_json_object_that_providers_want() -> None:
     import json
 

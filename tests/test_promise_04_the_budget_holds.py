@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus import Compactor, PolicyError, StuckError, SummaryError, TokenMeter
@@ -67,6 +69,18 @@ def test_reserved_tokens_are_not_given_to_messages() -> None:
     result = compacted(talk(60), engine(window=4_000, reserved_tokens=1_500))
     assert result.budget == 2_500
     assert result.tokens_after <= 2_500
+
+
+@pytest.mark.parametrize("told", [3, 900])
+def test_a_usage_report_that_is_far_too_low_does_not_break_the_window(told: int) -> None:
+    usage = UsageMetadata(input_tokens=told, output_tokens=1, total_tokens=told + 1)
+    messages: list[Any] = []
+    for turn in range(40):
+        messages.append(HumanMessage(f"{turn}: " + "Look at the next module, please. " * 80))
+        messages.append(AIMessage(f"{turn} is done.", usage_metadata=usage))
+    result = compacted(messages, engine(window=4_000))
+    assert result.outcome == "compacted"
+    assert TokenMeter().messages(result.messages) <= 4_000
 
 
 def test_a_long_conversation_is_compacted_rarely_and_always_fits() -> None:

@@ -126,3 +126,18 @@ def test_a_ledger_is_bounded_and_what_the_user_said_outlives_what_tools_printed(
     assert len(book.facts) == LIMIT
     assert RULES[0] in {f.value for f in book.facts}
     assert Ledger.from_json(book.to_json()) == book
+
+
+def test_a_damaged_ledger_loses_no_more_than_what_is_damaged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole = Ledger.to_json
+    compactor = engine(max_summary_tokens=900)
+    first = [user(RULES[0]), assistant("Understood."), *talk(20)]
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "to_json", lambda book: {**whole(book), "seen": "x", "gone": [7]})
+        result = compacted(first, compactor, force=True)
+    assert RULES[0] in {fact.value for fact in result.carried}
+    again = rounds(compactor, list(result.messages), 1)
+    assert RULES[0] in {fact.value for fact in again.carried}
+    assert "holds a damaged ledger" in caplog.text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 
 import pytest
 
@@ -20,42 +19,9 @@ from conspectus.report import evaluation_page
 from conspectus.report.charts import Bar, Group, bar_chart
 from conspectus.report.tables import tables_of
 from made_transcripts import CODE, KEEP, PATH, QUESTIONS, TALK, Notes, agent
+from page_reader import Page
 
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'&.json"
-VOID = {"meta", "br", "img", "link", "input", "hr"}
-
-
-class Page(HTMLParser):
-    """Reads a page: its tags with their attributes, its tables, its text, what is not closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.rows: list[list[str]] = []
-        self.text = ""
-        self.open: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-        if tag == "tr":
-            self.rows.append([])
-        elif tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-        if self.open[-1:] in (["td"], ["th"]):
-            self.rows[-1][-1] += data
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,8 @@ from conspectus import Compactor, PolicyError, TokenMeter
 from conspectus.tokens import FAMILIES, KNOWN, PER_MEDIA, Family, Report, correction, estimate
 from conspectus.tokens.families import family_of
 from conspectus.tokens.media import media_tokens, picture_size
+from conspectus.tokens.pieces import PIECES
+from engine import Scripted, compacted, engine, short
 from histories import assistant, user
 
 
@@ -225,7 +227,9 @@ def test_a_vocabulary_of_tokenizers_counts(tmp_path: Any) -> None:
         ([(1_000, 1_500)], 400, 1.1),
         ([(1_000, 1_500)], 800, 1.0),
         ([(1_000, 90_000)], 0, 2.0),
-        ([(1_000, 1)], 0, 0.5),
+        ([(1_000, 600)], 0, 0.6),
+        ([(1_000, 1)], 0, 1.0),  # a report of something else
+        ([(1_000, 499), (3_000, 2_400)], 0, 0.8),
         ([(10, 1)], 0, 1.0),  # too small to say anything
         ([(1_000, 5_000), (3_000, 7_400)], 0, 1.2),  # 4,000 tokens of tools are in both
         ([(1_000, 5_000), (3_000, 4_000)], 0, 1.333),  # less than before: the first is void
@@ -272,6 +276,14 @@ def test_what_models_reported_corrects_the_size_of_a_history(share: float) -> No
     assert exact.tokens_before == sum(count_tokens_approximately([m]) for m in messages)
 
 
+@pytest.mark.parametrize("share", [0.6, 1.0, 1.8])
+def test_a_summary_gets_the_room_that_was_set_whatever_was_reported(share: float) -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted, model="gpt-4o", max_summary_tokens=256)
+    compacted(talk(20, share), compactor, force=True)
+    assert [request.limit for request in scripted.requests] == [256]
+
+
 def test_a_report_is_forgotten_once_a_compaction_made_it_stale() -> None:
     compactor = Compactor(model="gpt-4o", keep=("messages", 6), archive="memory:")
     first = compactor.compact(talk(20, 1.5), thread_id="t", force=True)
@@ -291,3 +303,70 @@ def test_clips_stay_the_same_when_reports_come_and_go() -> None:
     whole = compactor.compact(messages, thread_id="t")
     assert [m.content for m in whole.messages] == [m.content for m in first.messages]
     assert whole.record_id is None
+
+
+HOLDS_ITSELF: dict[str, Any] = {"name": "search"}
+HOLDS_ITSELF["parameters"] = HOLDS_ITSELF
+
+
+@pytest.mark.parametrize(
+    "odd", [3, "search", {"name": "search"}, [3], [None], [{(1, 2): "x"}], [HOLDS_ITSELF]]
+)
+def test_what_is_no_list_of_tools_is_refused(odd: Any) -> None:
+    with pytest.raises(PolicyError, match="tool"):
+        TokenMeter().tools(odd)
+
+
+@pytest.mark.parametrize(
+    ("signs", "least", "most"),
+    [
+        ("\U0001d4d0\U0001d7d9\U0001d55c", 6, 9),  # mathematical letters
+        ("\ue000\uf8ff\ue123", 6, 9),  # private use
+        ("\U000f0001\U000f1234", 6, 8),
+        ("\u0259\u028a\u0283", 4, 6),  # phonetic
+        ("\u2801\u2847\u28ff", 4, 9),  # braille
+        ("\ud800\udfff", 4, 6),  # surrogates
+        ("\x01\x02\x03", 3, 3),
+        ("\u2028\u2029", 2, 4),
+        ("\x85\x85\x85", 3, 6),
+        ("a\u2003b\u2003c", 4, 9),
+        ("a\xa0b\xa0c", 3, 7),
+        ("\x0b\x0c\x1c", 3, 3),
+        ("it’s – “so”…", 5, 11),
+    ],
+)
+@pytest.mark.parametrize("family", KNOWN)
+def test_signs_that_tokenizers_hardly_know_are_counted_by_their_bytes(
+    signs: str, least: int, most: int, family: Family
+) -> None:
+    scale = 1.4 if family == "claude" else 1
+    assert least * 50 <= estimate(signs * 50, family) <= most * 50 * scale
+
+
+def test_lines_and_boxes_are_not_counted_by_the_character() -> None:
+    assert estimate("─" * 80, "o200k") <= 16
+    assert estimate("├── src\n│   └── app.py\n" * 20, "o200k") <= 300
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_runs_of_capitals_are_words_of_64(family: Family) -> None:
+    one = estimate("AB" * 32 + "\n", family)
+    assert estimate("AB" * 32 * 100 + "\n", family) == pytest.approx(100 * one, rel=0.15)
+    assert len(PIECES.findall("A" * 64 + "a")) == 1
+    # A longer run is cut as it comes, and never looked through to its end for a small letter.
+    assert [len(piece) for piece in PIECES.findall("A" * 130 + "a")] == [64, 64, 3]
+
+
+def test_a_model_that_tells_no_tokenizer_is_named_once_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for _ in range(2):
+        assert TokenMeter(model="nonsense-1").family == "unknown"
+        Compactor(model="nonsense-1")
+    TokenMeter(model="unknown")
+    TokenMeter()
+    TokenMeter(count_tokens_approximately, model="nonsense-2")
+    TokenMeter(model="gpt-4o")
+    told = [record.message for record in caplog.records if "tells no tokenizer" in record.message]
+    assert len(told) == 1
+    assert "'nonsense-1'" in told[0]

@@ -7,6 +7,8 @@ Example:
     'kept'
 """
 
+from typing import TYPE_CHECKING, Any
+
 from conspectus._core.items import Window
 from conspectus._core.policy import ContextSize, Policy, TriggerClause
 from conspectus._core.records import Cost, Record
@@ -37,6 +39,10 @@ from conspectus.summarize import (
 )
 from conspectus.tokens import TokenMeter
 
+if TYPE_CHECKING:
+    from conspectus.guard import ContextGuard
+    from conspectus.middleware import SummarizationMiddleware
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -48,6 +54,7 @@ __all__ = [
     "CompactionResult",
     "Compactor",
     "ConspectusError",
+    "ContextGuard",
     "ContextSize",
     "Cost",
     "ExtractiveSummarizer",
@@ -61,6 +68,7 @@ __all__ = [
     "RecallResult",
     "Record",
     "StuckError",
+    "SummarizationMiddleware",
     "Summarizer",
     "SummarizerOverflow",
     "SummarizerTimeout",
@@ -74,3 +82,16 @@ __all__ = [
     "__version__",
     "is_summary_message",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What stands on LangChain's agents, imported when it is asked for: they take a second."""
+    if name == "SummarizationMiddleware":
+        from conspectus.middleware import SummarizationMiddleware
+
+        return SummarizationMiddleware
+    if name == "ContextGuard":
+        from conspectus.guard import ContextGuard
+
+        return ContextGuard
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,7 +17,13 @@ from itertools import accumulate
 
 from conspectus._core.boundaries import Exchanges, exchanges, legal_cuts, must_stay
 from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window, spans_of
-from conspectus._core.policy import LARGEST_SUMMARY, SMALLEST_SUMMARY, Policy, tightest
+from conspectus._core.policy import (
+    LARGEST_SUMMARY,
+    REARM,
+    SMALLEST_SUMMARY,
+    Policy,
+    tightest,
+)
 
 GIANT = 4
 """A message larger than one part in this many of the budget is clipped before the cut moves."""
@@ -176,6 +182,12 @@ class _Room:
         least = self._kept([self._size(i, level) for i in range(len(self.items))])
         later = [c for c in range(self.wanted, len(self.items)) if self.cuts[c]] or [0]
         shares = dict.fromkeys((limit, max(self.floor, limit // 2), min(self.floor, limit)))
+        if self.policy.keep_first:
+            roomy = int(self.budget / REARM)
+            if least[self.wanted] + limit <= roomy and (
+                found := self._fit(self.wanted, limit, level, roomy)
+            ):
+                return found
         for room in dict.fromkeys((int(self.budget * self.policy.aim), self.budget)):
             for share in shares:
                 cut = next((c for c in later if least[c] + share <= room), None)

@@ -33,15 +33,23 @@ def check_size(value: object, name: str) -> ContextSize:
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
         raise PolicyError(f"{name} cannot be {value!r}. {RIGHT_FORM}.")
     kind, amount = value
+    if kind not in KINDS:
+        raise PolicyError(f"Unsupported context size type {kind} for {name}. {RIGHT_FORM}.")
     return _check(kind, amount, name)
 
 
 def _check(kind: object, amount: object, name: str) -> ContextSize:
+    # The first sentences are those that users of LangChain's middleware look for.
     if kind not in KINDS:
-        raise PolicyError(f"{name} has an unknown kind {kind!r}. {RIGHT_FORM}.")
-    counts = isinstance(amount, (int, float)) and not isinstance(amount, bool)
-    number = amount if counts and isinstance(amount, (int, float)) else math.nan
+        raise PolicyError(f"Unsupported {name} metric: {kind!r}. {RIGHT_FORM}.")
+    if isinstance(amount, bool):
+        raise PolicyError(f"{kind} {name} value must be numeric, got {amount!r}. {RIGHT_FORM}.")
+    number = amount if isinstance(amount, (int, float)) else math.nan
     if kind == "fraction":
+        if not isinstance(amount, (int, float)):
+            raise PolicyError(
+                f"Fraction {name} values must be numeric, got {amount!r}. {RIGHT_FORM}."
+            )
         if not 0 < number <= 1:
             meant = f" Did you mean {number / 100:g}?" if 1 < number <= 100 else ""
             raise PolicyError(
@@ -54,7 +62,7 @@ def _check(kind: object, amount: object, name: str) -> ContextSize:
             f"{name} thresholds must be greater than 0, got {amount!r}. {RIGHT_FORM}."
         )
     if not isinstance(number, int):
-        raise PolicyError(f"{name} needs a whole number of {kind}, got {amount!r}. {RIGHT_FORM}.")
+        raise PolicyError(f"{kind} {name} values must be integers, got {amount!r}. {RIGHT_FORM}.")
     return (kind, number)
 
 
@@ -116,7 +124,10 @@ def _clause(value: object, name: str) -> tuple[TriggerClause, ...]:
         return (value,)
     if isinstance(value, Mapping):
         if not value:
-            raise PolicyError(f"{name} has an empty condition. {TRIGGER_FORM}.")
+            raise PolicyError(
+                f"{name} clause must specify at least one of 'tokens', 'messages', 'fraction'. "
+                f"{TRIGGER_FORM}."
+            )
         return (_all_of(_check(kind, amount, name) for kind, amount in value.items()),)
     if not isinstance(value, tuple):
         raise PolicyError(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
@@ -154,6 +165,9 @@ class Policy:
         clip_to: what a clipped one may still take, in tokens.
         aim: share of the budget that a compaction tries to get below, where a window is known;
             what `keep` asks for gives way to it. 1 gives way to the budget alone.
+        keep_first: what `keep` asks for gives way only where it would leave no room to grow.
+        keep_base: tokens of `keep` that no message takes, where the caller's way to count gives
+            something for a history as such.
     """
 
     trigger: tuple[TriggerClause, ...] = ()
@@ -163,6 +177,8 @@ class Policy:
     clip_to: int = 200
     aim: float = 0.75
     summary_frame: int = 0
+    keep_first: bool = False
+    keep_base: int = 0
 
     @classmethod
     def build(
@@ -174,6 +190,7 @@ class Policy:
         clip_over: int | None = 1000,
         clip_to: int = 200,
         aim: float = 0.75,
+        keep_first: bool = False,
     ) -> Policy:
         """A policy from what a user writes.
 
@@ -195,6 +212,7 @@ class Policy:
             clip_over=clip_over,
             clip_to=clip_to,
             aim=check_size(("fraction", aim), "aim")[1],
+            keep_first=keep_first,
         )
 
     @property
@@ -216,13 +234,13 @@ class Policy:
         return ()
 
     def keep_tokens(self, limit: int | None) -> int | None:
-        """The tokens that `keep` asks for; None when it counts messages."""
+        """The tokens of messages that `keep` asks for; None when it counts messages."""
         kind, amount = self.keep
         if kind == "messages":
             return None
         if kind == "tokens":
-            return int(amount)
-        return None if limit is None else max(1, int(limit * amount))
+            return int(amount) - self.keep_base
+        return None if limit is None else max(1, int(limit * amount)) - self.keep_base
 
     def fired(
         self, size: Size, limit: int | None, last: Size | None = None

@@ -22,6 +22,10 @@ LONGEST = 80
 MOST_TERMS = 64
 """Different terms of a query that count."""
 
+READ = 8_000
+"""Characters at each end of a query that are read: what is asked stands at its start or its end,
+and no more terms than `MOST_TERMS` are looked for."""
+
 MOST_PARTS = 8
 """Sentences of a long query that are asked for themselves: the last ones, where questions stand."""
 
@@ -145,6 +149,8 @@ def query_of(text: str) -> Query:
         >>> query_of("Where did the tests of getUser fail?").whole.wholes
         ('getuser',)
     """
+    if len(text) > 2 * READ:
+        text = f"{text[:READ]}\n{text[-READ:]}"
     whole = _ask(text)
     parts: list[Ask] = []
     for sentence in _SENTENCE.split(text)[-MOST_PARTS:]:

@@ -1,7 +1,7 @@
-"""The command line: `conspectus compact`, `recall`, `tokens`, `eval` and `archive`.
+"""The command line: `conspectus compact`, `recall`, `tokens`, `replay`, `eval` and `archive`.
 
     0    done: the history was compacted, or needed no compaction
-    1    stuck: the history cannot be made to fit
+    1    stuck: the history cannot be made to fit, or a replay under Conspectus broke a promise
     2    bad input or usage
     3    the archive failed
     4    no summary could be made, or the model could not be reached

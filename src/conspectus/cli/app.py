@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from conspectus.cli import archive, compact, eval, recall, tokens
+from conspectus.cli import archive, compact, eval, recall, replay, tokens
 from conspectus.cli.failures import EXIT_CODES, Program
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command("compact", epilog=EXIT_CODES)(compact.compact)
 app.command("recall", epilog=EXIT_CODES)(recall.recall)
 app.command("tokens", epilog=EXIT_CODES)(tokens.tokens)
+app.command("replay", epilog=EXIT_CODES)(replay.replay)
 app.command("eval", epilog=EXIT_CODES)(eval.evaluate)
 app.add_typer(archive.app, name="archive")
 

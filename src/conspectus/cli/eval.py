@@ -130,6 +130,7 @@ def evaluate(
         reasons = dict.fromkeys(noted.skipped for noted in found.transcripts)
         raise InputError(
             f"none of {len(found.transcripts)} transcripts can be measured: {'; '.join(reasons)}"
+            + _way_out(found)
         )
     compared = compare(found, before, tolerance) if before is not None else None
     if out is not None:
@@ -151,6 +152,13 @@ def evaluate(
         print(f"conspectus: error: {count_} {figures} got worse than {against}", file=sys.stderr)
         raise typer.Exit(WORSE)
     raise typer.Exit(DONE)
+
+
+def _way_out(found: Evaluation) -> str:
+    """What helps where transcripts are only too short."""
+    least = found.settings.minimum_tokens
+    sizes = [one.tokens for one in found.transcripts if one.tokens < least and one.messages]
+    return f"; the longest has {max(sizes):,}: give a lower --minimum" if sizes else ""
 
 
 def read_transcripts(paths: list[str]) -> tuple[list[Transcript], list[Noted]]:
@@ -211,19 +219,19 @@ def _read(name: str, file: Path) -> Transcript:
     return Transcript.of(name, history.messages, questions)
 
 
-def _json(file: Path) -> Any:
+def _json(file: Path, what_to_do: str = "") -> Any:
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{file} is no JSON: {error}") from error
+        raise InputError(f"{file} is no JSON: {error}{what_to_do}") from error
 
 
 def _read_measurement(file: Path) -> Evaluation:
     from conspectus.evaluate import Evaluation
 
-    data = _json(file)
+    data = _json(file, "; give the file that 'conspectus eval -o FILE' wrote")
     if isinstance(data, dict):
         data.pop("against", None)
     try:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from conspectus.cli import output
 from conspectus.cli.options import JsonOption
-from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from conspectus.cli.readers import History
@@ -28,7 +28,7 @@ def tokens(
             "--model",
             metavar="NAME",
             help="The model that will read it, such as gpt-4o or claude-sonnet-4-5.",
-            show_default="unknown: the tokenizer that takes most",
+            show_default="unknown: for each piece of text the tokenizer that takes most",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -40,7 +40,11 @@ def tokens(
     result and results without a call are listed: a provider refuses a history with broken pairs.
     """
     from conspectus.cli.readers import read_history
+    from conspectus.tokens.families import UNKNOWN, family_of
 
+    if model is not None and family_of(model) == "unknown":
+        print(f"conspectus: note: {UNKNOWN.format(name=model)}", file=sys.stderr)
+        model = None
     with output.working("Counting …"):
         counted = count(read_history(file), model)
     if as_json:
@@ -50,22 +54,13 @@ def tokens(
 
 
 def count(history: History, model: str | None = None) -> dict[str, Any]:
-    """The numbers of one history for a model, as plain data.
-
-    Raises:
-        InputError: no family of tokenizers is known for the model that is named.
-    """
+    """The numbers of one history for a model, as plain data."""
     from conspectus._core.boundaries import exchanges
     from conspectus._core.items import Item
     from conspectus.messages import read_messages
     from conspectus.tokens import KNOWN, TokenMeter
 
     meter = TokenMeter(model=model)
-    if model is not None and meter.family == "unknown":
-        raise InputError(
-            f"--model {model!r} tells no tokenizer; known are models of OpenAI, Anthropic and "
-            f"DeepSeek, and the families {', '.join(KNOWN)}. Leave it out for the largest of them"
-        )
     entries = read_messages(history.messages)
     items = [
         Item(

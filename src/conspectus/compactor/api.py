@@ -53,7 +53,8 @@ class Compactor:
             `"tiktoken:o200k_base"` or `"tokenizers:path/to/tokenizer.json"` (extra `tokens`).
             Default: an estimate, corrected by the usage that models reported in the history.
         model: the model that will answer, as a name or a LangChain model, so that its tokenizer is
-            the one that is estimated. Default: unknown; then the one that takes most.
+            the one that is estimated. Default, and with a name that tells none (one line in the log
+            says so): each piece of a text costs what the family that takes most of it would take.
         max_summary_tokens: the most that the text of a summary takes; the first line and the note
             of its message, some 35 tokens, are not counted. Default: an eighth of the budget and a
             third of what is left free, between 256 and 4,096 tokens.

@@ -10,7 +10,7 @@ from typing import Any
 
 from conspectus._core import flow
 from conspectus._core.items import Compact
-from conspectus._core.records import Cost, Draft
+from conspectus._core.records import Cost, Draft, Record
 from conspectus._drive import Flow, Io, interpret, pause
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
@@ -171,7 +171,7 @@ class Work:
 
     def _order(self) -> flow.Order:
         head, plan, tools = self.history.head, self.plan, self.tools
-        before = Ledger.from_json(head.ledger) if head else Ledger()
+        before = _ledger_of(head) if head else Ledger()
         # A summary quotes others: what it says is nobody's own statement.
         left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
         self.ledger = before.updated(left).without_superseded(self._staying())
@@ -342,8 +342,20 @@ class Work:
 def shown_in(body: str, ledger: Mapping[str, Any]) -> tuple[Fact, ...]:
     """The facts of a ledger that stand in a summary, word for word."""
     folded = " ".join(body.split())
-    facts = Ledger.from_json(ledger).facts
+    facts = Ledger.recovered(ledger)[0].facts
     return tuple(fact for fact in facts if " ".join(fact.value.split()) in folded)
+
+
+def _ledger_of(record: Record) -> Ledger:
+    """The ledger of a record; what is damaged in it is left out, with a line in the log."""
+    ledger, wrong = Ledger.recovered(record.ledger)
+    if wrong:
+        logger.warning(
+            "Record %s holds a damaged ledger; what can be read of it is carried on: %s",
+            record.id,
+            "; ".join(wrong[:3]),
+        )
+    return ledger
 
 
 def _foreign(place: Place) -> bool:

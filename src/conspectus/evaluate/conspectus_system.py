@@ -14,7 +14,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.archive import Archive, Scope
 from conspectus.compactor import Compactor
-from conspectus.errors import SummaryError
+from conspectus.errors import InputError, SummaryError
 from conspectus.evaluate.systems import Compacted, Family, Thread, gone
 from conspectus.evaluate.texts import TokenCount
 from conspectus.ledger import Fact
@@ -119,9 +119,15 @@ class ConspectusThread:
         )
 
     def recall(self, query: str, tokens: int) -> str:
-        """Originals found for a query, which a message of at most so many tokens can hold."""
+        """Originals found for a query, which a message of at most so many tokens can hold.
+
+        A query without a word in it finds nothing.
+        """
         room = max(1, tokens - self._framed)
-        return self._compactor.recall(query, thread_id=THREAD, tokens=room).text
+        try:
+            return self._compactor.recall(query, thread_id=THREAD, tokens=room).text
+        except InputError:  # nothing to look for, and one such question spoils no measurement
+            return ""
 
     def close(self) -> None:
         """Give up the archive."""

@@ -181,7 +181,9 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _fitted(self, call: _Call, measured: Measured, room: Window | None) -> Flow[_Call]:
         """The call with a request that fits the room."""
         request = call.request
-        session = self._graph.session(call.held, request.runtime, room, preview=True)
+        session = self._graph.session(
+            call.held, request.runtime, room, ratio=measured.ratio, preview=True
+        )
         result = yield from session.compact(request.messages, False, "")
         if result.outcome == "stuck":
             if self._on_stuck == "raise":
@@ -212,7 +214,10 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             limit = min(whole, told.limit * whole // max(told.sent or told.limit, 1))
         limit = max(1, int(limit * RESCUE))
         logger.warning("the request was too long (%s): compacting, and sending it again", error)
-        fitted = yield from self._fitted(call, measured, Window(limit, seen.overhead))
+        try:
+            fitted = yield from self._fitted(call, measured, Window(limit, seen.overhead))
+        except StuckError as stuck:
+            raise stuck from error
         if fitted.request is call.request:
             raise error
         learned = replace(seen, model=model_name(call.request.model), learned=limit)
@@ -239,9 +244,7 @@ class _Call:
         if not own:
             return call  # other middleware has changed what is sent: the state knows nothing of it
         after = Size(tokens, len(result.messages))
-        seen = len(self.request.state["messages"])
-        held = self.held.with_record(result.record, result.record.archived, after, seen)
-        return replace(call, held=replace(held, pending=True))
+        return replace(call, held=self.held.with_record(result.record, after, pending=True))
 
 
 def _summary(message: BaseMessage) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+_COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")
 _LIMIT = re.compile(
     r"(?:maximum|max|limit|window|at most|up to|supports?)\D{0,60}?(\d[\d,_]{2,})"
-    r"|(\d[\d,_]{2,})\s*(?:tokens?\s*)?(?:maximum|limit|max)\b"
-    r"|>\s*(\d[\d,_]{2,})",
+    r"|(\d[\d,_]{2,})\s*(?:tokens?\s*)?(?:maximum|limit|max)\b",
     re.IGNORECASE,
 )
 _SENT = re.compile(
@@ -42,7 +42,8 @@ def read_overflow(error: BaseException) -> Overflow:
         True
     """
     text = str(error)
-    limits, sents = _numbers(_LIMIT, text), _numbers(_SENT, text)
+    limits = _numbers(_COMPARED, text) or _numbers(_LIMIT, text)
+    sents = _numbers(_SENT, text)
     for limit in limits:
         sent = next((n for n in sents if n > limit), None)
         if sent is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conspectus.errors import InputError
 from conspectus.ledger.fact import Fact
 from conspectus.ledger.facts import notes_of
 from conspectus.ledger.merging import Merging
@@ -96,7 +97,59 @@ class Ledger:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Ledger:
-        """The ledger that `to_json` wrote, now or in an earlier version."""
-        facts = tuple(Fact.from_json(fact) for fact in data.get("facts", ()))
-        seen = data.get("seen", 1 + max((fact.order for fact in facts), default=-1))
-        return cls(facts, tuple(data.get("gone", ())), seen)
+        """The ledger that `to_json` wrote, now or in an earlier version.
+
+        Raises:
+            InputError: it is none.
+
+        Example:
+            >>> Ledger.from_json(Ledger(seen=3).to_json()).seen
+            3
+        """
+        return cls._read(data, [])
+
+    @classmethod
+    def recovered(cls, data: Mapping[str, Any]) -> tuple[Ledger, tuple[str, ...]]:
+        """What can be read of a ledger that may be damaged, and what is wrong with it.
+
+        Example:
+            >>> Ledger.recovered({"facts": [7], "seen": 3})[0]
+            Ledger(facts=(), gone=(), seen=3)
+        """
+        wrong: list[str] = []
+        return cls._read(data, wrong, tolerant=True), tuple(wrong)
+
+    @classmethod
+    def _read(cls, data: object, wrong: list[str], tolerant: bool = False) -> Ledger:
+        """The ledger; what is wrong with it is raised, or else listed and left out."""
+
+        def refuse(why: str, error: InputError | None = None) -> None:
+            if not tolerant:
+                raise InputError(why) from error
+            wrong.append(why)
+
+        if not isinstance(data, Mapping):
+            refuse(f"a ledger must be an object, as to_json writes it, not {data!r:.80}")
+            return cls()
+        parts: dict[str, list[Any]] = {}
+        for name in ("facts", "gone"):
+            value = data.get(name, ())
+            if not isinstance(value, (list, tuple)):
+                refuse(f"{name!r} of a ledger must be a list, not {value!r:.80}")
+                value = ()
+            parts[name] = list(value)
+        facts: list[Fact] = []
+        for place, one in enumerate(parts["facts"]):
+            try:
+                facts.append(Fact.from_json(one))
+            except InputError as error:
+                refuse(f"fact {place} of the ledger: {error}", error)
+        gone = [text for text in parts["gone"] if isinstance(text, str)]
+        if len(gone) < len(parts["gone"]):
+            refuse("'gone' of a ledger must be a list of texts")
+        last = 1 + max((fact.order for fact in facts), default=-1)
+        seen = data.get("seen", last)
+        if not isinstance(seen, int) or isinstance(seen, bool):
+            refuse(f"'seen' of a ledger must be a whole number, not {seen!r:.80}")
+            seen = last
+        return cls(tuple(facts), tuple(gone), seen)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from conspectus.errors import InputError
 from conspectus.ledger.identifiers import Kind
 
 State = Literal["", "open", "done"]
@@ -60,7 +61,34 @@ class Fact:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Fact:
-        """The fact that `to_json` wrote, now or in an earlier version."""
+        """The fact that `to_json` wrote, now or in an earlier version.
+
+        Raises:
+            InputError: it is none.
+        """
+        if not isinstance(data, Mapping):
+            raise InputError(f"a fact must be an object, as to_json writes it, not {data!r:.80}")
         known = {name: data[name] for name in cls.__slots__ if name in data}
-        known.setdefault("quote", known["value"])
+        if "value" in known:
+            known.setdefault("quote", known["value"])
+        for name in _NEEDED:
+            if name not in known:
+                raise InputError(f"a fact has no {name!r}; give what to_json wrote")
+        for name, value in known.items():
+            form = int if name in _NUMBERS else str
+            if not isinstance(value, form) or isinstance(value, bool):
+                what = "a whole number" if form is int else "text"
+                raise InputError(f"{name!r} of a fact must be {what}, not {value!r:.80}")
+        for name, choice in (("kind", _KINDS), ("state", _STATES)):
+            if name in known and known[name] not in choice:
+                raise InputError(
+                    f"{name!r} of a fact cannot be {known[name]!r:.80}; it is one of "
+                    + ", ".join(map(repr, choice))
+                )
         return cls(**known)
+
+
+_NEEDED = ("kind", "value", "source", "role")
+_NUMBERS = ("used", "order", "told")
+_KINDS: tuple[str, ...] = get_args(Kind)
+_STATES: tuple[str, ...] = get_args(State)

@@ -47,13 +47,17 @@ class Merging:
     """
 
     def __init__(self, facts: Iterable[Fact], gone: Iterable[str]) -> None:
+        self._load(facts)
+        self._gone: dict[str, None] = dict.fromkeys(gone)
+        self._replacing = (-1, "")
+        self._barred: tuple[int, set[str]] = (-1, set())
+
+    def _load(self, facts: Iterable[Fact]) -> None:
+        """Hold these facts and no others."""
         self._book: dict[Key, Fact] = {}
         self._statements: dict[Key, Fact] = {}
         self._subjects: dict[object, dict[Key, Fact]] = {}
         self._open: dict[Key, Fact] = {}
-        self._gone: dict[str, None] = dict.fromkeys(gone)
-        self._replacing = (-1, "")
-        self._barred: tuple[int, set[str]] = (-1, set())
         for fact in facts:
             self._put(fact)
 
@@ -75,8 +79,8 @@ class Merging:
     def trim(self) -> None:
         """Keep within bounds."""
         if len(self._book) > CROWDED * LIMIT:
-            kept = best(list(self._book.values()), CROWDED * LIMIT // 2)
-            self.__init__(kept, self.gone())  # type: ignore[misc]
+            self._load(best(list(self._book.values()), CROWDED * LIMIT // 2))
+            self._gone = dict.fromkeys(self.gone())
 
     def take(self, note: Note) -> None:
         """Put what one message tells on top."""

@@ -15,6 +15,7 @@ from conspectus.ledger.wording.marks import (
     ASKS,
     EXCLAIMS,
     HEDGED,
+    LOG_LINE,
     LOGGED,
     NEEDS_NUMBER,
     NUMBERED,
@@ -219,7 +220,7 @@ def read(text: str, role: str) -> Iterator[Sentence]:
     heading: Stated | Literal[""] = ""
     before = last = ""
     for line in text.split("\n"):
-        if not line.strip():
+        if not line.strip() or LOG_LINE.match(line):
             continue
         if box := _BOX.match(line):
             boxed: Stated = "done" if box[1] in "xX" else "task"

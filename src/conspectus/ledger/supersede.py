@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from conspectus.ledger.fact import Fact
 from conspectus.ledger.likeness import PAIR, Reading, reading, shared, size, subject, unit
 from conspectus.ledger.statements import change_in, is_rule
-from conspectus.ledger.wording.marks import FROM_NOW
+from conspectus.ledger.wording.marks import AT_LEAST, AT_MOST, FROM_NOW
 
 ALIKE = 0.6
 """Share of its words that a statement must have in common with one that it changes."""
@@ -44,18 +44,6 @@ _AMOUNT = re.compile(
     r"|over|only|found|got|received|gefunden|erhalten|trouvé|reçu|höchstens"
     r"|mindestens|als|unter|über|auf|máximo|mínimo|más de|menos de|plus de|moins de|au plus|à)\s+\d"
     r"|(?:最多|至少|不超过|超过|上限|最大|最低|以内|최대|최소)\D{0,3}\d|\d+\D{0,2}(?:以内|以下|이내|이하|を超え)",
-    re.IGNORECASE,
-)
-_LEAST = re.compile(
-    r"\b(?:at least|minimum|no (?:less|fewer|earlier) than|over|above|after|mindestens|nach"
-    r"|frühestens|al menos|como mínimo|después|au moins|au minimum|après)\b"
-    r"|至少|以上|之后|少なくとも|以降|최소|이상|이후",
-    re.IGNORECASE,
-)
-_MOST = re.compile(
-    r"\b(?:at most|maximum|no (?:more|later) than|up to|under|below|before|höchstens|maximal|vor"
-    r"|spätestens|como máximo|antes|au plus|au maximum|avant)\b"
-    r"|最多|以下|以内|不超过|之前|まで|최대|이하|이내|이전",
     re.IGNORECASE,
 )
 PLAIN = frozenset({"rule", "preference", "decision"})
@@ -125,7 +113,7 @@ def replaces(newer: Fact, older: Fact) -> bool:
 
 def _bound(text: str) -> str:
     """Which end of a range a statement sets; empty where it says neither or both."""
-    least, most = _LEAST.search(text), _MOST.search(text)
+    least, most = AT_LEAST.search(text), AT_MOST.search(text)
     return "" if bool(least) == bool(most) else "least" if least else "most"
 
 
@@ -177,8 +165,8 @@ def _score(change: Change, new: Reading, around: Reading, named: set[str], old: 
         # one is itself a change to something else.
         limits = old.kind == "rule" and is_rule(change.text) and not change_in(old.value)
         return 1.0 + cover if change.strong and limits and measured else 0.0
-    if given_before and (given or cover < ALIKE):
-        return 0.0
+    if given or (given_before and cover < ALIKE):
+        return 0.0  # what names a value that the older one does not is narrower: an exception
     if cover >= ALIKE and both >= 1 and (change.strong or both >= 2):
         return 1 + cover
     # A word in common is enough where the kind is the same; a noun of two characters is one pair.

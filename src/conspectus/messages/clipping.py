@@ -26,6 +26,10 @@ LEVELS = ("texts", "media", "whole")
 """How much gives way: long texts; images and files too; at last all blocks become one text."""
 
 
+FIRST = 2
+"""Characters a token that are tried first; in most texts a token has more."""
+
+
 def clip(entry: Entry, limit: int, count: Count) -> Source:
     """The message in at most `limit` tokens.
 
@@ -45,6 +49,14 @@ def clip(entry: Entry, limit: int, count: Count) -> Source:
         if count(shortest) <= limit:
             break
     low, high, best = 0, _longest(entry), shortest
+    # From below: of a giant message only texts near the limit are counted, never half of it.
+    size = max(1, FIRST * limit)
+    while size < high:
+        tried = _shorten(entry, size, level)
+        if count(tried) > limit:
+            high = size - 1
+            break
+        low, best, size = size, tried, 2 * size
     while low < high:
         middle = (low + high + 1) // 2
         tried = _shorten(entry, middle, level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -27,7 +28,13 @@ from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for
 from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import PreviewChoice, asked_of
-from conspectus.middleware.settings import built_model, deprecated, profile_window
+from conspectus.middleware.settings import (
+    built_model,
+    copied,
+    deprecated,
+    profile_window,
+    read_summarizer,
+)
 from conspectus.tokens import TokenCounter
 
 History = Literal["replace", "preserve"]
@@ -81,7 +88,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             summariser runs once.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
-        name: of this instance, so that two can stand in one agent.
+        name: of this instance, so that two can stand in one agent. Default: of its class.
         window: input limit of the model, in tokens, instead of its profile's.
         reserved_tokens: tokens of the window that messages cannot have. Default: 0; where there is
             a guard, it says the real figure.
@@ -125,7 +132,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         pin: Pin | None = None,
         preview: PreviewChoice = False,
         on_event: OnEvent | None = None,
-        name: str = "SummarizationMiddleware",
+        name: str | None = None,
         window: int | None = None,
         reserved_tokens: int = 0,
         summarizer_timeout: float | None = 120.0,
@@ -134,19 +141,22 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         super().__init__()
         trigger, keep = deprecated(deprecated_kwargs, trigger, keep)
         self.model = built_model(model)
-        self.trigger, self.keep = trigger, keep
-        self.token_counter, self.summary_prompt = token_counter, summary_prompt
-        self.trim_tokens_to_summarize, self.summarizer = trim_tokens_to_summarize, summarizer
-        self._name = name
+        self.trigger, self.keep = copied(trigger), keep
+        counting = Counting(token_counter, self.model)
+        self.token_counter, self.summary_prompt = counting.whole, summary_prompt
+        self.trim_tokens_to_summarize = trim_tokens_to_summarize
+        self.summarizer = read_summarizer(summarizer)
+        self._name = name if name is not None else type(self).__name__
         # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
-        # nothing more is cut than asked, as long as it fits the window.
+        # nothing more is cut than asked, as long as that fits the window with room to grow.
         policy = Policy.build(
-            trigger=trigger,
+            trigger=None if self.trigger == [] else self.trigger,
             keep=keep,
             max_summary_tokens=max_summary_tokens,
             clip_over=None,
-            aim=1.0,
+            keep_first=True,
         )
+        policy = replace(policy, keep_base=counting.base)
         known = window if window is not None else profile_window(self.model)
         if policy.needs_window and known is None:
             raise PolicyError(
@@ -158,7 +168,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             warnings.warn(caveat, stacklevel=2)
         if history not in ("replace", "preserve"):
             raise PolicyError(f'history must be "replace" or "preserve", not {history!r}')
-        if not isinstance(name, str) or not name:
+        if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
         self.history: History = history
         engine = Engine.build(
@@ -175,7 +185,6 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             summarizer_timeout=summarizer_timeout,
             on_event=on_event,
         )
-        counting = Counting(token_counter, self.model)
         self.graph_engine = GraphEngine(engine, tenant, counting.message, asked_of(preview))
         room = window_of(known, reserved_tokens)
         self._planner = Planner(self.graph_engine, counting, room, history == "preserve")

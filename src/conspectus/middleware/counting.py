@@ -22,8 +22,8 @@ from conspectus.tokens.tally import Sizes
 MOST_SCALE = 1.25
 """LangChain scales its approximation up by reported usage, to at most this."""
 
-ANTHROPIC_CHARACTERS = 3.3
-"""Characters a token that LangChain counts for Anthropic's models."""
+CHARACTERS, ANTHROPIC_CHARACTERS = 4.0, 3.3
+"""Characters a token that LangChain counts with, in general and for Anthropic's models."""
 
 ALIASES = {
     "amazon_bedrock": frozenset({"bedrock", "bedrock_converse"}),
@@ -42,15 +42,21 @@ class Counting:
 
     Attributes:
         base: tokens that the counter gives for no message at all, such as a reply's opening.
+        whole: counts a whole history, as LangChain's middleware does.
     """
 
     def __init__(self, counter: TokenCounter, model: BaseChatModel | None) -> None:
         self.approximate = counter is count_tokens_approximately
         self._provider = _provider(model)
-        self._counter: Callable[[list[BaseMessage]], Any] = counter
-        if self.approximate and _is_anthropic(model):
-            self._counter = partial(
-                count_tokens_approximately, chars_per_token=ANTHROPIC_CHARACTERS
+        self._counter: Callable[[list[BaseMessage]], Any] = rounded(counter)
+        self.whole: TokenCounter = counter
+        if self.approximate:
+            characters = ANTHROPIC_CHARACTERS if _is_anthropic(model) else CHARACTERS
+            self._counter = partial(count_tokens_approximately, chars_per_token=characters)
+            self.whole = partial(
+                count_tokens_approximately,
+                chars_per_token=characters,
+                use_usage_metadata_scaling=True,
             )
         self.base = 0 if self.approximate else self._nothing()
 
@@ -96,11 +102,23 @@ class Counting:
         return found if isinstance(found, int) and found > 0 else 0
 
 
+def rounded(counter: TokenCounter) -> TokenCounter:
+    """A counter that rounds fractions of tokens up; characters / 4 is one that users write."""
+
+    def counted(messages: Any) -> Any:
+        count: Any = counter(messages)
+        fraction = isinstance(count, float) and math.isfinite(count)
+        return math.ceil(count) if fraction else count
+
+    return counted
+
+
 def meter_for(counter: TokenCounter | str | None, model: object) -> TokenMeter:
     """What tells whether a request fits: the user's own counter, or our estimate instead of
     LangChain's approximation, which may be far below what is really sent."""
-    approximate = counter is count_tokens_approximately
-    return TokenMeter(None if approximate else counter, model=model)
+    if counter is count_tokens_approximately:
+        return TokenMeter(None, model=model)
+    return TokenMeter(rounded(counter) if callable(counter) else counter, model=model)
 
 
 def _whole(count: object) -> int:

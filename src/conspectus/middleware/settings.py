@@ -7,8 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import coerce_to_runnable
 
+from conspectus._core.policy import TRIGGER_FORM, TriggerClause
+from conspectus.compactor.engine import AnySummarizer
 from conspectus.errors import PolicyError
+from conspectus.summarize import Summarizer
 
 KEEP = ("messages", 20)
 """What stays where nothing is said."""
@@ -36,6 +41,34 @@ def deprecated(given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, 
         if keep == KEEP:
             keep = ("messages", given["messages_to_keep"])
     return trigger, keep
+
+
+def copied(trigger: Any) -> Any:
+    """A trigger that later changes of the caller's own dict or list do not reach.
+
+    Raises:
+        TypeError: it is nothing that a trigger can be written as.
+    """
+    if isinstance(trigger, list):
+        return [_copied(part, "item ") for part in trigger]
+    return _copied(trigger, "") if trigger is not None else None
+
+
+def _copied(part: Any, what: str) -> Any:
+    if isinstance(part, Mapping):
+        return dict(part)
+    if isinstance(part, (tuple, TriggerClause)):
+        return part
+    raise TypeError(f"Unsupported trigger {what}type: {type(part)}. {TRIGGER_FORM}.")
+
+
+def read_summarizer(given: AnySummarizer | None) -> Any:
+    """What `summarizer` of the middleware is: None where a chat model writes, else what does."""
+    if given is None or isinstance(given, (str, BaseChatModel)):
+        return None
+    if isinstance(given, Summarizer) or not (isinstance(given, Runnable) or callable(given)):
+        return given
+    return coerce_to_runnable(given)
 
 
 def _warn(text: str) -> None:

@@ -55,6 +55,7 @@ class Compaction:
         calls: calls of the summariser.
         summarizer_tokens: tokens that the summariser was sent and answered.
         by: name of the summariser.
+        shortened: messages that are in view, shown short, with a pointer to their originals.
     """
 
     step: int
@@ -69,6 +70,7 @@ class Compaction:
     calls: int
     summarizer_tokens: int
     by: str
+    shortened: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ The weights are a logistic regression over 142,000 identifiers of 35 recorded se
 before anything has shown it? Each moment weighs the same, however much was needed at it. They say
 what one would expect: what the agent itself has written, above all in short commands, it writes
 again; a file's name rather than a number; and what stood in messages about the same things as those
-that the agent is busy with now. Sessions left out of the fit lose about one in a hundred by that.
+that the agent is busy with now.
 """
 
 from __future__ import annotations

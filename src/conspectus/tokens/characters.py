@@ -1,4 +1,4 @@
-"""Han and Hangul characters by how common they are to tokenizers of before 2024.
+"""Han and Hangul characters by how common they are to tokenizers of before 2024, and signs.
 
 Those tokenizers spend one token on a common character and two or three on any other, so that how
 common its characters are decides what a Chinese or Korean text takes.
@@ -55,3 +55,9 @@ KNOWN_HANGUL = frozenset(
     "확활황획효후훈휘휴흡흥희히힌힘"
 )
 """One token since o200k, two or three before."""
+
+COMMON_SIGNS = frozenset(
+    "\xa0¡¢£¤¥¦§¨©ª\xad®¯°±²³´µ¶·¹º¼½¾¿×÷\u200b\u200d‐‑–―‘’‚„†‡•…‰′″›※₁₂€№™①②③④⑤←↑→↓−√≥─│═║┌┐└┘├┤┬┴┼█░■►●"
+    "αβγδεθικλμνοπρστφωאבדהוחילמנערשת《》『』【】〜\ufe0f％＆＊＋－．／０１２３４５６７８９；＜＝＞～･￥"
+)
+"""Signs, and letters that stand alone, that are one token almost everywhere."""

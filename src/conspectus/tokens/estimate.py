@@ -12,8 +12,9 @@ import json
 from functools import cache
 from importlib import resources
 
+from conspectus.tokens.characters import COMMON_SIGNS
 from conspectus.tokens.families import KNOWN, Family
-from conspectus.tokens.pieces import PIECES, traits
+from conspectus.tokens.pieces import PIECES, SIGN, traits
 
 CLAUDE = 15 / 11
 """Claude's own tokenizers are not public. The last published one takes a token for every 4.5
@@ -68,12 +69,17 @@ class _Costs(dict[str, float]):
         super().__init__()
         self._places = range(len(KNOWN)) if family == "unknown" else (KNOWN.index(family),)
         self._weights = _weights()
+        self._scale = CLAUDE if family in ("claude", "unknown") else 1.0
 
     def __missing__(self, piece: str) -> float:
         weights = self._weights
-        found = [(weights[name], times) for name, times in traits(piece) if name in weights]
-        cost = max(sum(row[place] * times for row, times in found) for place in self._places)
-        cost = max(LEAST, cost) if found else _unknown(piece)
+        named = list(traits(piece))
+        if named[0][0] == SIGN and piece not in weights:
+            cost = self._scale * _unknown(piece)
+        else:
+            found = [(weights[name], times) for name, times in named if name in weights]
+            cost = max(sum(row[place] * times for row, times in found) for place in self._places)
+            cost = max(LEAST, cost)
         if len(piece) <= LONGEST:
             if len(self) >= REMEMBERED:
                 self.clear()
@@ -82,8 +88,21 @@ class _Costs(dict[str, float]):
 
 
 def _unknown(piece: str) -> float:
-    """A piece of which nothing is known: tokenizers fall back to bytes, about two a token."""
-    return max(1.0, len(piece.encode("utf-8", "surrogatepass")) / 2)
+    """Tokens of signs that the weights do not know.
+
+    Tokenizers have the common ones and fall back to bytes for the others; of symbols and of
+    mathematical letters they know how the bytes begin. Of lines and boxes, the same one over and
+    over takes few tokens.
+    """
+    total, before = 0.0, ""
+    for sign in piece:
+        common = sign in COMMON_SIGNS
+        size = len(sign.encode("utf-8", "surrogatepass"))
+        begun = "\u2000" <= sign <= "\u2bff" or "\U0001d400" <= sign <= "\U0001d7ff"
+        once = 1.0 if common else float(size - begun)
+        total += once if sign != before else (0.1 if common else 0.4)
+        before = sign
+    return total
 
 
 @cache

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from functools import cache
 from typing import Any, Literal, get_args
 
 Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
-"""Families of tokenizers. With `unknown` the estimate is that of the family that takes most."""
+"""Families of tokenizers. With `unknown` each piece of a text costs what the family that takes most
+of it would take."""
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
 
@@ -20,6 +23,15 @@ _NAMES: tuple[tuple[Family, str], ...] = (
     ("cl100k", r"cl100k|gpt-?4|gpt-?3\.?5|text-embedding-(?:3|ada)"),
 )
 """Patterns by family, tried in turn; those of OpenAI follow its list of models and encodings."""
+
+UNKNOWN = (
+    "model {name!r} tells no tokenizer: each piece of a text is counted for the family that takes "
+    "most of it; known are models of OpenAI, Anthropic and DeepSeek, and the families "
+    + ", ".join(KNOWN)
+)
+"""What is said where a model is named and its family is not known."""
+
+logger = logging.getLogger("conspectus")
 
 _FIELDS = ("model_name", "model", "model_id", "azure_deployment", "deployment_name")
 
@@ -44,6 +56,22 @@ def family_of(model: Any) -> Family:
         if re.search(pattern, name):
             return family
     return "unknown"
+
+
+@cache
+def say_unknown(name: str) -> None:
+    """Say in the log, once for each name, that it tells no tokenizer."""
+    logger.warning("%s", UNKNOWN.format(name=name))
+
+
+def named(model: Any) -> str:
+    """What a model is called: its name, or else its class.
+
+    Example:
+        >>> named("gpt-4o"), named(3)
+        ('gpt-4o', 'int')
+    """
+    return model if isinstance(model, str) else _name_of(model) or type(model).__name__
 
 
 def _name_of(model: Any) -> str:

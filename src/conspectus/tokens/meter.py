@@ -12,7 +12,7 @@ from conspectus.errors import PolicyError
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.tokens.counters import vocabulary
 from conspectus.tokens.estimate import estimate
-from conspectus.tokens.families import Family, family_of
+from conspectus.tokens.families import Family, family_of, named, say_unknown
 from conspectus.tokens.media import media_tokens
 from conspectus.tokens.schemas import tools_tokens
 from conspectus.tokens.usage import Report, correction
@@ -42,8 +42,9 @@ class TokenMeter:
             `"tokenizers:path/to/tokenizer.json"` (extra `tokens`). Default: an estimate that needs
             no vocabulary.
         model: the model that will read the messages, as a name or a LangChain model: it decides
-            whose tokenizer is estimated and what an image takes. Default: unknown, and then the
-            estimate is that of the family that takes most.
+            whose tokenizer is estimated and what an image takes. Default, and with a name that
+            tells no tokenizer (one line in the log says so): each piece of a text costs what the
+            family that takes most of it would take.
 
     Attributes:
         family: the family of tokenizers.
@@ -66,6 +67,8 @@ class TokenMeter:
             )
         self.family: Family = family_of(model)
         self.exact = counter is not None
+        if self.family == "unknown" and not (self.exact or model is None or model == "unknown"):
+            say_unknown(named(model))
         self.ratio = 1.0
         self._counter = counter if callable(counter) else None
         self._vocabulary = vocabulary(counter) if isinstance(counter, str) else None
@@ -105,7 +108,7 @@ class TokenMeter:
             tools: LangChain tools, callables, pydantic classes, or schemas in a provider's form.
 
         Raises:
-            PolicyError: one of them is no tool.
+            PolicyError: it is no list, or one of them is no tool.
         """
         return tools_tokens(tools, self.text, self.family)
 
@@ -119,7 +122,11 @@ class TokenMeter:
             reports: of one history, oldest first, with estimates of this meter.
             overhead: tokens reserved for what is not among the messages.
         """
-        ratio = 1.0 if self.exact else correction(reports, overhead)
+        return self.scaled(correction(reports, overhead))
+
+    def scaled(self, ratio: float) -> TokenMeter:
+        """This meter with its estimates multiplied by a ratio; an exact one as it is."""
+        ratio = 1.0 if self.exact else ratio
         if ratio == self.ratio:
             return self
         other = object.__new__(TokenMeter)

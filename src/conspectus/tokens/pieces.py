@@ -17,10 +17,13 @@ _OTHER = (
     "\u0370-\u03ff\u0530-\u05ff\u0700-\u08ff\u0980-\u1fff\ua000-\uabff\ufb00-\ufdff\ufe70-\ufeff"
 )
 
+_SPACES = " \t\r\n\u3000"
+"""White space that tokenizers have runs of. Any other is a character like those that they lack."""
+
 PIECES = re.compile(
-    r"[ \t!-/:-@\[-`{-~]?(?:[A-Z]*[a-z]{1,64}|[A-Z]{1,64})"  # a word, as far as its case goes
+    r"[ \t!-/:-@\[-`{-~]?(?:[A-Z]{0,64}[a-z]{1,64}|[A-Z]{1,64})"  # a word, as far as its case goes
     r"|[0-9]{1,3}"
-    r"|\s*[\r\n]+|\s+(?!\S)|\s"
+    rf"|[{_SPACES}]*[\r\n]+|[{_SPACES}]+(?![^{_SPACES}])|[{_SPACES}]"
     r"|[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"  # one Han character
     r"|[\u3041-\u309f]{1,4}|[\u30a0-\u30ff]{1,6}"  # Hiragana, Katakana
     r"| ?[\uac00-\ud7af]{1,8}"  # Hangul
@@ -29,6 +32,7 @@ PIECES = re.compile(
     r"| ?[\u0900-\u0963\u0966-\u097f]{1,32}"  # Devanagari
     r"| ?[\u00c0-\u024f]{1,16}"  # Latin with marks
     rf"| ?[{_OTHER}]{{1,16}}"
+    r"|[\u2500-\u259f]{1,16}"  # lines and boxes
     r"| ?[!-/:-@\[-`{-~]{1,80}[\r\n/]*"  # punctuation
     r"|.",
     re.DOTALL,
@@ -43,6 +47,10 @@ _KINDS = (
     (0x0900, 0x097F, "deva"),
     (0x00C0, 0x024F, "latin"),
 )
+
+SIGN = "sign"
+"""The trait of what counts only together with a weight of its own: a sign that no text of the fit
+had says nothing by being one."""
 
 _STOPS = "\u060c\u061b\u061f\u0964\u0965"
 """Punctuation that stands among the letters of its script: no part of words."""
@@ -62,12 +70,14 @@ def traits(piece: str) -> Iterator[tuple[str, float]]:
             yield from _word(piece)
         elif last.isdigit():
             yield f"digits{size}", 1.0
-        elif piece.isspace():
+        elif last in _SPACES and not piece.strip(_SPACES):
             yield from _space(piece)
-        else:
+        elif piece.isprintable() or size > 1:
             yield from _marks(piece)
+        else:
+            yield from _sign(piece)
         return
-    if last == "\u3000" or piece.isspace():
+    if last == "\u3000":
         yield from _space(piece)
         return
     code = ord(last)
@@ -78,14 +88,20 @@ def traits(piece: str) -> Iterator[tuple[str, float]]:
         if low <= code <= high:
             yield from _script(piece, kind)
             return
-    if size > 1:
+    if 0x2500 <= code <= 0x259F:
+        yield from _sign(piece)
+    elif size > 1:
         yield "other", 1.0
         yield "other+", size - 1.0
-    elif code >= 0x1F000 or 0x2600 <= code <= 0x27BF:
+    elif 0x1F000 <= code <= 0x1FAFF or 0x2600 <= code <= 0x27BF:
         yield "emoji", 1.0
     else:
-        yield "sign", 1.0
-        yield last, 1.0
+        yield from _sign(piece)
+
+
+def _sign(piece: str) -> Iterator[tuple[str, float]]:
+    yield SIGN, 1.0
+    yield piece, 1.0
 
 
 def _word(piece: str) -> Iterator[tuple[str, float]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -28,19 +28,33 @@ def tools_tokens(tools: Sequence[Any], count: Callable[[str], int], family: Fami
         family: of the model.
 
     Raises:
-        PolicyError: one of them is no tool.
+        PolicyError: it is no list, or one of them is no tool.
 
     Example:
         >>> search = {"name": "search", "description": "Look up.", "parameters": {}}
         >>> tools_tokens([search], len, "o200k")
         97
     """
+    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable | None):
+        raise PolicyError(f"tools must be a list of tools, not {tools!r}")
     if not tools:
         return 0
     total = TOOL_PROMPT.get(family, 0)
     for tool in tools:
-        total += PER_TOOL + count(json.dumps(_schema(tool), separators=(",", ":"), default=str))
+        total += PER_TOOL + count(_written(tool))
     return total
+
+
+def _written(tool: Any) -> str:
+    """The schema of a tool as it is sent."""
+    schema = _schema(tool)
+    try:
+        return json.dumps(schema, separators=(",", ":"), default=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PolicyError(
+            f"the schema of the tool {tool!r:.200} cannot be written as JSON ({error}); its keys "
+            "must be text, and nothing in it may hold itself"
+        ) from error
 
 
 def _schema(tool: Any) -> Any:
@@ -50,6 +64,6 @@ def _schema(tool: Any) -> Any:
         if isinstance(tool, dict):  # a provider's own tool, which has a form of its own
             return tool
         raise PolicyError(
-            f"{tool!r} is no tool: give a LangChain tool, a function with typed arguments and a "
-            "docstring, a pydantic class, or a schema"
+            f"{tool!r:.200} is no tool: give a LangChain tool, a function with typed arguments and "
+            "a docstring, a pydantic class, or a schema"
         ) from error

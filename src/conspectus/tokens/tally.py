@@ -66,6 +66,7 @@ class Tally:
         self._sums = [array("q") for _ in counts]
         self._answers: list[Answer] = []
         self._told: list[Answer] = []
+        self._provider: str | None = None
         self._mixed = False
         self._lock = threading.Lock()
 
@@ -92,7 +93,7 @@ class Tally:
                 self._answers,
                 self._told,
                 self._sums,
-                self._mixed,
+                self._provider is not None and not self._mixed,
             )
 
     def _first_other(self, messages: Sequence[BaseMessage]) -> int:
@@ -106,7 +107,9 @@ class Tally:
         self._sums = [sums[:at] for sums in self._sums]
         self._answers = [answer for answer in self._answers if answer.index < at]
         self._told = [answer for answer in self._told if answer.index < at]
-        self._mixed = any(a.provider != self._answers[0].provider for a in self._answers)
+        self._provider, self._mixed = None, False
+        for answer in self._answers:
+            self._name(answer.provider)
 
     def _add(self, index: int, message: BaseMessage) -> None:
         for sums, count in zip(self._sums, self._counts, strict=True):
@@ -116,8 +119,15 @@ class Tally:
             self._answers.append(answer)
             if answer.total is not None or answer.input is not None:
                 self._told.append(answer)
-            self._mixed = self._mixed or answer.provider != self._answers[0].provider
+            self._name(answer.provider)
         self._refs.append(ref(message))
+
+    def _name(self, provider: str | None) -> None:
+        """The first provider that is named; another after it, or none, makes them mixed."""
+        if self._provider is None:
+            self._provider = provider
+        elif provider != self._provider:
+            self._mixed = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +138,8 @@ class Sizes:
         messages: its length.
         totals: its tokens, column by column.
         fresh: place of the first message that was new or replaced this time.
+        one_provider: whether AI messages name one provider, and from the first that does on all
+            name the same; LangChain trusts reported usage only then.
     """
 
     messages: int
@@ -136,7 +148,7 @@ class Sizes:
     _answers: Sequence[Answer]
     _told: Sequence[Answer]
     _sums: Sequence[array[int]]
-    _mixed: bool
+    one_provider: bool
 
     def upto(self, index: int, column: int = 0) -> int:
         """Tokens of the first `index` messages."""
@@ -151,11 +163,6 @@ class Sizes:
     def newest_report(self) -> Answer | None:
         """What the newest AI message with a total of tokens says."""
         return next((one for one in reversed(self._told) if one.total is not None), None)
-
-    @property
-    def one_provider(self) -> bool:
-        """Whether all AI messages name one and the same provider."""
-        return bool(self._answers) and not self._mixed and self._answers[0].provider is not None
 
     def reports(self, since: int, column: int) -> list[Report]:
         """The first and the last usable report of AI messages from place `since` on."""

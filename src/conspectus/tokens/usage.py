@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 LEAST_RATIO = 0.5
 MOST_RATIO = 2.0
-"""Bounds of the correction: beyond them the report is of something else."""
+"""Bounds of the correction. A report of less than the least is of something else, such as one that
+leaves cached tokens out, and says nothing. One above the most may count tools, and is cut."""
 
 LEAST_GROWTH = 500
 """Estimated tokens of a report, and between two of them, from which on they say something."""
@@ -49,7 +50,11 @@ def correction(reports: Sequence[Report], overhead: int = 0) -> float:
         >>> correction([Report(1_000, 900)])
         0.9
     """
-    usable = [r for r in reports if r.estimated >= LEAST_GROWTH and r.reported > 0]
+    usable = [
+        r
+        for r in reports
+        if r.estimated >= LEAST_GROWTH and r.reported >= LEAST_RATIO * r.estimated
+    ]
     if not usable:
         return 1.0
     first, last = usable[0], usable[-1]

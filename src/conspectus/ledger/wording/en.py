@@ -39,6 +39,7 @@ treat ... as / keep ... (secret|confidential|private|untouched|read-only) / is r
 is called / are called / (name|address|number|contact|code) is / is spelled / is spelt / spelled with
 is limited / are limited / is restricted to / restricted to / hard limit / tolerated
 may ... at most / # * at most
+actually you (can|may) (delete|remove|edit|change|modify|touch|rename|write|overwrite|push|deploy|merge|commit|install|publish|share)
 (don't|do|not|never|cannot|can't|won't|mustn't|wouldn't) ... (more|less|longer|later|fewer) than #
 """,
     not_rule="""

@@ -36,6 +36,12 @@ LOGGED = re.compile(
 )
 """A line that a program has written."""
 
+LOG_LINE = re.compile(
+    r"\s*\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d\S*\s[^A-Za-z]{0,20}"
+    r"(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
+)
+"""One with its time and its level, which nobody says: it states nothing, whatever is in it."""
+
 UNDER_WAY = re.compile(
     r"still running|is running|\b(?:job|task|request) accepted|in (?:the )?queue|in progress|in the background|(?:has been|was|is|been) (?:started|queued|scheduled|launched|dispatched)"
     r"|\bqueued\b|will (?:be sent|report|notify|follow|come|arrive|answer|return|let you know)|not (?:yet )?(?:finished|done|ready)"
@@ -169,3 +175,17 @@ NAMES = frozenset(
     CO2 4K 5G B2B B2C A4 A3 24/7 KakaoTalk AliPay WeChat OpenStreetMap SBahn ZIP""".split()
 )
 """Names of products and standards that look like symbols or ids."""
+
+AT_LEAST = re.compile(
+    r"\b(?:at least|minimum|no (?:less|fewer|earlier) than|over|above|after|mindestens|nach"
+    r"|frühestens|al menos|como mínimo|después|au moins|au minimum|après)\b"
+    r"|至少|以上|之后|少なくとも|以降|최소|이상|이후",
+    re.IGNORECASE,
+)
+AT_MOST = re.compile(
+    r"\b(?:at most|maximum|no (?:more|later) than|up to|under|below|before|höchstens|maximal|vor"
+    r"|spätestens|como máximo|antes|au plus|au maximum|avant)\b"
+    r"|最多|以下|以内|不超过|之前|まで|최대|이하|이내|이전",
+    re.IGNORECASE,
+)
+"""Words that set the lower and the upper end of a range."""

@@ -1,0 +1,187 @@
+"""Real transcripts through a real agent, under LangChain's middleware and under ours.
+
+    make bench-replay       or: python benchmarks/replay.py --json
+
+Every `*.json` in `agent` below `CONSPECTUS_DATA` runs again in a window so small that it compacts
+at least twice: what its first request takes, and a quarter of what it grows by without compaction,
+or less until it does. The exit code is 1 if under Conspectus a pair is broken, a request does not
+fit, evicted text is unread, an original is missing, a run ends early, or a transcript compacts
+fewer than two times; and 0 where there are no transcripts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from conspectus.replay import PolicyRun, Replay, replay
+
+ROOT = Path(__file__).resolve().parents[1]
+DATA = ROOT.parent / "shared" / "data"
+FOLDER = "agent"
+LEAST = 2_000
+"""Tokens of the smallest window."""
+
+SHARE, LESS, TRIES = 4, 0.7, 6
+"""The part of the growth that there is room for; what each further try takes of that; tries."""
+
+COMPACTIONS = 2
+OURS, THEIRS = "conspectus", "langchain"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One transcript under both."""
+
+    replay: Replay
+    ours: PolicyRun
+    theirs: PolicyRun
+
+    @property
+    def wrong(self) -> list[str]:
+        """What Conspectus promises and did not keep."""
+        run = self.ours
+        share = run.read_share
+        checks = {
+            f"{run.broken} requests with broken pairs": run.broken > 0,
+            f"{run.over} requests over the window": run.over > 0,
+            f"{share or 0:.2%} of the text that left was read": share is not None and share < 1,
+            f"{run.missing} originals missing": run.missing > 0,
+            f"it ended early: {run.stopped}": bool(run.stopped),
+            f"{len(run.compactions)} compactions": len(run.compactions) < COMPACTIONS,
+        }
+        name = f"{self.replay.name} at {self.replay.window:,}"
+        return [f"{name}: {what}" for what, holds in checks.items() if holds]
+
+
+def measure(files: Sequence[Path]) -> Iterator[Row]:
+    """One transcript after the other."""
+    for file in files:
+        messages: list[Any] = json.loads(file.read_text(encoding="utf-8"))
+        yield one_row(file.stem, messages)
+
+
+def one_row(name: str, messages: Sequence[Any]) -> Row:
+    """Both policies in a window in which ours compacts at least twice, if there is one."""
+    grown = replay(messages, name=name, policies=["none"]).runs[0].steps
+    first, peak = grown[0].tokens, max(step.tokens for step in grown)
+    room = (peak - first) / SHARE
+    found, ours = _in(name, messages, first, room, [OURS])
+    for _ in range(TRIES):
+        if len(ours.compactions) >= COMPACTIONS:
+            break
+        room *= LESS
+        smaller, less = _in(name, messages, first, room, [OURS])
+        if less.over:  # what must stay in view takes more: there is no such window
+            break
+        found, ours = smaller, less
+    theirs = replay(messages, name=name, window=found.window, policies=[THEIRS]).runs[0]
+    return Row(found, ours, theirs)
+
+
+def _in(
+    name: str, messages: Sequence[Any], first: int, room: float, policies: Sequence[str]
+) -> tuple[Replay, PolicyRun]:
+    window = max(LEAST, first + int(room))
+    found = replay(messages, name=name, window=window, policies=policies)
+    return found, found.runs[0]
+
+
+def figures(runs: Sequence[PolicyRun]) -> dict[str, Any]:
+    """The numbers of one policy over all transcripts."""
+    characters = sum(one.characters for run in runs for one in run.compactions)
+    read = sum(one.read for run in runs for one in run.compactions)
+    return {
+        "transcripts": len(runs),
+        "requests": sum(len(run.steps) for run in runs),
+        "compactions": sum(len(run.compactions) for run in runs),
+        "broken": sum(run.broken for run in runs),
+        "over": sum(run.over for run in runs),
+        "read_share": read / characters if characters else None,
+        "missing": sum(run.missing for run in runs),
+        "sent_tokens": sum(run.sent for run in runs),
+        "stopped": sum(bool(run.stopped) for run in runs),
+        "seconds": round(sum(run.seconds for run in runs), 1),
+    }
+
+
+def totals(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Both policies over all transcripts."""
+    return {
+        OURS: figures([row.ours for row in rows]),
+        THEIRS: figures([row.theirs for row in rows]),
+    }
+
+
+def show(rows: Sequence[Row], screen: Console) -> None:
+    """A row for each transcript and policy would be long: all together, and what is wrong."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    names = [name for name in figures([]) if name != "transcripts"]
+    table.add_column(f"{len(rows)} transcripts")
+    for name in names:
+        table.add_column(name.replace("_", " "), justify="right")
+    for policy, data in totals(rows).items():
+        cells = [data[name] for name in names]
+        shown = [
+            f"{cell:.1%}" if name == "read_share" and cell is not None else f"{cell:,}"
+            for name, cell in zip(names, cells, strict=True)
+        ]
+        table.add_row(policy, *shown)
+    screen.print(table)
+    windows = sorted(row.replay.window for row in rows)
+    fewest = min(len(row.ours.compactions) for row in rows)
+    screen.print(
+        f"Windows from {windows[0]:,} to {windows[-1]:,} tokens; each transcript compacts at least "
+        f"{fewest} times; embedded summariser for both."
+    )
+    for line in (line for row in rows for line in row.wrong):
+        screen.print(f"BROKEN PROMISE: {line}", style="bold red", soft_wrap=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it as a command; gives the exit code."""
+    parser = argparse.ArgumentParser(description="Replay real transcripts.")
+    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    parser.add_argument("--limit", type=int, help="transcripts at most")
+    given = parser.parse_args(arguments)
+    folder = Path(os.environ.get("CONSPECTUS_DATA") or DATA) / FOLDER
+    files = sorted(folder.glob("*.json"))[: given.limit]
+    if not files:
+        why = f"there are no transcripts in {folder}; set CONSPECTUS_DATA to the folder above it"
+        print(json.dumps({"skipped": why}) if given.json else f"skipped: {why}")
+        return 0
+    screen = Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 140)
+    rows = []
+    with Console(stderr=True).status("") as status:
+        for row in measure(files):
+            rows.append(row)
+            status.update(f"{len(rows)} of {len(files)}: {row.replay.name}")
+    if given.json:
+        each = [
+            {
+                "name": row.replay.name,
+                "window": row.replay.window,
+                OURS: figures([row.ours]),
+                THEIRS: figures([row.theirs]),
+                "wrong": row.wrong,
+            }
+            for row in rows
+        ]
+        print(json.dumps({"rows": each, "totals": totals(rows)}, indent=1))
+    else:
+        show(rows, screen)
+    return 1 if any(row.wrong for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

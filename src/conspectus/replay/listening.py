@@ -1,0 +1,145 @@
+"""What a summariser is given and what it costs, noted the same way whoever asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage, get_buffer_string
+
+from conspectus._core.records import Cost
+from conspectus.errors import SummaryError
+from conspectus.ledger import Ledger
+from conspectus.messages import is_summary_message, read_messages
+from conspectus.messages.summary import summary_body
+from conspectus.summarize import Summarizer, Summary, SummaryRequest
+
+
+@dataclass(slots=True)
+class Notes:
+    """What one run's summariser has been asked.
+
+    Attributes:
+        read: characters of each message that it was given, by the message's id.
+        calls: times that it was asked since `take`; for one that calls a model, calls of it.
+        tokens: tokens that it was sent and that it answered, since `take`.
+        by: its name.
+    """
+
+    by: str
+    read: dict[str, int] = field(default_factory=dict)
+    calls: int = 0
+    tokens: int = 0
+
+    def saw(self, given: Mapping[str, int], calls: int, tokens: int) -> None:
+        """Note one reading."""
+        for name, characters in given.items():
+            self.read[name] = max(characters, self.read.get(name, 0))
+        self.calls += calls
+        self.tokens += tokens
+
+    def take(self) -> tuple[int, int]:
+        """Calls and tokens since the last time."""
+        taken = self.calls, self.tokens
+        self.calls = self.tokens = 0
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A summariser, listened to.
+
+    Attributes:
+        summarizer: does the work.
+        notes: takes down what it is given.
+    """
+
+    summarizer: Summarizer
+    notes: Notes
+
+    @property
+    def name(self) -> str:
+        """As the summariser's own."""
+        return self.summarizer.name
+
+    @property
+    def identity(self) -> str:
+        """As the summariser's own."""
+        return self.summarizer.identity
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        """Have it summarise."""
+        try:
+            return self._noted(request, self.summarizer.summarize(request))
+        except SummaryError as error:
+            self._failed(error)
+            raise
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        """The same on an event loop."""
+        try:
+            return self._noted(request, await self.summarizer.asummarize(request))
+        except SummaryError as error:
+            self._failed(error)
+            raise
+
+    def _noted(self, request: SummaryRequest, summary: Summary) -> Summary:
+        read = set(summary.read)
+        given = {e.id: len(e.reading) for e in request.entries if e.key in read}
+        tokens = summary.cost.tokens
+        if not summary.cost.calls:  # the embedded one calls no model: what it was asked counts
+            texts = [request.standing, summary.text, *(e.reading for e in request.entries)]
+            tokens = sum(request.count(text) for text in texts)
+        self.notes.saw(given, summary.cost.calls or 1, tokens)
+        return summary
+
+    def _failed(self, error: SummaryError) -> None:
+        cost = getattr(error, "cost", None)
+        if isinstance(cost, Cost):
+            self.notes.saw({}, cost.calls, cost.tokens)
+
+
+def as_callable(
+    summarizer: Summarizer | BaseChatModel, notes: Notes, limit: int, count: Callable[[str], int]
+) -> Callable[[Sequence[BaseMessage]], str]:
+    """The same summariser in the form in which LangChain's middleware takes one.
+
+    It reads what the middleware hands over. A summary among that is updated, as ours is; a chat
+    model is asked as LangChain asks it, with LangChain's own prompt.
+
+    Args:
+        summarizer: does the work.
+        notes: takes down what it is given.
+        limit: the most that a summary may take, in tokens.
+        count: tokens of a text.
+    """
+
+    if isinstance(summarizer, BaseChatModel):
+        return _asking(summarizer, notes, count)
+    listening = Listening(summarizer, notes)
+
+    def ask(messages: Sequence[BaseMessage]) -> str:
+        earlier = [message for message in messages if is_summary_message(message)]
+        standing = summary_body(str(earlier[-1].text)) if earlier else ""
+        entries = read_messages([message for message in messages if message not in earlier])
+        ledger = Ledger().updated(entries)
+        request = SummaryRequest(entries, standing, ledger, limit=limit, count=count)
+        return listening.summarize(request).text
+
+    return ask
+
+
+def _asking(
+    model: BaseChatModel, notes: Notes, count: Callable[[str], int]
+) -> Callable[[Sequence[BaseMessage]], str]:
+    def ask(messages: Sequence[BaseMessage]) -> str:
+        text = get_buffer_string(messages, format="xml")
+        prompt = DEFAULT_SUMMARY_PROMPT.format(messages=text).rstrip()
+        answer = str(model.invoke(prompt).text)
+        given = {entry.id: len(entry.reading) for entry in read_messages(messages)}
+        notes.saw(given, 1, count(prompt) + count(answer))
+        return answer
+
+    return ask

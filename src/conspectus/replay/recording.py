@@ -1,0 +1,258 @@
+"""A transcript as a graph can run it again: what comes from outside, and what was answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langchain_core.messages.utils import message_chunk_to_message
+from pydantic import ValidationError
+
+from conspectus.errors import InputError
+from conspectus.messages import Entry, Source, read_messages
+
+RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
+CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One transcript, ready to be run again.
+
+    A turn is what comes from outside at once: one `invoke` of the graph. It is empty where the
+    agent spoke twice in a row, or first. A result that the graph's own tools cannot give comes in
+    with a turn as it stands: one without its call, one of several where others are missing, one
+    that came after the user had spoken.
+
+    Attributes:
+        system: the system messages at the start as one; None if there is none.
+        messages: all others, each with an id of its own.
+        place: where the message of an id stands.
+        turns: what comes in, turn by turn.
+        results: the recorded result of a call, by the ids of its message and of the call.
+    """
+
+    system: SystemMessage | None
+    messages: tuple[BaseMessage, ...]
+    place: Mapping[str, int] = field(repr=False)
+    turns: tuple[tuple[BaseMessage, ...], ...] = field(repr=False)
+    results: Mapping[tuple[str, str], ToolMessage] = field(repr=False)
+
+    @classmethod
+    def of(cls, messages: Sequence[Source]) -> Recording:
+        """Read a transcript.
+
+        Args:
+            messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Ids stay; a
+                message without one is named `m0`, `m1` and so on by its place, and an id that
+                comes again gets a number.
+
+        Raises:
+            MessageError: a message cannot be understood.
+            InputError: no assistant speaks in it, so there is nothing to run again.
+
+        Example:
+            >>> said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}]
+            >>> [[one.id for one in turn] for turn in Recording.of(said).turns]
+            [['m0']]
+        """
+        system: list[SystemMessage] = []
+        made: list[BaseMessage] = []
+        place: dict[str, int] = {}
+        for index, entry in enumerate(read_messages(messages)):
+            for part in _parts(entry):
+                if isinstance(part, SystemMessage) and not made:
+                    system.append(part)
+                    continue
+                part.id = _unused(part.id or f"m{index}", place)
+                place[part.id] = len(made)
+                made.append(part)
+        if not any(isinstance(message, AIMessage) for message in made):
+            raise InputError(
+                "no assistant speaks in this transcript, so there is nothing to replay; give one "
+                "with the agent's answers"
+            )
+        turns, results = _turns(made)
+        return cls(_joined(system), tuple(made), place, turns, results)
+
+    @property
+    def requests(self) -> int:
+        """How often the model answers."""
+        return sum(isinstance(message, AIMessage) for message in self.messages)
+
+    def position(self, messages: Iterable[BaseMessage]) -> int:
+        """Place of the latest recorded message among some; -1 if there is none."""
+        return max((self.place.get(message.id or "", -1) for message in messages), default=-1)
+
+    def answer(self, position: int) -> AIMessage | None:
+        """What the assistant said next, after the message at a place."""
+        later = self.messages[position + 1 :]
+        return next((message for message in later if isinstance(message, AIMessage)), None)
+
+    def answers_at(self, position: int) -> bool:
+        """Whether it is the assistant's turn after the message at a place."""
+        later = self.messages[position + 1 : position + 2]
+        return any(isinstance(message, AIMessage) for message in later)
+
+    def runs_tools(self, message: AIMessage) -> bool:
+        """Whether the graph's own tools give the results of a message's calls."""
+        calls = message.tool_calls
+        return bool(calls) and all((message.id, call["id"]) in self.results for call in calls)
+
+
+def _turns(
+    messages: Sequence[BaseMessage],
+) -> tuple[tuple[tuple[BaseMessage, ...], ...], dict[tuple[str, str], ToolMessage]]:
+    """What comes in from outside, turn by turn, and the results that the tools give."""
+    spoken = [i for i, message in enumerate(messages) if isinstance(message, AIMessage)]
+    turns = [tuple(messages[: spoken[0]])]
+    results: dict[tuple[str, str], ToolMessage] = {}
+    for at, following in zip(spoken, [*spoken[1:], len(messages)], strict=True):
+        spoke, block = messages[at], messages[at + 1 : following]
+        assert isinstance(spoke, AIMessage)
+        found = _results(spoke, block)
+        results |= {(str(spoke.id), one.tool_call_id): one for one in found}
+        rest = tuple(block[len(found) :])
+        if rest or (not found and following < len(messages)):
+            turns.append(rest)
+    return tuple(turns), results
+
+
+def _results(spoke: AIMessage, block: Sequence[BaseMessage]) -> list[ToolMessage]:
+    """The results right after a message, if they answer each of its calls once; else none."""
+    wanted = [call["id"] for call in spoke.tool_calls]
+    found = [m for m in block[: len(wanted)] if isinstance(m, ToolMessage)]
+    given = [one.tool_call_id for one in found]
+    whole = len(set(wanted)) == len(wanted) and None not in wanted and set(given) == set(wanted)
+    return found if whole and len(given) == len(wanted) else []
+
+
+def _joined(system: Sequence[SystemMessage]) -> SystemMessage | None:
+    """The system prompt: a graph has one."""
+    if len(system) < 2:
+        return system[0] if system else None
+    if all(isinstance(message.content, str) for message in system):
+        return SystemMessage("\n\n".join(str(message.content) for message in system))
+    return SystemMessage([block for message in system for block in _blocks(message.content)])
+
+
+def _unused(name: str, taken: Mapping[str, int]) -> str:
+    """A name that is not taken yet: itself, or itself with a number."""
+    numbered = (f"{name}~{number}" for number in count(2))
+    return name if name not in taken else next(n for n in numbered if n not in taken)
+
+
+def _parts(entry: Entry) -> list[BaseMessage]:
+    """A message in LangChain's form; one that holds tool results as blocks becomes several."""
+    source = entry.source
+    content = source.content if isinstance(source, BaseMessage) else source.get("content")
+    blocks = [b for b in _blocks(content) if isinstance(b, Mapping)]
+    results = [block for block in blocks if block.get("type") in RESULT_BLOCKS]
+    try:
+        if results and not isinstance(source, ToolMessage):
+            return _divided(entry, _blocks(content), results)
+        if isinstance(source, BaseMessage):
+            return [_copied(source, entry)]
+        return [_made(entry, content)]
+    except ValidationError:  # blocks of a kind that LangChain's messages do not take
+        return [_made(entry, entry.text)]
+
+
+def _copied(source: BaseMessage, entry: Entry) -> BaseMessage:
+    plain = message_chunk_to_message(source)  # type: ignore[arg-type,unused-ignore]
+    if entry.role == "assistant" and not isinstance(plain, AIMessage):
+        return AIMessage(plain.content, id=plain.id, name=plain.name)
+    if entry.role == "tool" and not isinstance(plain, ToolMessage):
+        return ToolMessage(plain.content, tool_call_id=entry.answers[0], id=plain.id)
+    return plain.model_copy(update={"additional_kwargs": dict(plain.additional_kwargs)})
+
+
+def _made(entry: Entry, content: Any) -> BaseMessage:
+    """A LangChain message out of a dict."""
+    known: dict[str, Any] = {"id": entry.given_id, "name": entry.name}
+    if entry.date:
+        known["additional_kwargs"] = {"timestamp": entry.date}
+    content = "" if content is None else content
+    if entry.role == "assistant":
+        return _spoken(entry, content, known)
+    if entry.role == "tool":
+        return ToolMessage(content, tool_call_id=entry.answers[0], **known)
+    if entry.role == "system":
+        return SystemMessage(content, **known)
+    if entry.role == "user":
+        return HumanMessage(content, **known)
+    return ChatMessage(content=content, role=str(entry.role), **known)
+
+
+def _spoken(entry: Entry, content: Any, known: dict[str, Any]) -> AIMessage:
+    assert isinstance(entry.source, Mapping)
+    if thought := entry.source.get("reasoning_content"):
+        known.setdefault("additional_kwargs", {})["reasoning_content"] = thought
+    calls = [
+        {"id": call.id, "name": call.name, "args": _arguments(call.args), "type": "tool_call"}
+        for call in entry.calls
+    ]
+    if isinstance(content, list):
+        made_calls = {call.id for call in entry.calls}
+        content = [block for block in content if not _is_call(block, made_calls)]
+    message = AIMessage(content, tool_calls=calls, **known)
+    if read_messages([message])[0].text != entry.text:  # a call without an id, say, is text
+        known.pop("additional_kwargs", None)
+        message = AIMessage(entry.text, tool_calls=calls, **known)
+    return message
+
+
+def _is_call(block: Any, ids: set[str]) -> bool:
+    if not isinstance(block, Mapping) or block.get("type") not in CALL_BLOCKS:
+        return False
+    return str(block.get("call_id") or block.get("id")) in ids
+
+
+def _arguments(text: str) -> dict[str, Any]:
+    """Arguments as tools take them; what is no JSON object is passed on under `raw`."""
+    try:
+        values = json.loads(text or "{}")
+    except ValueError:
+        values = text
+    return values if isinstance(values, dict) else {"raw": values}
+
+
+def _divided(
+    entry: Entry, blocks: Sequence[Any], results: Sequence[Mapping[str, Any]]
+) -> list[BaseMessage]:
+    """Tool results that stand as blocks in one message, and then what else it says."""
+    name = entry.given_id
+    made: list[BaseMessage] = []
+    for number, block in enumerate(results):
+        call = str(block.get("tool_use_id") or block.get("call_id") or "")
+        content = block.get("content", block.get("output"))
+        made.append(
+            ToolMessage(
+                "" if content is None else content,
+                tool_call_id=call,
+                id=name if name is None or number == 0 else f"{name}.{number}",
+                status="error" if block.get("is_error") else "success",
+            )
+        )
+    rest = [block for block in blocks if block not in results]
+    if rest:
+        kind = AIMessage if entry.role == "assistant" else HumanMessage
+        made.append(kind(rest, id=None if name is None else f"{name}.{len(results)}"))
+    return made
+
+
+def _blocks(content: Any) -> list[Any]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []

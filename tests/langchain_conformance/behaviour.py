@@ -1,0 +1,181 @@
+"""A behaviour, the two sides that show it, and what counts as the same."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain.agents.middleware import SummarizationMiddleware as LangChains
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langgraph.runtime import Runtime
+
+from conspectus.middleware import SummarizationMiddleware as Ours
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+
+@dataclass(frozen=True)
+class Raised:
+    """An error that was expected to be possible: what it can be caught as, and its first sentence."""
+
+    kinds: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.kinds[0] if self.kinds else 'Exception'}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two classes."""
+
+    cls: Any
+    model: type[ScriptedChatModel] = ScriptedChatModel
+
+    def make(self, model: Any = None, **settings: Any) -> Any:
+        """An instance; without `model`, one whose summaries say the same each time."""
+        return self.cls(writer() if model is None else model, **settings)
+
+    def step(self, messages: Sequence[AnyMessage], model: Any = None, **settings: Any) -> Any:
+        """The update after one step by hand."""
+        return self.make(model, **settings).before_model({"messages": list(messages)}, Runtime())
+
+
+THEIRS, OURS = Side(LangChains), Side(Ours)
+
+SUMMARY = "- the module was looked at"
+
+
+def writer(limit: int | None = None, **more: Any) -> ScriptedChatModel:
+    """A model that writes summaries; with `limit`, its profile says so."""
+    profile = {"max_input_tokens": limit} if limit is not None else None
+    return ScriptedChatModel(answers=lambda _: SUMMARY, profile=profile, **more)
+
+
+def tens(messages: Sequence[Any]) -> int:
+    """Ten tokens a message."""
+    return 10 * len(list(messages))
+
+
+def talk(count: int) -> list[AnyMessage]:
+    """Questions and answers in turn, the newest of them a question."""
+    return [
+        HumanMessage(f"What does part {n} do?", id=f"m{n}")
+        if (count - n) % 2
+        else AIMessage(f"Part {n} reads.", id=f"m{n}")
+        for n in range(count)
+    ]
+
+
+def work(steps: int) -> list[AnyMessage]:
+    """One request, then calls of a tool with their results."""
+    made: list[AnyMessage] = [HumanMessage("Look at every part.", id="ask")]
+    for n in range(steps):
+        call = {"name": "look", "args": {"part": n}, "id": f"c{n}"}
+        made.append(AIMessage("", tool_calls=[call], id=f"a{n}"))
+        made.append(ToolMessage(f"part {n} reads", tool_call_id=f"c{n}", id=f"t{n}"))
+    return [*made, HumanMessage("Go on.", id="more")]
+
+
+def kept(update: Any) -> Any:
+    """Ids of what an update keeps; None for no update."""
+    if update is None:
+        return None
+    marked = "lc_source"
+    return [m.id for m in update["messages"][1:] if marked not in m.additional_kwargs]
+
+
+def count_kept(update: Any) -> Any:
+    """How many messages an update keeps; None for no update."""
+    return None if update is None else len(update["messages"]) - 2
+
+
+def first_step(side: Side, most: int = 30, model: Any = None, **settings: Any) -> int | None:
+    """The length of the first history that is summarised; None if none up to `most` is."""
+    settings.setdefault("keep", ("messages", 2))
+    for count in range(1, most + 1):
+        if side.step(talk(count), model, **settings) is not None:
+            return count
+    return None
+
+
+def caught(action: Callable[[], Any]) -> Any:
+    """What an action returns or raises."""
+    try:
+        return action()
+    except Exception as error:
+        kinds = [k.__name__ for k in (ValueError, TypeError, KeyError) if isinstance(error, k)]
+        return Raised(tuple(kinds), _sentence(str(error)))
+
+
+def built(settings: dict[str, Any], model: Any = None) -> Callable[[Side], Any]:
+    """Builds one: `accepted`, or the error."""
+
+    def observe(side: Side) -> Any:
+        made = caught(lambda: side.make(model() if model else None, **settings))
+        return made if isinstance(made, Raised) else "accepted"
+
+    return observe
+
+
+@contextmanager
+def warned(into: list[str]) -> Iterator[None]:
+    """Collects warnings with the file that they point to."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        yield
+    for one in found:
+        where = "tests" if "langchain_conformance" in one.filename else one.filename
+        into.append(f"{one.category.__name__} in {where}: {_sentence(str(one.message))}")
+
+
+def _sentence(text: str) -> str:
+    """The first sentence, without its full stop."""
+    return re.split(r"(?<=[a-z\d)'])\.(?:\s|$)", " ".join(text.split()), maxsplit=1)[0]
+
+
+@dataclass(frozen=True)
+class Behaviour:
+    """One public behaviour.
+
+    Attributes:
+        section: where it stands on the page.
+        name: what is looked at.
+        observe: runs it on one side, and returns what came out as plain data.
+        differs: why ours differs, and must; empty for the same.
+    """
+
+    section: str
+    name: str
+    observe: Callable[[Side], Any] = field(compare=False)
+    differs: str = ""
+
+    def same(self, theirs: Any, ours: Any) -> bool:
+        """Whether what came out is the same. Our error may say more than theirs, never less."""
+        if isinstance(theirs, Raised) and isinstance(ours, Raised):
+            return set(theirs.kinds) <= set(ours.kinds) and theirs.text in ours.text
+        return bool(theirs == ours)
+
+
+BEHAVIOURS: list[Behaviour] = []
+
+
+def add(section: str, name: str, observe: Callable[[Side], Any], differs: str = "") -> None:
+    """Put a behaviour on the list."""
+    assert all(one.name != name or one.section != section for one in BEHAVIOURS), name
+    BEHAVIOURS.append(Behaviour(section, name, observe, differs))
+
+
+def behaviour(
+    section: str, name: str, differs: str = ""
+) -> Callable[[Callable[[Side], Any]], Callable[[Side], Any]]:
+    """`add` for a function that takes more than a line."""
+
+    def put(observe: Callable[[Side], Any]) -> Callable[[Side], Any]:
+        add(section, name, observe, differs)
+        return observe
+
+    return put

@@ -1,0 +1,309 @@
+"""Everything that can be given when the middleware is built."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any
+
+from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
+
+from langchain_conformance.behaviour import (
+    LangChains,
+    Side,
+    add,
+    behaviour,
+    built,
+    caught,
+    count_kept,
+    first_step,
+    talk,
+    tens,
+    warned,
+    work,
+    writer,
+)
+
+TRIGGER, KEEP = "Trigger", "Keep"
+STRICT = (
+    "a number of tokens or messages is a whole number in both forms, as LangChain's own dict form "
+    "has it"
+)
+CLEAR = "a `ValueError` that shows the right form"
+
+# Trigger: when is a growing history summarised first?
+
+FORMS: dict[str, tuple[Any, int | None]] = {
+    '("messages", 7)': (("messages", 7), None),
+    '("tokens", 70), ten tokens a message': (("tokens", 70), None),
+    '("fraction", 0.5) of 140 tokens': (("fraction", 0.5), 140),
+    '("fraction", 1) of 140 tokens': (("fraction", 1), 140),
+    '("fraction", 0.33) of 140 tokens, rounded down': (("fraction", 0.33), 140),
+    '{"messages": 7}': ({"messages": 7}, None),
+    '{"tokens": 60, "messages": 9}, both': ({"tokens": 60, "messages": 9}, None),
+    '{"tokens": 120, "messages": 9}, both': ({"tokens": 120, "messages": 9}, None),
+    '{"fraction": 0.5, "messages": 9}, both': ({"fraction": 0.5, "messages": 9}, 140),
+    '[("tokens", 120), ("messages", 9)], either': ([("tokens", 120), ("messages", 9)], None),
+    '[{"tokens": 120, "messages": 3}, {"tokens": 60, "messages": 8}]': (
+        [{"tokens": 120, "messages": 3}, {"tokens": 60, "messages": 8}],
+        None,
+    ),
+    '[("messages", 11), {"tokens": 80}], tuple and dict': (
+        [("messages", 11), {"tokens": 80}],
+        None,
+    ),
+    "None": (None, None),
+    "[], an empty list": ([], None),
+}
+for name, (given, limit) in FORMS.items():
+    model = None if limit is None else writer(limit)
+    add(
+        TRIGGER,
+        f"`{name}`: first history summarised, in messages",
+        partial(first_step, model=model, summarizer=writer(), trigger=given, token_counter=tens),
+    )
+
+WRONG: dict[str, tuple[Any, str]] = {
+    '("words", 7)': (("words", 7), ""),
+    '{"words": 7}': ({"words": 7}, ""),
+    "{}": ({}, ""),
+    '("tokens", 0)': (("tokens", 0), ""),
+    '("tokens", -5)': (("tokens", -5), ""),
+    '("messages", 0)': (("messages", 0), ""),
+    '{"messages": -1}': ({"messages": -1}, ""),
+    '("fraction", 0)': (("fraction", 0), ""),
+    '("fraction", 1.5)': (("fraction", 1.5), ""),
+    '("fraction", 80)': (("fraction", 80), ""),
+    '{"fraction": 2}': ({"fraction": 2}, ""),
+    '{"fraction": "0.5"}': ({"fraction": "0.5"}, ""),
+    '{"fraction": True}': ({"fraction": True}, ""),
+    '{"tokens": True}': ({"tokens": True}, ""),
+    '{"tokens": 1.5}': ({"tokens": 1.5}, ""),
+    '{"messages": "7"}': ({"messages": "7"}, ""),
+    '("tokens", 1.5)': (("tokens", 1.5), STRICT),
+    '("tokens", True)': (("tokens", True), STRICT),
+    '("messages", 2.0)': (("messages", 2.0), STRICT),
+    '("fraction", True)': (("fraction", True), STRICT),
+    '("tokens", "70")': (("tokens", "70"), f"{CLEAR}, instead of Python's own"),
+    '("tokens",)': (("tokens",), f"{CLEAR}, instead of Python's own"),
+    '("tokens", float("nan"))': (("tokens", float("nan")), STRICT),
+    "7": (7, ""),
+    '"tokens"': ("tokens", ""),
+    "[7]": ([7], ""),
+    '[("tokens", 5), "x"]': ([("tokens", 5), "x"], ""),
+}
+for name, (given, why) in WRONG.items():
+    add(TRIGGER, f"`{name}`", built({"trigger": given}, lambda: writer(1000)), why)
+
+for name, given in {
+    '("fraction", 0.5)': ("fraction", 0.5),
+    '{"fraction": 0.5, "messages": 5}': {"fraction": 0.5, "messages": 5},
+    '[("messages", 5), ("fraction", 0.5)]': [("messages", 5), ("fraction", 0.5)],
+}.items():
+    add(TRIGGER, f"`{name}`, the model has no profile", built({"trigger": given}))
+
+
+@behaviour(TRIGGER, "a list that its owner changes afterwards")
+def _(side: Side) -> Any:
+    given: list[Any] = [{"messages": 9}]
+    made = side.make(trigger=given, keep=("messages", 2))
+    given[0]["messages"] = 1
+    given.append(("messages", 1))
+    return made.trigger, made.before_model({"messages": talk(5)}, None) is None
+
+
+# Keep
+
+for name, given, limit in (
+    ('("messages", 4)', ("messages", 4), None),
+    ('("messages", 1)', ("messages", 1), None),
+    ('("messages", 100), more than there are', ("messages", 100), None),
+    ('("tokens", 45), ten tokens a message', ("tokens", 45), None),
+    ('("tokens", 5), less than one message', ("tokens", 5), None),
+    ('("tokens", 5000), more than there are', ("tokens", 5000), None),
+    ('("fraction", 0.002) of 20,000 tokens', ("fraction", 0.002), 20_000),
+    ('("fraction", 0.00001) of 20,000 tokens', ("fraction", 0.00001), 20_000),
+):
+
+    def observe(side: Side, given: Any = given, limit: int | None = limit) -> Any:
+        settings = {"trigger": ("messages", 5), "keep": given, "token_counter": tens}
+        return count_kept(side.step(talk(12), writer(limit), **settings))
+
+    add(KEEP, f"`{name}`: messages kept of 12", observe)
+
+add(
+    KEEP,
+    "nothing said: messages kept of 40",
+    lambda side: count_kept(side.step(talk(40), trigger=("messages", 30))),
+)
+
+for name, given, why in (
+    ('("words", 7)', ("words", 7), ""),
+    ('("tokens", 0)', ("tokens", 0), ""),
+    ('("messages", -1)', ("messages", -1), ""),
+    ('("fraction", 0)', ("fraction", 0), ""),
+    ('("fraction", 1.01)', ("fraction", 1.01), ""),
+    ('("messages", 2.5)', ("messages", 2.5), STRICT),
+    ('("messages", True)', ("messages", True), STRICT),
+    ('{"messages": 5}', {"messages": 5}, f"{CLEAR}, instead of Python's own"),
+    ("5", 5, f"{CLEAR}; `TypeError` would hide it from whoever catches settings that are wrong"),
+    ("None", None, f"{CLEAR}; `TypeError` would hide it from whoever catches wrong settings"),
+):
+    add(KEEP, f"`{name}`", built({"keep": given}, lambda: writer(1000)), why)
+add(KEEP, '`("fraction", 0.5)`, the model has no profile', built({"keep": ("fraction", 0.5)}))
+
+
+@behaviour(
+    KEEP,
+    "`keep` as large as the trigger: warnings when built",
+    "such a setting asks for a summary at every step; LangChain does that without a word",
+)
+def _(side: Side) -> Any:
+    told: list[str] = []
+    with warned(told):
+        side.make(trigger=("messages", 10), keep=("messages", 10))
+    return told
+
+
+# Names that LangChain has left behind
+
+OLD = "Deprecated names"
+for name, settings in {
+    "`max_tokens_before_summary=70`": {"max_tokens_before_summary": 70},
+    "`max_tokens_before_summary=None`": {"max_tokens_before_summary": None},
+    "`max_tokens_before_summary=70` beside a trigger": {
+        "max_tokens_before_summary": 70,
+        "trigger": ("messages", 32),
+    },
+    "`messages_to_keep=3`": {"messages_to_keep": 3, "trigger": ("messages", 9)},
+    "`messages_to_keep=3` beside `keep`": {
+        "messages_to_keep": 3,
+        "keep": ("messages", 5),
+        "trigger": ("messages", 9),
+    },
+    "both": {"messages_to_keep": 3, "max_tokens_before_summary": 70},
+}.items():
+
+    def observe(side: Side, settings: Any = settings) -> Any:
+        told: list[str] = []
+        with warned(told):
+            made = side.make(token_counter=tens, **settings)
+        return made.trigger, made.keep, told
+
+    add(OLD, name, observe)
+add(OLD, "`messages_to_keep=0`", built({"messages_to_keep": 0}))
+add(OLD, "`max_tokens_before_summary=0`", built({"max_tokens_before_summary": 0}))
+
+# The call itself
+
+CALL = "Parameters and attributes"
+
+
+@behaviour(CALL, "every parameter of LangChain's is there, in the same way")
+def _(side: Side) -> Any:
+    theirs = inspect.signature(LangChains.__init__).parameters
+    found = inspect.signature(side.cls.__init__).parameters
+    return [(name, str(found[name].kind)) for name in theirs if name in found]
+
+
+for name, why in (
+    ("trigger", ""),
+    ("keep", ""),
+    ("token_counter", ""),
+    ("summarizer", ""),
+    ("summary_prompt", "None stands for our instructions, which are not one template"),
+    (
+        "trim_tokens_to_summarize",
+        "LangChain drops what is above 4,000 tokens unread. With us it is the size of one reading; "
+        "None takes what the summariser's window takes",
+    ),
+):
+
+    def observe(side: Side, name: str = name) -> Any:
+        default = inspect.signature(side.cls.__init__).parameters[name].default
+        return "LangChain's prompt" if default == DEFAULT_SUMMARY_PROMPT else _named(default)
+
+    add(CALL, f"default of `{name}`", observe, why)
+
+
+def _named(value: Any) -> Any:
+    return getattr(value, "__name__", value)
+
+
+add(
+    CALL,
+    "positional arguments after `model`",
+    lambda side: caught(lambda: side.cls(writer(), ("messages", 5))).kinds,
+)
+add(CALL, "no model at all", lambda side: caught(lambda: side.cls()).kinds)
+add(
+    CALL,
+    "`model=None`",
+    lambda side: str(caught(lambda: side.cls(None)).__class__.__name__),
+    "the embedded summariser needs no model",
+)
+add(
+    CALL,
+    "a parameter that does not exist",
+    built({"tirgger": ("messages", 5)}),
+    "LangChain takes any name and ignores it; a slip would switch summaries off unnoticed",
+)
+
+
+@behaviour(CALL, "`model`, `keep`, `trigger` can be read back")
+def _(side: Side) -> Any:
+    model = writer(1000)
+    made = side.make(model, trigger=[("tokens", 50), {"messages": 9}], keep=("fraction", 0.5))
+    return made.model is model, made.trigger, made.keep
+
+
+@behaviour(CALL, "`token_counter` can be read back, and counts as the trigger does")
+def _(side: Side) -> Any:
+    messages = work(6)
+    messages[1].usage_metadata = {"input_tokens": 60, "output_tokens": 5, "total_tokens": 65}
+    for message in messages:
+        message.response_metadata = {"model_provider": "openai"}
+    own = side.make(token_counter=tens).token_counter
+    return own is tens, side.make().token_counter(messages)
+
+
+@behaviour(
+    CALL,
+    "`summary_prompt` and `trim_tokens_to_summarize` can be read back",
+)
+def _(side: Side) -> Any:
+    made = side.make(summary_prompt="Short: {messages}", trim_tokens_to_summarize=900)
+    return made.summary_prompt, made.trim_tokens_to_summarize
+
+
+@behaviour(CALL, "`summarizer` is None where a chat model writes, else a Runnable")
+def _(side: Side) -> Any:
+    plain, model = side.make(), side.make(summarizer=writer())
+    own = side.make(summarizer=lambda messages: "notes")
+    return plain.summarizer, model.summarizer, own.summarizer.invoke([])
+
+
+@behaviour(CALL, "`name`: of the class, and of a class made from it")
+def _(side: Side) -> Any:
+    derived = type("Notes", (side.cls,), {})
+    return side.make().name, derived(writer()).name
+
+
+add(CALL, "`tools`", lambda side: list(getattr(side.make(), "tools", ())))
+add(
+    CALL,
+    "channels in the state",
+    lambda side: sorted(side.cls.state_schema.__annotations__ | _inherited(side)),
+    "private ones hold the record in force; none of them is part of a graph's input or output",
+)
+add(
+    CALL,
+    "transformers of the stream",
+    lambda side: [one.__name__ for one in side.cls.transformers],
+)
+
+
+def _inherited(side: Side) -> dict[str, Any]:
+    import typing
+
+    return typing.get_type_hints(side.cls.state_schema)

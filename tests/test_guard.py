@@ -1,0 +1,386 @@
+"""The guard: what is really sent fits its window, and a call that overflowed is rescued once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, ModelFallbackMiddleware
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import (
+    ContextGuard,
+    PolicyError,
+    StuckError,
+    SummarizationMiddleware,
+    TokenMeter,
+    is_summary_message,
+)
+from conspectus.guard.overflow import read_overflow
+from conspectus.testing.openai_server import OpenAIServer
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+WINDOW = 3_000
+METER = TokenMeter()
+CONFIG: Any = {"configurable": {"thread_id": "t"}}
+PROMPT = "You are a careful coding agent. " * 20
+LONG = "and then look at what it imports, and at what imports it. " * 6
+
+
+@tool
+def read_file(path: str) -> str:
+    """Read a file of the project."""
+    return f"{path}: " + "a line of code\n" * 40
+
+
+class Agent:
+    """An agent on a scripted model that refuses requests of more than `limit` real tokens."""
+
+    def __init__(
+        self,
+        *middleware: AgentMiddleware[Any, Any, Any],
+        limit: int = 10**9,
+        error: Callable[[int, int], Exception] | None = None,
+        factor: float = 1.0,
+        **more: Any,
+    ) -> None:
+        self.sent: list[int] = []
+        self.refused = 0
+        self.requests: list[list[BaseMessage]] = []
+        self.limit, self.factor = limit, factor
+        self._error = error or (lambda limit, sent: ContextOverflowError("too long"))
+        self.model = ScriptedChatModel(answers=self._answer)
+        self.store = InMemoryStore()
+        self.graph = create_agent(
+            self.model,
+            [read_file],
+            system_prompt=PROMPT,
+            middleware=middleware,
+            checkpointer=InMemorySaver(),
+            store=self.store,
+            **more,
+        )
+
+    def _answer(self, messages: list[BaseMessage]) -> Any:
+        size = int((METER.messages(messages) + METER.tools([read_file])) * self.factor)
+        if size > self.limit:
+            self.refused += 1
+            return self._error(self.limit, size)
+        self.sent.append(size)
+        self.requests.append(messages)
+        number = len(self.sent)
+        if isinstance(messages[-1], ToolMessage):
+            return f"The answer is {number}."
+        call = {"name": "read_file", "args": {"path": f"/src/m{number}.py"}, "id": f"c{number}"}
+        return AIMessage("", tool_calls=[call])
+
+    def talk(self, turns: int, first: int = 0) -> None:
+        for turn in range(first, first + turns):
+            said = HumanMessage(f"Question {turn}: look at m{turn}.py {LONG}")
+            self.graph.invoke({"messages": [said]}, CONFIG)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        values: dict[str, Any] = self.graph.get_state(CONFIG).values
+        return values
+
+
+def summarization(**more: Any) -> SummarizationMiddleware:
+    settings: dict[str, Any] = {"trigger": ("messages", 500), "keep": ("messages", 4), **more}
+    return SummarizationMiddleware(None, **settings)
+
+
+def broken(messages: list[BaseMessage]) -> bool:
+    calls = {c["id"] for m in messages if isinstance(m, AIMessage) for c in m.tool_calls}
+    results = {m.tool_call_id for m in messages if isinstance(m, ToolMessage)}
+    return calls != results
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve", None])
+def test_the_request_fits_its_window_with_prompt_and_tools(history: Any) -> None:
+    middle = [summarization(history=history)] if history else []
+    guard = ContextGuard(*middle, window=WINDOW, reserved_tokens=200, keep=("messages", 4))
+    agent = Agent(*middle, guard)
+    agent.talk(25)
+    assert len(agent.sent) == 50
+    assert max(agent.sent) <= WINDOW - 200
+    assert sum(agent.sent) / len(agent.sent) > WINDOW / 3  # it does not starve the agent either
+    assert not any(broken(request) for request in agent.requests)
+
+
+def test_without_the_guard_the_prompt_and_the_tools_are_not_seen() -> None:
+    agent = Agent(summarization(window=WINDOW))
+    agent.talk(12)
+    assert max(agent.sent) > WINDOW
+
+
+def test_the_size_beside_the_messages_reaches_the_next_plan() -> None:
+    middle = summarization(window=WINDOW)
+    agent = Agent(middle, ContextGuard(middle))
+    agent.talk(12)
+    seen = agent.values["_conspectus_request"]
+    assert seen["overhead"] >= METER.text(PROMPT) + METER.tools([read_file])
+    assert max(agent.sent) <= WINDOW
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (lambda limit, sent: ContextOverflowError("too long"), False),
+        (
+            lambda limit, sent: ValueError(
+                f"Error code: 400 - This model's maximum context length is {limit} tokens. However,"
+                f" your messages resulted in {sent} tokens. Please reduce the length of the "
+                "messages."
+            ),
+            True,
+        ),
+        (
+            lambda limit, sent: ValueError(f"prompt is too long: {sent} tokens > {limit} maximum"),
+            True,
+        ),
+        (
+            lambda limit, sent: ValueError(
+                f"The input token count ({sent}) exceeds the maximum number of tokens allowed "
+                f"({limit})."
+            ),
+            True,
+        ),
+    ],
+)
+@pytest.mark.parametrize("factor", [1.0, 1.6])
+def test_an_overflow_is_compacted_and_sent_again_once(
+    error: Callable[[int, int], Exception], told: bool, factor: float
+) -> None:
+    middle = summarization()
+    agent = Agent(middle, ContextGuard(middle), limit=WINDOW, error=error, factor=factor)
+    agent.talk(12)
+    assert len(agent.sent) == 24
+    assert agent.refused == 1  # what was learned the first time holds for the next calls
+    assert agent.values["_conspectus_request"]["learned"] <= WINDOW
+    assert not any(broken(request) for request in agent.requests)
+
+
+def test_a_rescue_is_paid_for_once() -> None:
+    read: list[int] = []
+
+    def summarise(messages: list[BaseMessage]) -> str:
+        read.append(len(messages))
+        return "The agent looked at modules m0 to m9."
+
+    middle = summarization(summarizer=summarise, trigger=("messages", 500))
+    agent = Agent(middle, ContextGuard(middle), limit=WINDOW)
+    while not agent.refused:
+        agent.talk(1, len(agent.sent))
+    assert len(read) == 1
+    agent.talk(1, 99)
+    assert len(read) == 1  # the next step took over what the rescue had paid for
+    assert is_summary_message(agent.values["messages"][0])
+    archived = [m.key for m in agent.store.search(("conspectus",), limit=1000)]
+    assert len(archived) > read[0]
+
+
+def test_a_call_that_cannot_be_rescued_says_so_with_the_providers_error_behind_it() -> None:
+    middle = summarization()
+    agent = Agent(middle, ContextGuard(middle), limit=60)
+    with pytest.raises(StuckError) as caught:
+        agent.talk(1)
+    assert isinstance(caught.value.__cause__, ContextOverflowError)
+    assert agent.refused == 1
+
+
+def test_another_overflow_after_the_rescue_is_the_providers_own_error() -> None:
+    middle = summarization()
+    guard = ContextGuard(middle, on_stuck="send")
+    agent = Agent(middle, guard, limit=10**9)
+    agent.talk(8)
+    agent.limit = 700
+    with pytest.raises(ContextOverflowError):
+        agent.talk(1, 8)
+    assert agent.refused == 2
+
+
+def test_other_errors_pass_and_change_nothing() -> None:
+    middle = summarization()
+    agent = Agent(middle, ContextGuard(middle), limit=1, error=lambda *_: ValueError("no key"))
+    with pytest.raises(ValueError, match="no key"):
+        agent.talk(1)
+    assert agent.refused == 1
+
+
+@pytest.mark.parametrize("on_stuck", ["raise", "send"])
+def test_what_cannot_fit_is_said_with_the_numbers(on_stuck: Any) -> None:
+    middle = summarization()
+    guard = ContextGuard(middle, window=400, on_stuck=on_stuck)
+    agent = Agent(middle, guard)
+    if on_stuck == "send":
+        agent.talk(1)
+        assert agent.sent
+        return
+    with pytest.raises(StuckError) as caught:
+        agent.talk(1)
+    assert caught.value.needed > caught.value.budget > 0
+    assert not agent.sent
+
+
+def test_one_giant_tool_result_is_shown_short_and_its_original_is_archived() -> None:
+    giant = "row " + "of a very long table, " * 4_000
+
+    @tool
+    def query() -> str:
+        """Ask the database."""
+        return giant
+
+    model = ScriptedChatModel(
+        answers=lambda messages: (
+            "done"
+            if isinstance(messages[-1], ToolMessage)
+            else AIMessage("", tool_calls=[{"name": "query", "args": {}, "id": "q"}])
+        )
+    )
+    store = InMemoryStore()
+    middle = summarization()
+    graph = create_agent(
+        model, [query], middleware=[middle, ContextGuard(middle, window=WINDOW)], store=store
+    )
+    graph.invoke({"messages": [HumanMessage("How many rows?")]}, CONFIG)
+    shown = model.calls[-1].messages[-1]
+    assert METER.message(shown) < WINDOW < METER.text(giant)
+    assert "original archived as" in str(shown.content)
+    kept = [item.value for item in store.search(("conspectus",), limit=100)]
+    assert any(giant in json.dumps(value) for value in kept)
+
+
+def test_a_switch_to_a_smaller_model_is_compacted_before_the_call() -> None:
+    small = ScriptedChatModel(answers=lambda messages: "small", profile={"max_input_tokens": 1_500})
+
+    def fail(messages: list[BaseMessage]) -> Any:
+        return RuntimeError("down") if len(messages) > 14 else "large"
+
+    large = ScriptedChatModel(answers=fail, profile={"max_input_tokens": 50_000})
+    middle = summarization()
+    graph = create_agent(
+        large,
+        [],
+        middleware=[middle, ModelFallbackMiddleware(small), ContextGuard(middle)],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+    for turn in range(10):
+        graph.invoke({"messages": [HumanMessage(f"Question {turn}: {LONG}")]}, CONFIG)
+    assert small.calls
+    assert all(METER.messages(call.messages) <= 1_500 for call in small.calls)
+
+
+def test_output_is_reserved_from_the_models_own_setting() -> None:
+    class Limited(ScriptedChatModel):
+        max_tokens: int = 1_000
+
+    model = Limited(answers=lambda messages: "fine")
+    middle = summarization()
+    graph = create_agent(
+        model,
+        [],
+        middleware=[middle, ContextGuard(middle, window=WINDOW)],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+    for turn in range(30):
+        graph.invoke({"messages": [HumanMessage(f"Question {turn}: {LONG}")]}, CONFIG)
+    sizes = [METER.messages(call.messages) for call in model.calls]
+    assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
+
+
+def test_sync_and_async_send_the_same() -> None:
+    def run(asynchronous: bool) -> list[list[str]]:
+        middle = summarization()
+        agent = Agent(middle, ContextGuard(middle, window=WINDOW), limit=2_500)
+        for turn in range(10):
+            state: Any = {"messages": [HumanMessage(f"Question {turn}: {LONG}", id=f"h{turn}")]}
+            if asynchronous:
+                asyncio.run(agent.graph.ainvoke(state, CONFIG))
+            else:
+                agent.graph.invoke(state, CONFIG)
+        assert agent.refused == 1
+        return [[type(m).__name__ for m in request] for request in agent.requests]
+
+    assert run(False) == run(True)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"window": 0},
+        {"window": 100, "reserved_tokens": 100},
+        {"on_stuck": "pray"},
+        {"summarization": object()},
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(PolicyError):
+        ContextGuard(**wrong)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_real_client_and_a_real_server_that_says_too_long(status: int) -> None:
+    openai = pytest.importorskip("langchain_openai", reason="needs the extra openai")
+    limit = 1_200
+
+    def count(body: dict[str, Any]) -> int:
+        return sum(METER.text(str(m.get("content") or "")) for m in body["messages"])
+
+    def answer(body: dict[str, Any]) -> Any:
+        if count(body) <= limit:
+            return "All is well. " * 10
+        message = (
+            f"This model's maximum context length is {limit} tokens. However, your messages "
+            f"resulted in {count(body)} tokens. Please reduce the length of the messages."
+        )
+        code = "context_length_exceeded"
+        return status, {
+            "error": {"message": message, "type": "invalid_request_error", "code": code}
+        }
+
+    with OpenAIServer(answer, count) as server:
+        model = openai.ChatOpenAI(
+            model="gpt-4o", base_url=server.url, api_key="none", max_retries=0, profile={}
+        )
+        middle = summarization(summarizer="embedded")
+        graph = create_agent(
+            model,
+            [],
+            middleware=[middle, ContextGuard(middle)],
+            checkpointer=InMemorySaver(),
+            store=InMemoryStore(),
+        )
+        for turn in range(14):
+            graph.invoke({"messages": [HumanMessage(f"Question {turn}: {LONG}")]}, CONFIG)
+        refused = [body for body in server.requests if count(body) > limit]
+        assert len(refused) == 1
+        assert len(server.requests) == 15
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "sent"),
+    [
+        ("prompt is too long: 205371 tokens > 200000 maximum", 200_000, 205_371),
+        ("maximum context length is 8,192 tokens. you requested 9,000 tokens", 8_192, 9_000),
+        (
+            "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+            200_000,
+            None,
+        ),
+        ("too long", None, None),
+    ],
+)
+def test_the_figures_in_an_error_are_read(text: str, limit: int | None, sent: int | None) -> None:
+    told = read_overflow(ValueError(text))
+    assert (told.limit, told.sent) == (limit, sent)

@@ -1,0 +1,196 @@
+"""The page of a replay in a real browser: it opens offline, and links lead to originals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser_support import browser, complaints
+from conspectus.replay import Replay
+from conspectus.report import replay_page
+from made_replays import FIRST_TEXT, HOSTILE, hostile, large, small
+
+DRAWN = "return document.querySelectorAll('.plot .js-line').length"
+SHOWN = """
+const text = document.querySelector(arguments[0]).querySelector('.text');
+const box = text.getBoundingClientRect();
+const top = document.elementFromPoint(box.x + 4, Math.max(box.y, 0) + 4);
+return box.height > 0 && text.contains(top) ? text.textContent : null;
+"""
+"""The text of an original, if its beginning can really be seen in the window."""
+
+
+def until(driver: Any, script: str, *given: object) -> Any:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    return WebDriverWait(driver, 60).until(lambda d: d.execute_script(script, *given))
+
+
+def opened(driver: Any, folder: Path, replays: Sequence[Replay]) -> None:
+    file = folder / "report.html"
+    file.write_text(replay_page(replays), encoding="utf-8")
+    driver.get(file.as_uri())
+    drawn(driver)
+
+
+def drawn(driver: Any) -> None:
+    """Charts are drawn when they come near the window."""
+    driver.execute_script("document.querySelector('.plot').scrollIntoView({block: 'center'})")
+    until(driver, DRAWN)
+
+
+def find(driver: Any, selector: str) -> Any:
+    return driver.find_element("css selector", selector)
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    folder = tmp_path_factory.mktemp("page")
+    with browser(folder / "profile", dark=request.param == "dark") as driver:
+        opened(driver, folder, [small()])
+        driver.scheme = request.param
+        yield driver
+
+
+@pytest.fixture(autouse=True)
+def afresh(request: pytest.FixtureRequest) -> None:
+    if "page" in request.fixturenames:
+        driver = request.getfixturevalue("page")
+        driver.get(driver.current_url.partition("#")[0] + "#")
+        driver.refresh()
+        until(driver, DRAWN)
+
+
+def test_it_opens_without_a_network_and_without_a_complaint(page: Any) -> None:
+    assert complaints(page) == []
+    assert page.execute_script(DRAWN) == 3
+    assert page.execute_script("return document.querySelectorAll('.plot .point').length") == 4
+
+
+def test_page_and_chart_wear_the_colours_that_are_preferred(page: Any) -> None:
+    paper, line, key = page.execute_script("""
+        const style = (selector) => getComputedStyle(document.querySelector(selector));
+        return [style('body').backgroundColor, style('.plot .tracec0 .js-line').stroke,
+                style('.swatch.c0').backgroundColor]""")
+    assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 28)"}[page.scheme]
+    assert line == key == {"light": "rgb(37, 99, 168)", "dark": "rgb(110, 168, 230)"}[page.scheme]
+
+
+def test_a_citation_leads_to_its_original_in_an_earlier_compaction(page: Any) -> None:
+    second = find(page, "#t1-p1-c2")
+    first = find(page, "#t1-p1-c1")
+    assert not find(page, "#t1-p1-c2 .summary").is_displayed()
+    second.find_element("tag name", "summary").click()
+    assert find(page, "#t1-p1-c2 .summary").is_displayed()
+    assert first.get_attribute("open") is None
+    find(page, "#t1-p1-c2 .summary a").click()  # the first is [m1]
+    assert until(page, SHOWN, "#t1-p1-c1-m1") == FIRST_TEXT
+    assert first.get_attribute("open") is not None
+    assert page.current_url.endswith("#t1-p1-c1-m1")
+    assert page.execute_script("return document.querySelector(':target').id") == "t1-p1-c1-m1"
+    plain, found = page.execute_script("""
+        return ['#t1-p1-c1-m2', '#t1-p1-c1-m1'].map(
+            (one) => getComputedStyle(document.querySelector(one)).backgroundColor)""")
+    assert plain != found
+    assert complaints(page) == []
+
+
+def test_the_same_citation_leads_there_again(page: Any) -> None:
+    find(page, "#t1-p1-c1 > summary").click()
+    find(page, "#t1-p1-c1 .summary a").click()
+    until(page, SHOWN, "#t1-p1-c1-m1")
+    page.execute_script("""
+        document.getElementById('t1-p1-c1-m1').open = false;
+        document.querySelector('#t1-p1-c1 .summary').scrollIntoView()""")
+    find(page, "#t1-p1-c1 .summary a").click()
+    assert until(page, SHOWN, "#t1-p1-c1-m1") == FIRST_TEXT
+
+
+def test_a_hostile_original_is_shown_as_it_is_and_does_nothing(page: Any) -> None:
+    find(page, "#t1-p1-c2 > summary").click()
+    page.find_element("link text", "m9").click()
+    text = until(page, SHOWN, "#t1-p1-c2-m1")
+    assert text.startswith(HOSTILE.partition("\u202e")[0])
+    assert page.title == "What each policy did to the window"
+    assert complaints(page) == []
+
+
+def test_a_mark_of_the_chart_opens_its_compaction(page: Any) -> None:
+    from selenium.webdriver import ActionChains
+
+    marks = page.find_elements("css selector", ".plot .tracem1 .point")
+    ActionChains(page).move_to_element(marks[1]).perform()
+    told = "return document.querySelector('.says').textContent.startsWith('Call 11:')"
+    until(page, told)
+    assert find(page, ".says").text == (
+        "Call 11: Conspectus 3,900 · LangChain 1,500 · no compaction – tokens"
+    )
+    ActionChains(page).click().perform()
+    until(page, "return document.getElementById('t1-p2-c2').open")
+    assert page.current_url.endswith("#t1-p2-c2")
+    assert find(page, "#t1-p2-c1").get_attribute("open") is None
+
+
+def test_a_mark_can_be_opened_by_the_keyboard(page: Any) -> None:
+    page.find_elements("css selector", ".plot .tracem0 .point")[1].send_keys("\ue007")
+    until(page, "return document.getElementById('t1-p1-c2').open")
+    assert page.execute_script("return document.activeElement.parentElement.id") == "t1-p1-c2"
+
+
+def test_what_left_twice_shows_its_text_in_both_places(page: Any) -> None:
+    page.execute_script("location.hash = 't1-p2-c1-m1'")
+    assert until(page, SHOWN, "#t1-p2-c1-m1") == FIRST_TEXT
+    find(page, "#t1-p2-c1-m1 > summary").click()
+    until(page, "return !document.querySelector('#t1-p2-c1-m1 .text')")
+
+
+def test_the_chart_can_show_its_whole_height(page: Any) -> None:
+    top = "return document.querySelector('.plot')._fullLayout.yaxis.range[1]"
+    assert page.execute_script(top) < 12_500
+    button = find(page, "button[data-scale]")
+    button.click()
+    until(page, f"{top} > 12500")
+    button.click()
+    until(page, f"{top} < 12500")
+
+
+def test_paper_shows_every_compaction_and_no_button(page: Any) -> None:
+    seen = """return [...document.querySelectorAll('.compaction .summary.text')]
+        .map((one) => one.checkVisibility())"""
+    assert page.execute_script(seen) == [False] * 4
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert page.execute_script(seen) == [True] * 4
+    colours = "return getComputedStyle(document.body).backgroundColor"
+    assert page.execute_script(colours) == "rgb(255, 255, 255)"
+    assert not find(page, "button[data-scale]").is_displayed()
+    scheme = {"name": "prefers-color-scheme", "value": page.scheme}
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [scheme]})
+    assert page.execute_cdp_cmd("Page.printToPDF", {})["data"]
+    until(page, f"return !({seen.removeprefix('return ')}).includes(true)")
+    assert complaints(page) == []
+
+
+def test_a_telephone_shows_it_without_scrolling_sideways(tmp_path: Path) -> None:
+    with browser(tmp_path / "profile", width=390) as driver:
+        opened(driver, tmp_path, [small(), hostile()])
+        for one in driver.find_elements("css selector", "details"):
+            driver.execute_script("arguments[0].open = true", one)
+        widths = "return [document.documentElement.scrollWidth, innerWidth]"
+        assert driver.execute_script(widths) == [390, 390]
+        assert complaints(driver) == []
+
+
+def test_thousands_of_large_originals_stay_usable(tmp_path: Path) -> None:
+    with browser(tmp_path / "profile") as driver:
+        opened(driver, tmp_path, [large()])
+        driver.execute_script("location.hash = 't1-p1-c20'")
+        cited = driver.find_elements("css selector", "#t1-p1-c20 .summary a")
+        until(driver, "return document.getElementById('t1-p1-c20').open")
+        cited[1].click()
+        text = until(driver, SHOWN, "#t1-p1-c1-m1")
+        assert text == large().runs[1].compactions[0].left[0].text
+        assert len(text) == 10_000
+        assert complaints(driver) == []

@@ -1,0 +1,316 @@
+"""The page of a replay: its numbers, its links, nothing from elsewhere, hostile text kept text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.errors import InputError
+from conspectus.evaluate import evaluate
+from conspectus.replay import Compaction, Fact, PolicyRun, Replay
+from conspectus.report import chart_library, evaluation_page, replay_page
+from conspectus.report.replay_data import Opened, percent, pieces, report_of
+from conspectus.report.replay_page import visible
+from made_replays import HOSTILE, compaction, hostile, large, original, small, steps
+from made_transcripts import KEEP
+from page_reader import Page
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return replay_page([small(), hostile(), replace(small(), name="again.json")])
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
+
+
+def without_library(text: str) -> str:
+    """The page but for the library, which holds addresses and names of its own."""
+    return text.replace(chart_library(), "")
+
+
+def opened(replay: Replay, run: int) -> tuple[Opened, ...]:
+    return report_of([replay]).transcripts[0].runs[run].compactions
+
+
+def test_every_number_of_the_table_is_that_of_the_run(page: Page) -> None:
+    rows = {row[0]: row[1:] for row in Page(replay_page([small()])).rows}
+    plain = [run["totals"] for run in small().to_json()["runs"]]
+    assert rows["measure"] == ["Conspectus", "LangChain", "no compaction"]
+    assert rows["model calls"] == ["12", "12", "9"]
+    for name, key in (
+        ("peak tokens of a request", "peak_tokens"),
+        ("sum of tokens sent", "sent_tokens"),
+        ("summariser calls", "summarizer_calls"),
+        ("summariser tokens", "summarizer_tokens"),
+        ("facts carried", "carried"),
+        ("requests with a broken pair", "broken"),
+        ("requests over the window", "over"),
+        ("messages missing", "missing"),
+    ):
+        assert rows[name] == [f"{totals[key]:,}" for totals in plain]
+    assert rows["evicted text that was read"] == ["100 %", "51.1 %", "–"]
+    assert plain[1]["read_share"] == pytest.approx(0.511, abs=0.001)
+
+
+def test_what_failed_stands_out() -> None:
+    table = report_of([small()]).transcripts[0].table
+    assert table.columns == ("measure", "Conspectus", "LangChain", "no compaction")
+    names = [row[0] for row in table.rows]
+    assert {(names[row], column) for row, column in table.bad} == {
+        ("evicted text that was read", 2),
+        ("requests with a broken pair", 2),
+        ("requests over the window", 2),
+        ("requests over the window", 3),
+        ("messages missing", 2),
+    }
+    found = Page(replay_page([small()]))
+    assert sum(tag == "td" and a.get("class") == "bad" for tag, a in found.tags) == len(table.bad)
+
+
+def test_our_policy_stands_first_and_none_last_however_they_came() -> None:
+    shuffled = replace(small(), runs=small().runs[::-1])
+    assert report_of([shuffled]) == report_of([small()])
+    assert report_of([shuffled, shuffled]) == report_of([small(), small()])
+
+
+def test_all_transcripts_together_are_summed_and_listed() -> None:
+    other = replace(small(), name="other", runs=small().runs[:2])
+    report = report_of([small(), other])
+    assert report.total is not None
+    rows = {row[0]: row[1:] for row in report.total.rows}
+    assert rows["model calls"] == ("24", "24", "9")
+    assert rows["peak tokens of a request"] == ("6,300", "8,400", "12,500")
+    assert rows["evicted text that was read"] == ("100 %", "51.1 %", "–")
+    assert rows["messages missing"] == ("0", "6", "0")
+    assert report.overview is not None
+    assert report.overview.rows[1] == ("other", "31", "15,400", "8,000", "6,300", "8,400", "–")
+    assert report.overview.bad == {(0, 5), (0, 6), (1, 5)}
+    assert report_of([small()]).total is None
+
+
+def test_the_chart_has_every_request_and_every_compaction(page: Page) -> None:
+    data = json.loads(page.kept["script"][0])
+    assert len(data["charts"]) == 3
+    for line, run in zip(data["charts"][0]["lines"], small().runs, strict=True):
+        assert line["steps"] == [step.number for step in run.steps]
+        assert line["tokens"] == [step.tokens for step in run.steps]
+        assert [mark["step"] for mark in line["marks"]] == [one.step for one in run.compactions]
+        anchors = [anchor for mark in line["marks"] for anchor in mark["anchors"]]
+        assert anchors == [a["id"] for tag, a in page.tags if a.get("id") in anchors]
+    assert "Requests too high to show: 1 of no compaction." in page.text
+    assert data["charts"][0]["window"] == 8_000
+    assert 12_500 > data["charts"][0]["top"] > 8_400
+    assert data["charts"][0]["peak"] > 12_500
+
+
+def test_compactions_of_one_call_share_a_mark_and_a_run_may_stop_at_one() -> None:
+    left = (original(1, "a"), original(2, "b"))
+    made = tuple(compaction(step, left[:1], "s") for step in (2, 2, 9))
+    run = PolicyRun("conspectus", "Conspectus", steps([5, 6], {2}), made, 0, "stuck")
+    (line,) = report_of([replace(small(), runs=(run,))]).transcripts[0].chart.lines
+    assert [(mark.step, mark.tokens, len(mark.anchors)) for mark in line.marks] == [
+        (2, 6, 2),
+        (9, 2_104, 1),
+    ]
+
+
+def test_a_compaction_says_what_it_was(page: Page) -> None:
+    one = small().runs[1].compactions[0]
+    for said in (
+        "1. before call 7",
+        "6,512 → 2,104 tokens · 8 messages left the view · 62.0 % read",
+        one.cause,
+        f"{one.characters:,} characters in 8 messages",
+        "5,230",
+        "They read rows.",
+        "rule (1)",
+        "Never touch vendor/.",
+    ):
+        assert said in page.text
+    assert "no compaction: nothing left the view" in page.text
+    assert "no compaction stopped early: call 10 would have been refused" in page.text
+
+
+def test_anchors_are_unique_and_every_link_has_its_end(page: Page) -> None:
+    anchors = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(anchors) == len(set(anchors))
+    links = [str(a["href"]) for tag, a in page.tags if tag == "a"]
+    assert links
+    assert {link.removeprefix("#") for link in links} <= set(anchors)
+    assert {a["data-whole"] for _, a in page.tags if "data-whole" in a} <= set(anchors)
+
+
+def test_citations_lead_to_originals_that_have_left_and_to_no_others() -> None:
+    first, second = opened(small(), 0)
+    where = {left.anchor: left.original.cite for one in (first, second) for left in one.left}
+    links = [piece for piece in first.summary if piece.kind == "link"]
+    assert [piece.text for piece in links] == ["m1", "m2", "m8"]
+    links = [piece for piece in second.summary if piece.kind == "link"]
+    assert [piece.text for piece in links] == ["m1", "m2", "m8", "m9", "m10", "m18"]
+    assert all(where[piece.anchor] == piece.text for piece in links)
+    early = replace(small().runs[0].compactions[0], summary="It will leave later. [m9]")
+    run = replace(small().runs[0], compactions=(early, small().runs[0].compactions[1]))
+    assert [p.kind for p in opened(replace(small(), runs=(run,)), 0)[0].summary] == ["text"]
+
+
+def test_a_name_that_was_used_again_means_the_later_message() -> None:
+    made = (
+        compaction(1, (original(1, "old"),), "[m1]"),
+        compaction(2, (original(1, "new"),), "[m1]"),
+    )
+    run = PolicyRun("conspectus", "Conspectus", steps([1, 2], {1, 2}), made, 0)
+    ends = [
+        next(piece.anchor for piece in one.summary if piece.kind == "link")
+        for one in opened(replace(small(), runs=(run,)), 0)
+    ]
+    assert ends == ["t1-p1-c1-m1", "t1-p1-c2-m1"]
+
+
+def test_a_message_that_left_twice_in_a_run_is_cited_where_its_text_is() -> None:
+    made = tuple(compaction(step, (original(1, "same"),), "[m1]") for step in (1, 2))
+    run = PolicyRun("conspectus", "Conspectus", steps([1, 2], {1, 2}), made, 0)
+    _, again = opened(replace(small(), runs=(run,)), 0)
+    assert again.left[0].whole == again.summary[1].anchor == "t1-p1-c1-m1"
+
+
+def test_a_text_stands_on_the_page_once_and_under_our_policy() -> None:
+    replay = large(60, 10_000)
+    text = replay_page([replay])
+    whole = sum(len(one.text) for c in replay.runs[0].compactions for one in c.left)
+    assert len(text) < len(chart_library()) + 1.5 * whole
+    for left in (left for one in opened(replay, 0) for left in one.left):
+        assert left.whole == left.anchor
+    for left in (left for one in opened(replay, 1) for left in one.left):
+        assert left.whole == left.anchor.replace("-p2-", "-p1-")
+    assert text.count(visible(replay.runs[0].compactions[0].left[0].text)) == 1
+
+
+def test_every_original_is_there_whole(page: Page) -> None:
+    for run in small().runs:
+        for one in run.compactions:
+            for left in one.left:
+                assert html.unescape(visible(left.text)) in page.text
+
+
+def test_the_page_is_whole_and_loads_nothing(text: str, page: Page) -> None:
+    assert page.open == []
+    names = {tag for tag, _ in page.tags}
+    assert not names & {"img", "link", "iframe", "object", "embed", "image", "use", "base", "form"}
+    for _, attributes in page.tags:
+        assert not {"src", "srcset", "xlink:href", "action", "style"} & attributes.keys()
+        assert not any(name.startswith("on") for name in attributes)
+        assert str(attributes.get("href", "#")).startswith("#")
+    assert not re.search(r"url\(|@import|//", "".join(page.kept["style"]))
+    assert "://" not in without_library(text)
+
+
+def test_the_browser_runs_our_programs_only(page: Page) -> None:
+    data, library, program = page.kept["script"]
+    assert library == chart_library()
+    assert [a for tag, a in page.tags if tag == "script"][1:] == [{}, {}]
+    policy = next(a["content"] for _, a in page.tags if "http-equiv" in a)
+    digests = [
+        base64.b64encode(hashlib.sha256(one.encode()).digest()).decode()
+        for one in (library, program)
+    ]
+    scripts = " ".join(f"'sha256-{digest}'" for digest in digests)
+    assert str(policy).startswith("default-src 'none'; ")
+    assert str(policy).endswith(f"; script-src {scripts}")
+    assert json.loads(data)
+
+
+def test_hostile_text_stays_text(text: str, page: Page) -> None:
+    assert {"img", "style"} & {tag for tag, _ in page.tags} == {"style"}
+    assert len(page.kept["style"]) == 1
+    assert len(page.kept["script"]) == 3
+    assert HOSTILE.partition("\u202e")[0] in page.text
+    assert "\\u202egnp.exe \u2028 \\x00\\x1b[31m \\ud800" in page.text
+    assert text.encode()  # no half characters
+    assert "\x00" not in text
+    assert "\u202e" not in without_library(text)
+
+
+@given(st.text(st.characters(exclude_categories=["Cc", "Cf", "Cs"])) | st.text("<>&\"'/!-#xs;\n"))
+def test_any_text_comes_back_from_the_page_as_it_was(text: str) -> None:
+    read = Page(f"<p>{visible(text)}</p>")
+    assert [tag for tag, _ in read.tags] == ["p"]
+    assert read.text == text
+
+
+@given(st.text("abm12 ,;[]#\n"))
+def test_the_pieces_of_a_summary_are_its_text(summary: str) -> None:
+    found = list(pieces(summary, {"m1": "x", "m2": "y", "a": "z"}))
+    assert "".join(piece.text for piece in found) == summary
+    assert all(piece.text in ("m1", "m2", "a") for piece in found if piece.kind == "link")
+
+
+def test_citations_are_found_in_their_forms_and_headings_told_apart() -> None:
+    found = list(
+        pieces("## Done [m1]\n# Next\n[m2,m1; m2] m1 (m2) [m1 m3]", {"m1": "x", "m2": "y"})
+    )
+    assert [(piece.kind, piece.text) for piece in found if piece.kind != "text"] == [
+        ("link", "m1"),
+        ("heading", "# Next"),
+        ("link", "m2"),
+        ("link", "m1"),
+        ("link", "m2"),
+        ("link", "m1"),
+    ]
+
+
+def test_a_share_is_never_rounded_up_to_all() -> None:
+    assert percent(0.999_999) == "99.9 %"
+    assert percent(1.0) == "100 %"
+    assert percent(0.0) == "0.0 %"
+
+
+def test_facts_are_listed_by_kind_in_their_order() -> None:
+    facts = (Fact("path", "b"), Fact("rule", "x"), Fact("path", "a"))
+    made = replace(compaction(1, (original(1, "a"),), "s"), carried=facts)
+    run = PolicyRun("conspectus", "Conspectus", steps([1], {1}), (made,), 0)
+    (one,) = opened(replace(small(), runs=(run,)), 0)
+    assert one.carried == (("path", ("b", "a")), ("rule", ("x",)))
+
+
+def test_a_compaction_in_which_nothing_left_is_shown_too() -> None:
+    nothing = Compaction(1, "cause", 5, 4, (), 0, 0, "", (), 0, 0, "")
+    run = PolicyRun("x", "Other", steps([5], {1}), (nothing,), 0)
+    found = Page(replay_page([replace(small(), runs=(run, replace(run, policy="y", title="Z")))]))
+    assert found.open == []
+    assert "5 → 4 tokens · nothing left the view" in found.text
+
+
+def test_equal_replays_give_equal_pages(text: str) -> None:
+    assert text == replay_page([small(), hostile(), replace(small(), name="again.json")])
+
+
+def test_paper_opens_the_compactions(page: Page) -> None:
+    (style,) = page.kept["style"]
+    paper = style.partition("@media print{")[2]
+    assert ".compaction::details-content{content-visibility:visible" in paper
+    assert "beforeprint" in page.kept["script"][2]
+
+
+def test_no_replay_is_still_a_page() -> None:
+    found = Page(replay_page([]))
+    assert found.open == []
+    assert "No transcript was replayed." in found.text
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(InputError, match=re.escape("pip install 'conspectus[report]'")):
+        replay_page([small()])
+    assert evaluation_page(evaluate([], [], keep=KEEP)).startswith("<!doctype html>")
