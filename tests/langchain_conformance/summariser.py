@@ -136,6 +136,33 @@ add(
 )
 
 
+@behaviour(WHO, "`model` with settings bound to it, and with a configuration")
+def _(side: Side) -> Any:
+    bound = scripted("- bound").bind(stop=["x"])
+    with_config = scripted("- configured").with_config(tags=["notes"])
+    return [said(side.step(talk(7), model, **SETTINGS)) for model in (bound, with_config)]
+
+
+@behaviour(WHO, "`model` that is told by each run's configuration")
+def _(side: Side) -> Any:
+    from langchain.chat_models import init_chat_model
+
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OPENAI_API_KEY", "none")
+        model: Any = init_chat_model("openai:gpt-4.1-mini", configurable_fields=["temperature"])
+        made = side.make(model, trigger=("fraction", 0.5))
+        step = made.before_model({"messages": talk(7)}, Runtime())
+    return made.model is model, step
+
+
+add(
+    WHO,
+    "`model` is no model",
+    lambda side: caught(lambda: side.make(object())).kinds,
+    "a `ValueError` that says what can be given, instead of Python's own",
+)
+
+
 # What it reads
 
 

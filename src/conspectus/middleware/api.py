@@ -13,9 +13,9 @@ from langchain.agents.middleware.types import (
     ModelRequest,
     ModelResponse,
 )
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import Runnable
 
 from conspectus._core.flow import OnFailure
 from conspectus._core.policy import Policy
@@ -29,12 +29,14 @@ from conspectus.middleware.counting import Counting, meter_for
 from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import PreviewChoice, asked_of
 from conspectus.middleware.settings import (
+    Model,
     built_model,
     copied,
     deprecated,
     profile_window,
     read_summarizer,
 )
+from conspectus.summarize import ChatModelSummarizer
 from conspectus.tokens import TokenCounter
 
 History = Literal["replace", "preserve"]
@@ -114,7 +116,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
 
     def __init__(
         self,
-        model: str | BaseChatModel | None,
+        model: str | Model | None,
         *,
         trigger: Any = None,
         keep: Any = ("messages", 20),
@@ -171,8 +173,18 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
         self.history: History = history
+        writes: AnySummarizer | None = summarizer if summarizer is not None else self.model
+        if writes is self.model and isinstance(writes, Runnable):
+            # Whatever stands for the model answers prompts, and is no function of messages.
+            writes = ChatModelSummarizer(
+                writes,
+                prompt=summary_prompt,
+                trim_tokens_to_summarize=trim_tokens_to_summarize,
+                max_summarizer_tokens=max_summarizer_tokens,
+                timeout=summarizer_timeout,
+            )
         engine = Engine.build(
-            summarizer if summarizer is not None else self.model,
+            writes,
             policy,
             meter_for(token_counter, self.model),
             archive=archive,
