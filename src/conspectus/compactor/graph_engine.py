@@ -17,6 +17,7 @@ from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.compactor.agent_state import Held, Tenant, scope_of
 from conspectus.compactor.anchors import StateAnchor
+from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
@@ -48,7 +49,16 @@ class GraphEngine:
     views: Views = field(default_factory=Views)
     _archives: OrderedDict[int, tuple[BaseStore, Archive]] = field(default_factory=OrderedDict)
     _said: set[str] = field(default_factory=set)
+    _branches: Branches = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._branches = Branches(self.tenant)
+
+    def follow(self, held: Held, channel: Sequence[BaseMessage], runtime: object) -> Flow[Held]:
+        """What the state holds, the archive put right where the thread went back, over to another
+        branch or was copied; see `Branches`."""
+        return self._branches.follow(held, channel, self._open(runtime), runtime)
 
     def session(
         self,
@@ -106,15 +116,20 @@ class GraphEngine:
 
     def archive(self, runtime: object) -> Archive | None:
         """The archive: the one that was given, else one in the graph's own store."""
+        found = self._open(runtime)
+        if found is None:
+            self.say_once(
+                "no archive was given and the graph has no store: originals cannot be recalled "
+                "after a compaction"
+            )
+        return found
+
+    def _open(self, runtime: object) -> Archive | None:
         given = self.engine.tools.archive
         if given is not None:
             return given
         store = getattr(runtime, "store", None)
         if not isinstance(store, BaseStore):
-            self.say_once(
-                "no archive was given and the graph has no store: originals cannot be recalled "
-                "after a compaction"
-            )
             return None
         with self._lock:
             found = self._archives.pop(id(store), None) or (store, Archive(store))
