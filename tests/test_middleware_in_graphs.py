@@ -47,7 +47,12 @@ from graph_support import (
     torn,
 )
 
-TASK = said("Look at all modules of the project.")
+
+def task() -> Any:
+    """A new message each time: the same one again would take the place of the first."""
+    return said("Look at all modules of the project.")
+
+
 CALLS_AND_SUMMARY = 8
 """Summaries of a run of twenty looks with the settings of `middleware`."""
 
@@ -66,7 +71,7 @@ def summaries(messages: Any) -> list[Any]:
 def test_a_long_run_is_compacted_again_and_again_and_nothing_is_lost() -> None:
     own, store = middleware(), InMemoryStore()
     graph, model = agent(steps(20), own, store=store)
-    out = graph.invoke(TASK, thread())
+    out = graph.invoke(task(), thread())
     check_sent(model)
     assert len(summaries(out["messages"])) == 1
     assert check_nothing_lost(graph, store) == 34
@@ -81,8 +86,8 @@ async def test_an_event_loop_sees_the_same_run() -> None:
         own, store = middleware(), InMemoryStore()
         graph, model = agent(steps(20), own, store=store)
         runs.append((own, store, graph, model))
-    await runs[0][2].ainvoke(TASK, thread())
-    await asyncio.to_thread(runs[1][2].invoke, TASK, thread())
+    await runs[0][2].ainvoke(task(), thread())
+    await asyncio.to_thread(runs[1][2].invoke, task(), thread())
     sent = [
         [[(m.type, m.text) for m in call.messages] for call in model.calls]
         for _, _, _, model in runs
@@ -97,7 +102,7 @@ async def test_an_event_loop_sees_the_same_run() -> None:
 def test_no_word_of_a_summariser_is_streamed_as_a_message() -> None:
     own = middleware(model=streaming_summariser())
     graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    words = [chunk for chunk, _ in graph.stream(TASK, thread(), stream_mode="messages")]
+    words = [chunk for chunk, _ in graph.stream(task(), thread(), stream_mode="messages")]
     text = "".join(chunk.text for chunk in words)
     assert own.model.calls
     assert "The very end of it." in text
@@ -111,7 +116,7 @@ def test_no_word_of_a_summariser_is_streamed_as_a_message() -> None:
 async def test_no_word_of_a_summariser_is_streamed_as_a_message_on_a_loop() -> None:
     own = middleware(model=streaming_summariser())
     graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    stream = graph.astream(TASK, thread(), stream_mode="messages")
+    stream = graph.astream(task(), thread(), stream_mode="messages")
     words = [chunk async for chunk, _ in stream]
     text = "".join(chunk.text for chunk in words)
     assert own.model.calls
@@ -123,7 +128,7 @@ async def test_no_word_of_a_summariser_is_streamed_as_a_message_on_a_loop() -> N
 async def test_the_messages_of_a_run_hold_no_summary() -> None:
     own = middleware(model=streaming_summariser())
     graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    run = await graph.astream_events(TASK, thread(), version="v3")
+    run = await graph.astream_events(task(), thread(), version="v3")
     texts = [await message.text async for message in run.messages]
     assert own.model.calls
     assert texts[-1] == "The very end of it."
@@ -133,7 +138,7 @@ async def test_the_messages_of_a_run_hold_no_summary() -> None:
 def test_the_messages_of_a_run_hold_no_summary_without_a_loop() -> None:
     own = middleware(model=streaming_summariser())
     graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    run = graph.stream_events(TASK, thread(), version="v3")
+    run = graph.stream_events(task(), thread(), version="v3")
     texts = [str(message.text) for message in run.messages]
     assert own.model.calls
     assert texts[-1] == "The very end of it."
@@ -144,7 +149,7 @@ def test_the_messages_of_a_run_hold_no_summary_without_a_loop() -> None:
 async def test_events_of_a_summariser_are_marked_as_its_own() -> None:
     own = middleware(model=streaming_summariser())
     graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    seen = [event async for event in graph.astream_events(TASK, thread(), version="v2")]
+    seen = [event async for event in graph.astream_events(task(), thread(), version="v2")]
     streamed = [e for e in seen if e["event"] == "on_chat_model_stream"]
     ours = [e for e in streamed if e["metadata"].get("lc_source") == "summarization"]
     others = [e for e in streamed if e not in ours]
@@ -159,7 +164,7 @@ def test_a_step_of_ours_is_an_update_only_when_something_changes() -> None:
     graph, _ = agent(steps(12), own)
     changed = [
         update["SummarizationMiddleware.before_model"]
-        for update in graph.stream(TASK, thread(), stream_mode="updates")
+        for update in graph.stream(task(), thread(), stream_mode="updates")
         if "SummarizationMiddleware.before_model" in update
     ]
     real = [update for update in changed if update]
@@ -169,7 +174,7 @@ def test_a_step_of_ours_is_an_update_only_when_something_changes() -> None:
 
 def test_values_are_whole_at_each_step_and_ours_is_plain_data() -> None:
     graph, _ = agent(steps(12), middleware())
-    for values in graph.stream(TASK, thread(), stream_mode="values"):
+    for values in graph.stream(task(), thread(), stream_mode="values"):
         assert set(values) <= {"messages", "_conspectus"}
         held = values.get("_conspectus")
         assert json.loads(json.dumps(held)) == held
@@ -183,7 +188,7 @@ def compactions(stream: Any) -> list[str]:
 def test_custom_events_mark_start_and_end_of_each_compaction() -> None:
     own = middleware()
     graph, _ = agent(steps(12), own)
-    told = compactions(graph.stream(TASK, thread(), stream_mode="custom"))
+    told = compactions(graph.stream(task(), thread(), stream_mode="custom"))
     assert told == ["start", "end"] * len(own.model.calls)
     assert told
 
@@ -192,7 +197,7 @@ def test_custom_events_mark_start_and_end_of_each_compaction() -> None:
 async def test_custom_events_mark_them_on_a_loop() -> None:
     own = middleware()
     graph, _ = agent(steps(12), own)
-    seen = [one async for one in graph.astream(TASK, thread(), stream_mode="custom")]
+    seen = [one async for one in graph.astream(task(), thread(), stream_mode="custom")]
     assert compactions(seen) == ["start", "end"] * len(own.model.calls)
 
 
@@ -201,7 +206,7 @@ def test_a_failed_compaction_is_told_and_the_run_goes_on() -> None:
     broken = ScriptedChatModel(answers=lambda _: ValueError("no such model"))
     own = middleware(model=broken, on_event=lambda event, data: events.append(event))
     graph, model = agent(steps(12), own)
-    told = compactions(graph.stream(TASK, thread(), stream_mode="custom"))
+    told = compactions(graph.stream(task(), thread(), stream_mode="custom"))
     assert told == events
     assert told[:3] == ["start", "attempt_failed", "failed"]
     # Each try asks for a history a tenth longer than the one before.
@@ -225,7 +230,7 @@ def test_an_interrupted_tool_resumes_after_a_compaction_before_it() -> None:
     )
     script = [*steps(6)[:-1], asking, *steps(6, prefix="n")]
     graph, model = agent(script, own, store=store, tools=[look, ask])
-    stopped = graph.invoke(TASK, thread())
+    stopped = graph.invoke(task(), thread())
     assert stopped["__interrupt__"][0].value == {"about": "x"}
     before = len(own.model.calls)
     assert before > 0
@@ -256,7 +261,7 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history: str) -
     store, own = InMemoryStore(), middleware(history=history)
     script = [*steps(4)[:-1], deletions("old", "new"), *steps(8, prefix="n")]
     graph, model = agent(script, own, approvals(), store=store, tools=[look, delete])
-    graph.invoke(TASK, thread())
+    graph.invoke(task(), thread())
     decisions = [{"type": "approve"}, {"type": "reject", "message": "keep the new one"}]
     graph.invoke(Command(resume={"decisions": decisions}), thread())
     check_sent(model)
@@ -275,7 +280,7 @@ def test_an_approval_that_is_pending_is_never_compacted(at: int) -> None:
     store, own = InMemoryStore(), middleware()
     script = [*steps(at)[:-1], deletions("old", "new"), *steps(9, prefix="n")]
     graph, model = agent(script, own, approvals(), store=store, tools=[look, delete])
-    stopped = graph.invoke(TASK, thread())
+    stopped = graph.invoke(task(), thread())
     assert stopped["__interrupt__"]
     graph.invoke(said("Wait with that; look on."), thread())
     kept = graph.get_state(thread()).values["messages"]
@@ -308,7 +313,7 @@ def test_structured_output_by_a_tool_comes_through() -> None:
         response_format=ToolStrategy(Verdict),
     )
     for _ in range(2):
-        out = graph.invoke(TASK, thread())
+        out = graph.invoke(task(), thread())
         assert out["structured_response"] == Verdict(modules=12, word="fine")
     assert own.model.calls
     check_sent(model)
@@ -323,7 +328,7 @@ def test_structured_output_by_the_provider_comes_through() -> None:
         store=store,
         response_format=ProviderStrategy(Verdict),
     )
-    out = graph.invoke(TASK, thread())
+    out = graph.invoke(task(), thread())
     assert out["structured_response"] == Verdict(modules=12, word="fine")
     assert own.model.calls
     check_sent(model)
@@ -336,7 +341,7 @@ def test_a_fallback_model_is_sent_the_same_view(history: str) -> None:
     first = ScriptedChatModel(answers=lambda _: ConnectionError("down"))
     own, store = middleware(history=history), InMemoryStore()
     graph, _ = agent(first, ModelFallbackMiddleware(spare), own, store=store)
-    out = graph.invoke(TASK, thread())
+    out = graph.invoke(task(), thread())
     assert out["messages"][-1].text == "All looked at."
     check_sent(first, spare)
     pairs = zip(first.calls, spare.calls, strict=True)
@@ -351,12 +356,14 @@ def test_context_editing_clears_what_is_sent_and_originals_stay(order: int, hist
     own, store = middleware(history=history), InMemoryStore()
     both = [own, edits] if order == 0 else [edits, own]
     graph, model = agent(steps(16), *both, store=store)
-    graph.invoke(TASK, thread())
+    graph.invoke(task(), thread())
     check_sent(model)
     assert any("[cleared]" in m.text for call in model.calls for m in call.messages)
     if history == "preserve":
         channel = graph.get_state(thread()).values["messages"]
         assert len(channel) == 34
+        assert is_summary(model.calls[-1].messages[0])
+        assert len(model.calls[-1].messages) < 12
         assert not [m for m in channel if "[cleared]" in m.text]
         return
     assert check_nothing_lost(graph, store) > 0
@@ -374,7 +381,7 @@ def test_the_todos_of_a_list_survive() -> None:
     )
     own, store = middleware(), InMemoryStore()
     graph, model = agent([write, *steps(16)], own, TodoListMiddleware(), store=store)
-    out = graph.invoke(TASK, thread())
+    out = graph.invoke(task(), thread())
     assert out["todos"] == todos
     check_sent(model)
     assert check_nothing_lost(graph, store) > 0
@@ -387,7 +394,7 @@ def test_a_limit_of_model_calls_counts_the_agent_only() -> None:
     own, store = middleware(), InMemoryStore()
     limit = ModelCallLimitMiddleware(run_limit=12)
     graph, model = agent(steps(30), own, limit, store=store)
-    out = graph.invoke(TASK, thread())
+    out = graph.invoke(task(), thread())
     assert len(model.calls) == 12
     assert "limit" in out["messages"][-1].text
     check_sent(model)
@@ -399,7 +406,7 @@ def test_two_of_ours_stand_in_one_agent() -> None:
     rarely = middleware(name="rarely", trigger=("tokens", 300), keep=("messages", 2))
     store = InMemoryStore()
     graph, model = agent(steps(20), often, rarely, store=store)
-    out = graph.invoke(TASK, thread())
+    out = graph.invoke(task(), thread())
     check_sent(model)
     assert often.model.calls or rarely.model.calls
     assert len(summaries(out["messages"])) == 1
@@ -509,7 +516,7 @@ def subagents(own: Any, checkpointer: Any = None) -> tuple[Any, Any, ScriptedCha
 def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals() -> None:
     own = middleware(model=ScriptedChatModel(answers=subagent_summary))
     graph, store, model = subagents(own)
-    graph.invoke(TASK, thread())
+    graph.invoke(task(), thread())
     check_sent(model)
     check_nothing_lost(graph, store)
     by_session: dict[tuple[str, ...], str] = {}
@@ -534,7 +541,7 @@ def subagent_summary(messages: list[Any]) -> str:
 async def test_subagents_on_a_loop_have_a_session_each() -> None:
     own = middleware(model=ScriptedChatModel(answers=subagent_summary))
     graph, store, model = subagents(own)
-    await graph.ainvoke(TASK, thread())
+    await graph.ainvoke(task(), thread())
     check_sent(model)
     assert await acheck_nothing_lost(graph, store) > 0
     places = {
@@ -561,7 +568,7 @@ def test_a_subagent_with_a_memory_of_its_own_goes_on_in_its_session() -> None:
 
     store = InMemoryStore()
     graph, model = agent([ask("tha"), ask("thb"), "Done."], own, store=store, tools=[ask_inner])
-    graph.invoke(TASK, thread())
+    graph.invoke(task(), thread())
     check_sent(model, inner_model)
 
 
@@ -569,7 +576,7 @@ def test_without_checkpointer_and_store_it_still_works() -> None:
     own = middleware()
     model = ScriptedChatModel(answers=[*steps(12), *steps(12)])
     graph = create_agent(model, tools=[look], middleware=[own])
-    out = graph.invoke(TASK)
+    out = graph.invoke(task())
     # What an agent without memory gives back is sent again by its caller.
     graph.invoke({"messages": [*out["messages"], *said("Once more.")["messages"]]})
     check_sent(model)
@@ -587,7 +594,7 @@ def test_a_parent_graph_that_keeps_all_messages_is_not_summarised_twice() -> Non
     builder.add_node("inner", inner)
     builder.add_edge(START, "inner")
     graph = builder.compile(checkpointer=InMemorySaver(), store=store)
-    graph.invoke(TASK, thread())
+    graph.invoke(task(), thread())
     first = len(own.model.calls)
     graph.invoke(said("And now n."), thread())
     graph.invoke(said("And now k."), thread())

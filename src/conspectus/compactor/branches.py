@@ -43,7 +43,13 @@ class Branches:
         self._lock = threading.Lock()
 
     def follow(
-        self, held: Held, messages: Sequence[BaseMessage], archive: Archive | None, runtime: object
+        self,
+        held: Held,
+        messages: Sequence[BaseMessage],
+        archive: Archive | None,
+        runtime: object,
+        *,
+        turn: bool,
     ) -> Flow[Held]:
         """What the state holds, under the name of the thread that it is in now.
 
@@ -52,6 +58,7 @@ class Branches:
             messages: its channel.
             archive: where the originals are, if anywhere.
             runtime: of the run.
+            turn: whether to look at the pointer whenever a user has spoken last.
         """
         own = checkpointed_thread(runtime)
         if own is None:  # nothing is kept between runs, so nothing goes back
@@ -61,7 +68,7 @@ class Branches:
         if archive is None or isinstance(held.data, list):
             return held
         place = (id(archive), held.name)
-        turn = not messages or isinstance(messages[-1], HumanMessage)
+        turn = turn and (not messages or isinstance(messages[-1], HumanMessage))
         if self._heads.get(place) == held.head_id and not turn:
             return held
         try:

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -21,7 +22,7 @@ from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
-from conspectus.compactor.views import Views
+from conspectus.compactor.views import Views, laid_over
 from conspectus.compactor.work import Preview
 
 logger = logging.getLogger("conspectus")
@@ -55,10 +56,13 @@ class GraphEngine:
     def __post_init__(self) -> None:
         self._branches = Branches(self.tenant)
 
-    def follow(self, held: Held, channel: Sequence[BaseMessage], runtime: object) -> Flow[Held]:
+    def follow(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object, *, turn: bool
+    ) -> Flow[Held]:
         """What the state holds, the archive put right where the thread went back, over to another
-        branch or was copied; see `Branches`."""
-        return self._branches.follow(held, channel, self._open(runtime), runtime)
+        branch or was copied; see `Branches.follow`."""
+        archive = self._open(runtime)
+        return (yield from self._branches.follow(held, channel, archive, runtime, turn=turn))
 
     def session(
         self,
@@ -113,6 +117,26 @@ class GraphEngine:
             found = [one for one in folded.sources if isinstance(one, BaseMessage)]
             self.views.keep(held, channel, found)
         return found
+
+    def shown(
+        self,
+        held: Held,
+        channel: Sequence[BaseMessage],
+        sent: Sequence[BaseMessage],
+        runtime: object,
+    ) -> Flow[list[BaseMessage]]:
+        """The view of a channel, with what other middleware has changed of it on the way.
+
+        Args:
+            held: what the state holds of us.
+            channel: the messages in the state.
+            sent: the messages of the request as they are now.
+            runtime: of the run.
+        """
+        view = yield from self.view(held, channel, runtime)
+        if len(sent) == len(channel) and all(map(is_, sent, channel)):
+            return view
+        return laid_over(view, channel, sent)
 
     def archive(self, runtime: object) -> Archive | None:
         """The archive: the one that was given, else one in the graph's own store."""

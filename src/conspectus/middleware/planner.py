@@ -63,7 +63,7 @@ class Planner:
         messages: list[BaseMessage] = state["messages"]
         named(messages[:1])  # a history without a thread is told by its first message
         found = read_held(state, runtime, messages)
-        held = yield from self.graph.follow(found, messages, runtime)
+        held = yield from self.graph.follow(found, messages, runtime, turn=True)
         copied = held is not found
         view = messages
         if self.preserve and held.data is not None:
