@@ -1,4 +1,5 @@
-"""Who is told of a compaction: the user's own listener, and the graph's custom stream."""
+"""Who is told of a compaction: the user's own listener, and the graph's custom stream; and who is
+not: those who read a run's messages."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from conspectus.compactor.work import OnEvent
+from conspectus.messages import is_summary_message
 
 KIND = "conspectus.compaction"
 """`type` of our custom stream events."""
