@@ -43,6 +43,11 @@ lock:
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 		--no-emit-find-links --no-header --all-extras --group dev pyproject.toml --output-file requirements.lock
 
+# What LangChain's middleware does and ours does with the same call; `make test` checks the page.
+.PHONY: conformance
+conformance: $(READY)
+	@PYTHONPATH=tests $(BIN)/python -m langchain_conformance.page
+
 clean:
 	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 

@@ -186,11 +186,11 @@ def test_a_telephone_shows_it_without_scrolling_sideways(tmp_path: Path) -> None
 def test_thousands_of_large_originals_stay_usable(tmp_path: Path) -> None:
     with browser(tmp_path / "profile") as driver:
         opened(driver, tmp_path, [large()])
-        driver.execute_script("location.hash = 't1-p2-c20'")
-        cited = driver.find_elements("css selector", "#t1-p2-c20 .summary a")
-        until(driver, "return document.getElementById('t1-p2-c20').open")
+        driver.execute_script("location.hash = 't1-p1-c20'")
+        cited = driver.find_elements("css selector", "#t1-p1-c20 .summary a")
+        until(driver, "return document.getElementById('t1-p1-c20').open")
         cited[1].click()
-        text = until(driver, SHOWN, "#t1-p2-c1-m1")
+        text = until(driver, SHOWN, "#t1-p1-c1-m1")
         assert text == large().runs[1].compactions[0].left[0].text
         assert len(text) == 10_000
         assert complaints(driver) == []

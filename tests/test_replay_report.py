@@ -66,6 +66,7 @@ def test_every_number_of_the_table_is_that_of_the_run(page: Page) -> None:
 
 def test_what_failed_stands_out() -> None:
     table = report_of([small()]).transcripts[0].table
+    assert table.columns == ("measure", "Conspectus", "LangChain", "no compaction")
     names = [row[0] for row in table.rows]
     assert {(names[row], column) for row, column in table.bad} == {
         ("evicted text that was read", 2),
@@ -76,6 +77,12 @@ def test_what_failed_stands_out() -> None:
     }
     found = Page(replay_page([small()]))
     assert sum(tag == "td" and a.get("class") == "bad" for tag, a in found.tags) == len(table.bad)
+
+
+def test_our_policy_stands_first_and_none_last_however_they_came() -> None:
+    shuffled = replace(small(), runs=small().runs[::-1])
+    assert report_of([shuffled]) == report_of([small()])
+    assert report_of([shuffled, shuffled]) == report_of([small(), small()])
 
 
 def test_all_transcripts_together_are_summed_and_listed() -> None:
@@ -102,6 +109,7 @@ def test_the_chart_has_every_request_and_every_compaction(page: Page) -> None:
         assert [mark["step"] for mark in line["marks"]] == [one.step for one in run.compactions]
         anchors = [anchor for mark in line["marks"] for anchor in mark["anchors"]]
         assert anchors == [a["id"] for tag, a in page.tags if a.get("id") in anchors]
+    assert "Requests too high to show: 1 of no compaction." in page.text
     assert data["charts"][0]["window"] == 8_000
     assert 12_500 > data["charts"][0]["top"] > 8_400
     assert data["charts"][0]["peak"] > 12_500
@@ -122,7 +130,7 @@ def test_a_compaction_says_what_it_was(page: Page) -> None:
     one = small().runs[1].compactions[0]
     for said in (
         "1. before call 7",
-        "6,512 → 2,104 tokens · 8 messages left · 62.0 % read",
+        "6,512 → 2,104 tokens · 8 messages left the view · 62.0 % read",
         one.cause,
         f"{one.characters:,} characters in 8 messages",
         "5,230",
@@ -183,8 +191,9 @@ def test_a_text_stands_on_the_page_once_and_under_our_policy() -> None:
     whole = sum(len(one.text) for c in replay.runs[0].compactions for one in c.left)
     assert len(text) < len(chart_library()) + 1.5 * whole
     for left in (left for one in opened(replay, 0) for left in one.left):
-        assert left.whole.startswith("t1-p2-")
-    assert all(left.whole == left.anchor for one in opened(replay, 1) for left in one.left)
+        assert left.whole == left.anchor
+    for left in (left for one in opened(replay, 1) for left in one.left):
+        assert left.whole == left.anchor.replace("-p2-", "-p1-")
     assert text.count(visible(replay.runs[0].compactions[0].left[0].text)) == 1
 
 
@@ -280,7 +289,7 @@ def test_a_compaction_in_which_nothing_left_is_shown_too() -> None:
     run = PolicyRun("x", "Other", steps([5], {1}), (nothing,), 0)
     found = Page(replay_page([replace(small(), runs=(run, replace(run, policy="y", title="Z")))]))
     assert found.open == []
-    assert "5 → 4 tokens · 0 messages left · – read" in found.text
+    assert "5 → 4 tokens · nothing left the view" in found.text
 
 
 def test_equal_replays_give_equal_pages(text: str) -> None:
@@ -290,8 +299,16 @@ def test_equal_replays_give_equal_pages(text: str) -> None:
 def test_paper_opens_the_compactions(page: Page) -> None:
     (style,) = page.kept["style"]
     paper = style.partition("@media print{")[2]
-    assert ".compaction::details-content{content-visibility:visible" in paper
-    assert "beforeprint" in page.kept["script"][2]
+    assert ".few .compaction::details-content{content-visibility:visible" in paper
+    assert ("main", {"class": "few"}) in page.tags
+
+
+def test_paper_leaves_many_compactions_as_they_are_and_says_so() -> None:
+    made = tuple(compaction(step, (original(step, "a"),), "s") for step in range(1, 202))
+    run = PolicyRun("conspectus", "Conspectus", steps([5] * 201, range(1, 202)), made, 0)
+    found = Page(replay_page([replace(small(), runs=(run,))]))
+    assert ("main", {}) in found.tags
+    assert "those are shown that were open on the screen" in found.text
 
 
 def test_no_replay_is_still_a_page() -> None:

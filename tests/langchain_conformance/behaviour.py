@@ -82,7 +82,10 @@ def work(steps: int) -> list[AnyMessage]:
 
 def kept(update: Any) -> Any:
     """Ids of what an update keeps; None for no update."""
-    return None if update is None else [message.id for message in update["messages"][2:]]
+    if update is None:
+        return None
+    marked = "lc_source"
+    return [m.id for m in update["messages"][1:] if marked not in m.additional_kwargs]
 
 
 def count_kept(update: Any) -> Any:

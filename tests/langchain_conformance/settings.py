@@ -60,9 +60,7 @@ for name, (given, limit) in FORMS.items():
     add(
         TRIGGER,
         f"`{name}`: first history summarised, in messages",
-        partial(
-            first_step, model=model, summarizer=writer(), trigger=given, token_counter=tens
-        ),
+        partial(first_step, model=model, summarizer=writer(), trigger=given, token_counter=tens),
     )
 
 WRONG: dict[str, tuple[Any, str]] = {
@@ -309,5 +307,3 @@ def _inherited(side: Side) -> dict[str, Any]:
     import typing
 
     return typing.get_type_hints(side.cls.state_schema)
-
-

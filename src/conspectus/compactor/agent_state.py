@@ -52,28 +52,27 @@ class Held:
     Attributes:
         thread: under which its originals are archived.
         session: likewise.
-        data: the record as plain data, or its id where an archive holds it; None for none.
+        data: its id where an archive holds it; else the records themselves as plain data, the
+            one in force last; None for none.
         after: size of the view once it was in force, as the trigger counts.
-        seen: length of the channel at that time, in messages; the view goes on from there.
         pending: messages that it covers are still in the channel, and should not be.
     """
 
     thread: str
     session: str
-    data: Mapping[str, Any] | str | None = None
+    data: list[Mapping[str, Any]] | str | None = None
     after: Size | None = None
-    seen: int = 0
     pending: bool = False
 
     @property
-    def head(self) -> Record | str | None:
-        """The record in force, or its id; None where there is none, or none that can be read."""
-        if not isinstance(self.data, Mapping):
+    def head(self) -> tuple[Record, ...] | str:
+        """The records, the one in force last, or its id; none where they cannot be read."""
+        if isinstance(self.data, str):
             return self.data
         try:
-            return Record.from_json(self.data)
-        except (KeyError, TypeError, ValueError):
-            return None
+            return tuple(Record.from_json(one) for one in self.data or ())
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return ()
 
     @property
     def messages_after(self) -> int:
@@ -83,17 +82,26 @@ class Held:
     @property
     def head_id(self) -> str:
         """Id of the record in force; empty for none."""
-        found = self.data.get("id") if isinstance(self.data, Mapping) else self.data
+        found = self.data[-1].get("id") if isinstance(self.data, list) else self.data
         return found if isinstance(found, str) else ""
 
-    def with_record(self, record: Record, archived: bool, after: Size, seen: int) -> Held:
+    def with_record(self, record: Record, after: Size, *, pending: bool = False) -> Held:
         """This with another record in force; one that is archived is named only."""
-        data = record.id if archived else record.to_json()
-        return replace(self, data=data, after=after, seen=seen)
+        if record.archived:
+            return replace(self, data=record.id, after=after, pending=pending)
+        before = self.data if isinstance(self.data, list) else []
+        # Only the ledger in force is of use again.
+        earlier = [{**one, "ledger": {}} for one in before]
+        return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
 
-    def settled(self) -> Held:
-        """This once the channel holds nothing that its record covers, or is to hold it all."""
-        return replace(self, pending=False)
+    def settled(self, *, whole: bool) -> Held:
+        """This once the channel is as it should be.
+
+        Args:
+            whole: the channel keeps what the records cover; otherwise only the newest is needed.
+        """
+        data = self.data if whole or not isinstance(self.data, list) else self.data[-1:]
+        return replace(self, data=data, pending=False)
 
     @property
     def name(self) -> str:
@@ -109,7 +117,6 @@ class Held:
             "session": self.session,
             "head": self.data,
             "after": after,
-            "seen": self.seen,
             "pending": self.pending,
         }
 
@@ -171,8 +178,10 @@ def _held(data: Mapping[str, Any]) -> Held:
     thread, session = data["thread"], data["session"]
     if not (isinstance(thread, str) and isinstance(session, str)):
         raise TypeError("thread and session are text")
+    if not (head is None or isinstance(head, str) or (isinstance(head, list) and head)):
+        raise TypeError("the head is an id, or records")
     size = Size(int(after[0]), int(after[1])) if after else None
-    return Held(thread, session, head, size, int(data["seen"]), bool(data["pending"]))
+    return Held(thread, session, head, size, bool(data["pending"]))
 
 
 def scope_of(held: Held, tenant: Tenant, runtime: object) -> Scope:

@@ -109,21 +109,21 @@ class StateAnchor:
     """The head is in a graph's state; what it stands on is in the archive, if there is one.
 
     Attributes:
-        archive: where records and drafts are; None for none, and then the head stands alone.
+        archive: where records and drafts are; None for none.
         memory: where drafts are without an archive.
         scope: whose they are.
-        head: the record in force, or its id where the archive holds it; None for none.
+        head: id of the record in force, where the archive holds it; else the records themselves.
     """
 
     archive: Archive | None
     memory: Memory
     scope: Scope
-    head: Record | str | None
+    head: Chain | str
 
     def chain_flow(self) -> Flow[Chain]:
-        if isinstance(self.head, Record):
-            return (self.head,)
-        if self.head is None or self.archive is None:
+        if not isinstance(self.head, str):
+            return self.head
+        if self.archive is None:
             return ()
         return (yield from self.archive.chain_at_flow(self.scope, self.head))
 

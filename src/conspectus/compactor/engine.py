@@ -145,12 +145,15 @@ class Engine:
         asked: Size | None = None,
         last: Size | None = None,
         sizes: Callable[[Any], int] | None = None,
+        ratio: float | None = None,
     ) -> Session:
         """One agent's history; see `Session`. Without `anchor`, its records are in the archive."""
         if anchor is None:
             archive, memory = self.tools.archive, self.tools.memory
             anchor = ArchiveAnchor(archive, scope) if archive else MemoryAnchor(memory, scope)
-        return Session(self.tools, self.policy, room, self.pin, scope, anchor, asked, last, sizes)
+        return Session(
+            self.tools, self.policy, room, self.pin, scope, anchor, asked, last, sizes, ratio
+        )
 
 
 def frame_of(meter: TokenMeter) -> int:

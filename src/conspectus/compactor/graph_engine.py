@@ -57,6 +57,7 @@ class GraphEngine:
         room: Window | None,
         *,
         asked: Size | None = None,
+        ratio: float | None = None,
         preview: bool = False,
     ) -> Session:
         """The history's session.
@@ -65,7 +66,8 @@ class GraphEngine:
             held: what the state holds of us.
             runtime: of the run.
             room: what the result must fit in.
-            asked: the size that the trigger is compared with; None for the meter's.
+                asked: the size that the trigger is compared with; None for the meter's.
+            ratio: by what the estimate is corrected, where the caller knows; None to look.
             preview: whether a person reads the summary first, where one is to.
         """
         archive = self.archive(runtime)
@@ -80,6 +82,7 @@ class GraphEngine:
             asked=asked,
             last=held.after,
             sizes=self.sizes,
+            ratio=ratio,
         )
 
     def failed_at(self, held: Held, runtime: object) -> Size | None:

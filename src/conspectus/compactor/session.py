@@ -49,6 +49,7 @@ class Session:
         asked: the size that the trigger is compared with, and `last` the one that the latest
             compaction reached, where the caller counts in its own way; both None where not.
         sizes: what `keep` counts, in the caller's own way: tokens of a message.
+        ratio: by what reports of usage correct the estimate, where the caller has looked.
     """
 
     tools: Tools
@@ -60,6 +61,7 @@ class Session:
     asked: Size | None = None
     last: Size | None = None
     sizes: Callable[[Any], int] | None = None
+    ratio: float | None = None
 
     def compact(
         self, messages: Sequence[Source], force: bool, focus: str
@@ -69,7 +71,11 @@ class Session:
         entries = read_messages(messages)
         history = yield from self._folded(entries)
         reserved = self.room.reserved if self.room is not None else 0
-        meter = self.tools.meter.corrected(reports_of(history), reserved)
+        plain = self.tools.meter
+        if self.ratio is not None:
+            meter = plain.scaled(self.ratio)
+        else:
+            meter = plain.corrected(reports_of(history), reserved)
         if meter is self.tools.meter:
             return (yield from self._go_on(history, remembered, force, focus))
         frame = math.ceil(self.tools.frame * meter.ratio)

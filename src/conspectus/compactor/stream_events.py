@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
+
+from langchain_core.messages import BaseMessage
 
 from conspectus.compactor.work import OnEvent
 
@@ -22,3 +24,24 @@ def told(on_event: OnEvent | None, runtime: object) -> OnEvent:
             on_event(event, data)
 
     return tell
+
+
+def hide_from_streams(messages: Iterable[BaseMessage]) -> None:
+    """Keep messages that a step writes out of `stream_mode="messages"` and of a run's messages.
+
+    LangGraph shows there every message that a node returns and that it has not seen. A summary is
+    nothing that anybody said, and what is removed is said by no message: both would stand in a chat
+    as if they were. Its handlers know what they have seen by id, which is all that is used here;
+    where they are another kind, nothing is hidden. Updates and values show the state as it is.
+    """
+    from langgraph.config import get_config
+
+    try:
+        callbacks = get_config().get("callbacks")
+    except RuntimeError:  # called by hand, outside a graph
+        return
+    ids = {message.id for message in messages}
+    for handler in getattr(callbacks, "handlers", None) or ():
+        seen = getattr(handler, "seen", None)
+        if isinstance(seen, set) and hasattr(handler, "stream"):
+            seen.update(ids)

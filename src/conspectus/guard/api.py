@@ -181,7 +181,9 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _fitted(self, call: _Call, measured: Measured, room: Window | None) -> Flow[_Call]:
         """The call with a request that fits the room."""
         request = call.request
-        session = self._graph.session(call.held, request.runtime, room, preview=True)
+        session = self._graph.session(
+            call.held, request.runtime, room, ratio=measured.ratio, preview=True
+        )
         result = yield from session.compact(request.messages, False, "")
         if result.outcome == "stuck":
             if self._on_stuck == "raise":
@@ -242,9 +244,7 @@ class _Call:
         if not own:
             return call  # other middleware has changed what is sent: the state knows nothing of it
         after = Size(tokens, len(result.messages))
-        seen = len(self.request.state["messages"])
-        held = self.held.with_record(result.record, result.record.archived, after, seen)
-        return replace(call, held=replace(held, pending=True))
+        return replace(call, held=self.held.with_record(result.record, after, pending=True))
 
 
 def _summary(message: BaseMessage) -> bool:

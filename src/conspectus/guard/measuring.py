@@ -33,10 +33,12 @@ class Measured:
     Attributes:
         messages: tokens of its messages.
         requested: what stands beside them, and the window.
+        ratio: by what reports of models have corrected the estimate.
     """
 
     messages: int
     requested: Requested
+    ratio: float
 
     @property
     def room(self) -> Window | None:
@@ -77,15 +79,15 @@ class Measuring:
         """
         overhead = self._beside(request)
         sizes = self._tallies.follow(held.name, request.messages)
-        since = held.messages_after if not held.pending else 0
-        ratio = 1.0 if self._meter.exact else correction(sizes.reports(since, 0), overhead)
+        reports = sizes.reports(held.messages_after, 0)
+        ratio = 1.0 if self._meter.exact else correction(reports, overhead)
         window = self._window or profile_window(request.model)
         model, learned = before.model, before.learned
         if learned is not None and model == model_name(request.model):
             window = min(window or learned, learned)
         reserved = self._answer(request, window)
         messages = math.ceil(sizes.totals[0] * ratio)
-        return Measured(messages, Requested(overhead, reserved, window, model, learned))
+        return Measured(messages, Requested(overhead, reserved, window, model, learned), ratio)
 
     def _beside(self, request: ModelRequest[Any]) -> int:
         system = request.system_message

@@ -48,7 +48,7 @@ class Counting:
     def __init__(self, counter: TokenCounter, model: BaseChatModel | None) -> None:
         self.approximate = counter is count_tokens_approximately
         self._provider = _provider(model)
-        self._counter: Callable[[list[BaseMessage]], Any] = counter
+        self._counter: Callable[[list[BaseMessage]], Any] = rounded(counter)
         self.whole: TokenCounter = counter
         if self.approximate:
             characters = ANTHROPIC_CHARACTERS if _is_anthropic(model) else CHARACTERS
@@ -102,11 +102,23 @@ class Counting:
         return found if isinstance(found, int) and found > 0 else 0
 
 
+def rounded(counter: TokenCounter) -> TokenCounter:
+    """A counter that rounds fractions of tokens up; characters / 4 is one that users write."""
+
+    def counted(messages: Any) -> Any:
+        count: Any = counter(messages)
+        fraction = isinstance(count, float) and math.isfinite(count)
+        return math.ceil(count) if fraction else count
+
+    return counted
+
+
 def meter_for(counter: TokenCounter | str | None, model: object) -> TokenMeter:
     """What tells whether a request fits: the user's own counter, or our estimate instead of
     LangChain's approximation, which may be far below what is really sent."""
-    approximate = counter is count_tokens_approximately
-    return TokenMeter(None if approximate else counter, model=model)
+    if counter is count_tokens_approximately:
+        return TokenMeter(None, model=model)
+    return TokenMeter(rounded(counter) if callable(counter) else counter, model=model)
 
 
 def _whole(count: object) -> int:

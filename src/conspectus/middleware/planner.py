@@ -20,6 +20,7 @@ from conspectus._drive import Flow
 from conspectus.compactor.agent_state import HELD, Held, Requested, read_held, read_requested
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.stream_events import hide_from_streams
 from conspectus.messages import is_summary_message
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_summary
@@ -71,7 +72,8 @@ class Planner:
         if foreign is None and not held.pending and not self._due(view, sizes, held, room, runtime):
             return None
         asked = self._asked(view, sizes, held)
-        session = self.graph.session(held, runtime, room, asked=asked, preview=True)
+        ratio = self._tokens(view, sizes, held, room)[1]
+        session = self.graph.session(held, runtime, room, asked=asked, ratio=ratio, preview=True)
         if foreign is not None:
             result = yield from session.adopt(messages, foreign.covers, foreign.text, foreign.by)
         else:
@@ -93,7 +95,7 @@ class Planner:
         if not policy.trigger:
             self.graph.say_once("no trigger is set, so SummarizationMiddleware never summarises")
             return False
-        if room is not None and self._tokens(view, sizes, held) > room.budget:
+        if room is not None and self._tokens(view, sizes, held, room)[0] > room.budget:
             return True
         limit = room.limit if room is not None else None
         asked = self._asked(view, sizes, held)
@@ -112,15 +114,18 @@ class Planner:
         since = _since(view, held)
         return Size(self._counting.asked(sizes, since), sizes.messages)
 
-    def _tokens(self, view: Sequence[BaseMessage], sizes: Sizes, held: Held) -> int:
-        """The size of the view as the meter sees it, corrected by what models have reported."""
+    def _tokens(
+        self, view: Sequence[BaseMessage], sizes: Sizes, held: Held, room: Window | None
+    ) -> tuple[int, float]:
+        """The size of the view as the meter sees it, and by what reports of models correct it."""
         if self._meter.exact:
-            return sizes.totals[0] + self._counting.base
-        if len(sizes.totals) == 1:  # the window was told by the guard
+            return sizes.totals[0] + self._counting.base, 1.0
+        if len(sizes.totals) == 1:  # the window, if there is one, was told by the guard
             sizes = self._metered.follow(held.name, view)
         column = len(sizes.totals) - 1
-        ratio = correction(sizes.reports(held.messages_after, column), self._reserved)
-        return math.ceil(sizes.totals[column] * ratio)
+        reserved = room.reserved if room is not None else 0
+        ratio = correction(sizes.reports(_since(view, held), column), reserved)
+        return math.ceil(sizes.totals[column] * ratio), ratio
 
     @property
     def _reserved(self) -> int:
@@ -144,17 +149,14 @@ class Planner:
             return None
         if result.record is not None:
             tokens = sum(map(self._counting.message, view))
-            after = Size(tokens, len(view))
-            seen = len(messages) if self.preserve else len(view)
-            held = held.with_record(result.record, result.record.archived, after, seen)
-        held = held.settled()
+            held = held.with_record(result.record, Size(tokens, len(view)))
+        held = held.settled(whole=self.preserve)
         if self.preserve:
             self.graph.views.keep(held, messages, view)
             return {HELD: held.to_json()}
-        return {
-            "messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES), *view],
-            HELD: held.to_json(),
-        }
+        removal = RemoveMessage(id=REMOVE_ALL_MESSAGES)
+        hide_from_streams([removal, *(one for one in view if is_summary_message(one))])
+        return {"messages": [removal, *view], HELD: held.to_json()}
 
     def _report(self, result: CompactionResult) -> None:
         if result.outcome == "stuck":

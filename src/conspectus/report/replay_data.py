@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from typing import Literal
 
@@ -13,8 +13,8 @@ from conspectus.replay import Compaction, Original, PolicyRun, Replay
 from conspectus.report.charts import COLOURS as PALETTE
 from conspectus.report.tables import NOTHING, Table
 
-OURS = "conspectus"
-COLOURS = {OURS: 0, "langchain": 1, "none": 5}
+OURS, NO_POLICY = "conspectus", "none"
+COLOURS = {OURS: 0, "langchain": 1, NO_POLICY: 5}
 """Colours that policies always have; others take those that are left."""
 
 ROOM = 1.4
@@ -93,20 +93,22 @@ class Line:
     """One policy in the chart.
 
     Attributes:
-        title: its name.
+        policy: its name.
+        title: the same in words.
         colour: which colour it has.
         steps: numbers of the calls.
         tokens: of their requests.
         marks: its compactions.
-        leaves: the first call whose request is higher than the chart is at first; 0 if none.
+        above: how many of its requests are higher than the chart is at first.
     """
 
+    policy: str
     title: str
     colour: int
     steps: tuple[int, ...]
     tokens: tuple[int, ...]
     marks: tuple[Mark, ...]
-    leaves: int = 0
+    above: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,9 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that there is to show; `total` and `overview` only where there is more than one."""
+    """All that there is to show, our policy first; `total` and `overview` only where there are
+    several transcripts.
+    """
 
     transcripts: tuple[Told, ...]
     total: Table | None
@@ -163,6 +167,7 @@ def report_of(replays: Sequence[Replay]) -> Report:
         >>> report_of([]).transcripts
         ()
     """
+    replays = [_ordered(replay) for replay in replays]
     told = tuple(_told(f"t{place}", replay) for place, replay in enumerate(replays, 1))
     many = len(replays) > 1
     return Report(
@@ -274,6 +279,12 @@ def _overview(replays: Sequence[Replay]) -> Table:
     return Table("Transcripts", note, columns, tuple(rows), frozenset(bad))
 
 
+def _ordered(replay: Replay) -> Replay:
+    """Ours first, also where a narrow screen cuts the rest off; no compaction at all last."""
+    order = sorted(replay.runs, key=lambda run: (run.policy != OURS, run.policy == NO_POLICY))
+    return replace(replay, runs=tuple(order))
+
+
 def _told(anchor: str, replay: Replay) -> Told:
     anchors = {id(run): f"{anchor}-p{place}" for place, run in enumerate(replay.runs, 1)}
     colours = _colours(replay.runs)
@@ -298,9 +309,9 @@ def _colours(runs: Runs) -> list[int]:
 
 
 def _whole(runs: Runs, anchors: Mapping[int, str]) -> dict[Original, str]:
-    """Where the text of each message stands: where it first left, under our policy if it did."""
+    """Where the text of each message stands: where it first left."""
     found: dict[Original, str] = {}
-    for run in sorted(runs, key=lambda run: run.policy != OURS):
+    for run in runs:
         for number, one in enumerate(run.compactions, 1):
             for place, original in enumerate(one.left, 1):
                 found.setdefault(original, _left_anchor(anchors[id(run)], number, place))
@@ -379,6 +390,7 @@ def _line(run: Run, top: int) -> Line:
     for one in run.compactions:
         marks.setdefault(one.what.step, []).append(one)
     return Line(
+        run.what.policy,
         run.what.title,
         run.colour,
         tuple(tokens),
@@ -388,5 +400,5 @@ def _line(run: Run, top: int) -> Line:
             Mark(step, tokens.get(step, ones[-1].what.after), tuple(one.anchor for one in ones))
             for step, ones in marks.items()
         ),
-        next((number for number, size in tokens.items() if size > top), 0),
+        sum(size > top for size in tokens.values()),
     )

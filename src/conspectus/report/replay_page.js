@@ -53,20 +53,23 @@
     colours.insertRule(`.plot .tracem${c} .point{fill:var(--c${c})!important}`);
   }
 
+  // The first line stands above the others, and marks above all lines.
   function traces(chart) {
-    const drawn = [];
-    chart.lines.forEach((line, place) => drawn.push({
-      uid: `c${line.colour}`, type: "scatter", mode: "lines", name: line.title,
-      x: line.steps, y: line.tokens, hoverinfo: "none",
-      line: { width: place ? 1.5 : 2, dash: line.dash, simplify: false },
-    }));
-    chart.lines.forEach((line) => drawn.push({
-      uid: `m${line.colour}`, type: "scatter", mode: "markers", name: line.title,
-      x: line.marks.map((mark) => mark.step), y: line.marks.map((mark) => mark.tokens),
-      hoverinfo: "none", cliponaxis: false,
-      marker: { size: 11, symbol: line.symbol, line: { width: 1.5 } },
-    }));
-    return drawn;
+    const lines = [...chart.lines].reverse();
+    const most = Math.max(0, ...lines.map((line) => line.marks.length));
+    return [
+      ...lines.map((line) => ({
+        uid: `c${line.colour}`, type: "scatter", mode: "lines", name: line.title,
+        x: line.steps, y: line.tokens, hoverinfo: "none",
+        line: { width: line === chart.lines[0] ? 2.25 : 1.5, dash: line.dash, simplify: false },
+      })),
+      ...lines.map((line) => ({
+        uid: `m${line.colour}`, type: "scatter", mode: "markers", name: line.title,
+        x: line.marks.map((mark) => mark.step), y: line.marks.map((mark) => mark.tokens),
+        hoverinfo: "none", cliponaxis: true,
+        marker: { size: most > 16 ? 8 : 11, symbol: line.symbol, line: { width: 1 } },
+      })),
+    ];
   }
 
   function layout(chart, all) {
@@ -89,10 +92,6 @@
       shapes: [{
         type: "line", xref: "paper", x0: 0, x1: 1, y0: chart.window, y1: chart.window,
         line: { width: 1, dash: "4px,3px" },
-      }],
-      annotations: [{
-        xref: "paper", x: 0, y: chart.window, xanchor: "left", yanchor: "bottom",
-        showarrow: false, text: `window ${number.format(chart.window)}`,
       }],
     };
   }
@@ -176,10 +175,10 @@
   }, { rootMargin: "800px" });
   for (const box of boxes) soon.observe(box);
 
-  // Paper: every chart at the width of a page, every compaction open, its originals as they are.
+  // Paper: every chart at the width of a page, compactions open unless they are many, originals as they are.
   let opened = [];
   addEventListener("beforeprint", () => {
-    opened = [...document.querySelectorAll("details.compaction:not([open])")];
+    opened = [...document.querySelectorAll(".few details.compaction:not([open])")];
     for (const one of opened) one.open = true;
     for (const box of boxes) {
       draw(box);

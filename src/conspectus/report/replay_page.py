@@ -33,11 +33,22 @@ LEAD = (
     "budget and the same summariser. What left the view, what was written in its place and what "
     "was carried stands below, every original whole."
 )
+ON_PAPER = 200
+"""Compactions up to which paper shows all of them; more would be hundreds of pages."""
+
+PAPER = "Of the compactions, those are shown that were open on the screen when this was printed."
 FIRST = 90
 """Characters of an original that stand in its line while it is closed."""
 
-DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-SYMBOLS = ("circle", "diamond", "square", "triangle-up", "star", "hexagon")
+LOOKS = (
+    ("solid", "circle"),
+    ("dash", "diamond"),
+    ("dashdot", "square"),
+    ("longdash", "triangle-up"),
+    ("longdashdot", "star"),
+    ("dot", "hexagon"),
+)
+"""Dashes and marks by colour, so that no line is told by its colour alone."""
 
 _UNSEEN = re.compile(
     "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
@@ -103,7 +114,11 @@ def _code(c: str) -> str:
 
 
 def _body(report: Report) -> Iterator[str]:
-    yield f"<main><h1>{TITLE}</h1><p class='lead'>{LEAD}</p>"
+    runs = (run for told in report.transcripts for run in told.runs)
+    few = sum(len(run.compactions) for run in runs) <= ON_PAPER
+    yield f"<main{' class=few' if few else ''}><h1>{TITLE}</h1><p class='lead'>{LEAD}</p>"
+    if not few:
+        yield f'<p class="paper">{PAPER}</p>'
     if not report.transcripts:
         yield "<p>No transcript was replayed.</p>"
     if report.total is not None:
@@ -169,11 +184,12 @@ def _chart(place: int, chart: Chart) -> str:
         f'<li><span class="swatch c{line.colour}"></span>{visible(line.title)}</li>'
         for line in chart.lines
     )
-    outside = [line for line in chart.lines if line.leaves]
-    words = "; ".join(f"{line.title} from call {line.leaves:,}" for line in outside)
+    keys += f'<li><span class="limit"></span>window, {chart.window:,}</li>'
+    outside = [line for line in chart.lines if line.above]
+    words = ", ".join(f"{line.above:,} of {line.title}" for line in outside)
     marks = any(line.marks for line in chart.lines)
     hint = ["Each mark is a compaction; choose one to open it."] if marks else []
-    says = visible(" ".join([*hint, *([f"Too high to show: {words}."] if words else [])]))
+    says = visible(" ".join([*hint, *([f"Requests too high to show: {words}."] if words else [])]))
     scale = (
         '<button type="button" data-scale hidden aria-pressed="false">Whole height</button>'
         if outside
@@ -193,16 +209,17 @@ def _plain(chart: Chart) -> dict[str, Any]:
         "window": chart.window,
         "top": chart.top,
         "peak": chart.peak,
-        "lines": [_plain_line(place, line) for place, line in enumerate(chart.lines)],
+        "lines": [_plain_line(line) for line in chart.lines],
     }
 
 
-def _plain_line(place: int, line: Line) -> dict[str, Any]:
+def _plain_line(line: Line) -> dict[str, Any]:
+    dash, symbol = LOOKS[line.colour % len(LOOKS)]
     return {
         "title": line.title,
         "colour": line.colour,
-        "dash": DASHES[place % len(DASHES)],
-        "symbol": SYMBOLS[place % len(SYMBOLS)],
+        "dash": dash,
+        "symbol": symbol,
         "steps": line.steps,
         "tokens": line.tokens,
         "marks": [
@@ -235,12 +252,15 @@ def _compaction(one: Opened, colour: int, window: int) -> str:
         "its tokens": f"{what.summarizer_tokens:,}",
     }
     listed = "".join(f"<dt>{name}</dt><dd>{visible(text)}</dd>" for name, text in figures.items())
-    bad = ' class="bad"' if one.read_share is not None and one.read_share < 1 else ""
+    out = "nothing left the view"
+    if one.left:
+        bad = " bad" if one.read_share is not None and one.read_share < 1 else ""
+        read = f'<span class="part{bad}">{percent(one.read_share)} read</span>'
+        out = f"{_messages(one)} left the view · {read}"
     return (
         f'<details class="compaction" id="{one.anchor}"><summary>'
         f"<b>{one.number:,}. before call {what.step:,}</b>"
-        f'<span class="figures">{what.before:,} → {what.after:,} tokens · {_messages(one)} left · '
-        f"<span{bad}>{percent(one.read_share)} read</span></span>"
+        f'<span class="figures">{what.before:,} → {what.after:,} tokens · {out}</span>'
         f"{_gauge(what.before, what.after, colour, window)}"
         f'</summary><div class="inside"><dl class="figures-of">{listed}</dl>'
         f'<h4>Summary</h4><div class="summary text" dir="auto">{_summary(one.summary)}</div>'

@@ -122,7 +122,11 @@ class TokenMeter:
             reports: of one history, oldest first, with estimates of this meter.
             overhead: tokens reserved for what is not among the messages.
         """
-        ratio = 1.0 if self.exact else correction(reports, overhead)
+        return self.scaled(correction(reports, overhead))
+
+    def scaled(self, ratio: float) -> TokenMeter:
+        """This meter with its estimates multiplied by a ratio; an exact one as it is."""
+        ratio = 1.0 if self.exact else ratio
         if ratio == self.ratio:
             return self
         other = object.__new__(TokenMeter)

@@ -1,0 +1,225 @@
+"""Inside `create_agent`: sync, async, streamed, checkpointed."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from conspectus.testing.scripted_models import ScriptedChatModel
+from langchain_conformance.behaviour import SUMMARY, Side, add, behaviour, caught, talk, writer
+from langchain_conformance.effect import SETTINGS
+
+AGENT, STREAM = "In an agent", "Streaming"
+SUMMARISER = "SummarizationMiddleware.before_model"
+
+
+@tool
+def look(part: int) -> str:
+    """Look at a part."""
+    return f"part {part} reads"
+
+
+def agent(side: Side, *, summariser: Any = None, answers: Any = None, **more: Any) -> Any:
+    model = ScriptedChatModel(answers=answers or (lambda _: "It reads."))
+    middle = [side.make(summariser, **SETTINGS)]
+    return create_agent(model, tools=[look], middleware=middle, **more)
+
+
+def shown(messages: list[AnyMessage]) -> list[str]:
+    """Messages by kind and, where it was given, id; the summary as such."""
+    return [
+        "summary"
+        if message.additional_kwargs.get("lc_source") == "summarization"
+        else f"{message.type} {message.id}"
+        if str(message.id).startswith("m")
+        else message.type
+        for message in messages
+    ]
+
+
+def worker(messages: list[AnyMessage]) -> AIMessage:
+    """Looks at four parts, one after the other, then answers."""
+    seen = sum(message.type == "tool" for message in messages)
+    done = any("part 3" in str(message.content) for message in messages)
+    if done:
+        return AIMessage("All parts read.")
+    number = max([int(str(m.content).split()[1]) for m in messages if m.type == "tool"] or [-1]) + 1
+    call = {"name": "look", "args": {"part": number}, "id": f"c{number}{seen}"}
+    return AIMessage("", tool_calls=[call])
+
+
+def seven() -> dict[str, Any]:
+    return {"messages": talk(7)}
+
+
+add(AGENT, "`invoke`: the state", lambda side: shown(agent(side).invoke(seven())["messages"]))
+add(
+    AGENT,
+    "`ainvoke`: the state",
+    lambda side: shown(asyncio.run(agent(side).ainvoke(seven()))["messages"]),
+)
+add(AGENT, "keys of the output", lambda side: sorted(agent(side).invoke(seven())))
+add(AGENT, "names of the nodes", lambda side: sorted(agent(side).get_graph().nodes))
+for name in ("input", "output"):
+
+    def schema(side: Side, name: str = name) -> Any:
+        return sorted(getattr(agent(side), f"get_{name}_jsonschema")()["properties"])
+
+    add(AGENT, f"schema of the {name}", schema)
+
+
+@behaviour(AGENT, "what the model is shown")
+def _(side: Side) -> Any:
+    seen: list[Any] = []
+
+    def answer(messages: list[AnyMessage]) -> str:
+        seen.append(shown(messages))
+        return "It reads."
+
+    agent(side, answers=answer, system_prompt="Be brief.").invoke(seven())
+    return seen
+
+
+@behaviour(
+    AGENT,
+    "a run with four calls of a tool: what is left in the end",
+    "the newest user message stays as well: LangChain's agent has lost its task by then",
+)
+def _(side: Side) -> Any:
+    ask = HumanMessage("Look at parts 0 to 3.", id="m0")
+    made = agent(side, answers=worker)
+    return shown(made.invoke({"messages": [ask]})["messages"])
+
+
+@behaviour(AGENT, "a thread with a checkpointer: its state after each of six questions")
+def _(side: Side) -> Any:
+    made = agent(side, checkpointer=InMemorySaver())
+    config = {"configurable": {"thread_id": "t"}}
+    states = []
+    for n in range(6):
+        ask = HumanMessage(f"And part {n}?", id=f"m{n}")
+        states.append(shown(made.invoke({"messages": [ask]}, config)["messages"]))
+    return states
+
+
+@behaviour(AGENT, "a thread that the one class began, and the other goes on with")
+def _(side: Side) -> Any:
+    from langchain_conformance.behaviour import OURS, THEIRS
+
+    saver, config = InMemorySaver(), {"configurable": {"thread_id": "t"}}
+    other = OURS if side is THEIRS else THEIRS
+    for n, one in enumerate([side] * 4 + [other] * 4):
+        ask = HumanMessage(f"And part {n}?", id=f"m{n}")
+        state = agent(one, checkpointer=saver).invoke({"messages": [ask]}, config)
+    return shown(state["messages"])
+
+
+def two(side: Side, **names: Any) -> Any:
+    made = [side.make(trigger=("messages", 5)), side.make(trigger=("messages", 50), **names)]
+    return caught(lambda: bool(create_agent(writer(), middleware=made)))
+
+
+add(AGENT, "two in one agent: refused", lambda side: two(side) is not True)
+
+# Streaming
+
+
+def pieces(side: Side, mode: Any) -> list[Any]:
+    # A model that streams word by word, as providers do.
+    model = Streaming(answers=lambda _: SUMMARY)
+    return list(agent(side, summariser=model).stream(seven(), stream_mode=mode))
+
+
+class Streaming(ScriptedChatModel):
+    def _stream(self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any) -> Any:
+        from langchain_core.messages import AIMessageChunk
+        from langchain_core.outputs import ChatGenerationChunk
+
+        whole = self._generate(messages, stop, run_manager, **more)
+        for word in str(whole.generations[0].message.content).split(" "):
+            piece = ChatGenerationChunk(message=AIMessageChunk(content=word + " "))
+            if run_manager is not None:
+                run_manager.on_llm_new_token(word, chunk=piece)
+            yield piece
+
+
+@behaviour(
+    STREAM,
+    '`stream_mode="messages"`: tokens of the summariser',
+    "nobody should read a summary as if the agent were answering",
+)
+def _(side: Side) -> Any:
+    found = [one for one, _ in pieces(side, "messages") if one.type in ("ai", "AIMessageChunk")]
+    return len([one for one in found if str(one.content).strip() != "It reads."])
+
+
+@behaviour(
+    STREAM,
+    '`stream_mode="messages"`: what the update of the step itself shows',
+    "a summary and a removal are nothing that anybody said; they are in updates and values",
+)
+def _(side: Side) -> Any:
+    found = [
+        one for one, about in pieces(side, "messages") if about["langgraph_node"] == SUMMARISER
+    ]
+    return [one.type for one in found if one.type not in ("ai", "AIMessageChunk")]
+
+
+@behaviour(STREAM, '`stream_mode="updates"`: nodes and the kinds of messages that they write')
+def _(side: Side) -> Any:
+    return [
+        (node, [message.type for message in update["messages"]])
+        for piece in pieces(side, "updates")
+        for node, update in piece.items()
+    ]
+
+
+add(
+    STREAM,
+    '`stream_mode="values"`: the states',
+    lambda side: [shown(state["messages"]) for state in pieces(side, "values")],
+)
+
+
+@behaviour(
+    STREAM,
+    '`stream_mode="custom"`: events',
+    "start, end and failure of a compaction are events that an interface can show",
+)
+def _(side: Side) -> Any:
+    return [one["event"] for one in pieces(side, "custom")]
+
+
+@behaviour(
+    STREAM,
+    "messages of a run (`stream_events`, version 3), by node; do they hold the summary?",
+    "a summary and a removal are nothing that anybody said; they are in updates and values",
+)
+def _(side: Side) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = agent(side, summariser=Streaming(answers=lambda _: SUMMARY))
+        run = made.stream_events(seven(), version="v3")
+        return [(one.node, SUMMARY in str(one.text)) for one in run.messages]
+
+
+@behaviour(
+    STREAM,
+    "the same with async; is it the bare text that the summariser streamed?",
+    "a summary and a removal are nothing that anybody said; they are in updates and values",
+)
+def _(side: Side) -> Any:
+    async def ask() -> Any:
+        made = agent(side, summariser=Streaming(answers=lambda _: SUMMARY))
+        run = await made.astream_events(seven(), version="v3")
+        return [(one.node, str(await one.text) == SUMMARY) async for one in run.messages]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return asyncio.run(ask())

@@ -1,0 +1,280 @@
+"""What triggers and `keep` count: own counters, LangChain's approximation, reported usage."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+
+from conspectus.testing.scripted_models import ScriptedChatModel
+from langchain_conformance.behaviour import (
+    SUMMARY,
+    Side,
+    add,
+    behaviour,
+    count_kept,
+    first_step,
+    talk,
+    tens,
+    work,
+    writer,
+)
+
+COUNTER, USAGE = "Token counter", "Reported usage"
+
+
+def constant(messages: Any) -> int:
+    return 1000
+
+
+def reply(messages: Any) -> int:
+    """Ten a message, and three that open the reply."""
+    return tens(messages) + 3
+
+
+def letters(messages: Any) -> int:
+    return sum(len(str(message.content)) for message in messages)
+
+
+def quarters(messages: Any) -> float:
+    return letters(messages) / 4
+
+
+def floored(messages: Any) -> int:
+    return letters(messages) // 4
+
+
+COUNTERS: tuple[tuple[str, Callable[[Any], Any], int, int], ...] = (
+    ("10 a message", tens, 95, 45),
+    ("the same for every history", constant, 1000, 50),
+    ("10 a message and 3 a reply", reply, 103, 43),
+    ("10 a message and 3 a reply, `keep` one short", reply, 104, 42),
+    ("10 a message and 3 a reply, `keep` below that", reply, 104, 2),
+    ("characters", letters, 200, 60),
+)
+for name, counter, trigger, keep in COUNTERS:
+
+    def fires(side: Side, counter: Any = counter, trigger: int = trigger) -> Any:
+        return first_step(side, trigger=("tokens", trigger), token_counter=counter)
+
+    def keeps(side: Side, counter: Any = counter, keep: int = keep) -> Any:
+        settings = {"trigger": ("messages", 5), "keep": ("tokens", keep)}
+        return count_kept(side.step(talk(20), token_counter=counter, **settings))
+
+    add(COUNTER, f"{name}: first history over {trigger:,} tokens", fires)
+    add(COUNTER, f"{name}: messages within {keep:,} tokens", keeps)
+
+ALONE = (
+    "each message is counted once, by itself, so that a step does not read the whole history: what "
+    "a counter does across messages, such as rounding, is not seen"
+)
+add(
+    COUNTER,
+    "characters / 4, a fraction: first history over 60 tokens",
+    lambda side: first_step(side, trigger=("tokens", 60), token_counter=quarters),
+    ALONE,
+)
+add(
+    COUNTER,
+    "characters // 4, rounded down for the history as a whole: first history over 150 tokens",
+    lambda side: first_step(side, 60, trigger=("tokens", 150), token_counter=floored),
+    ALONE,
+)
+
+
+@behaviour(
+    COUNTER,
+    "calls of the counter in ten steps of a growing history, by size",
+    "a message object is counted once and remembered",
+)
+def _(side: Side) -> Any:
+    seen: list[int] = []
+
+    def counter(messages: Any) -> int:
+        seen.append(len(messages))
+        return len(messages)
+
+    made = side.make(trigger=("tokens", 1000), token_counter=counter)
+    history: list[AnyMessage] = []
+    for n in range(10):
+        history = [*history, HumanMessage(f"Look at part {n}.", id=f"m{n}")]
+        made.before_model({"messages": history}, None)
+    return f"{sum(seen)} messages in {len([one for one in seen if one])} calls"
+
+
+class Claude(ScriptedChatModel):
+    @property
+    def _llm_type(self) -> str:
+        return "anthropic-chat"
+
+
+class Provided(ScriptedChatModel):
+    """A model that names its provider as tracing does."""
+
+    provider: str
+
+    def _get_ls_params(self, stop: Any = None, **kwargs: Any) -> Any:
+        return {"ls_provider": self.provider}
+
+
+def claude() -> Claude:
+    return Claude(answers=lambda _: SUMMARY)
+
+
+def provided(name: str) -> Provided:
+    return Provided(answers=lambda _: SUMMARY, provider=name)
+
+
+def images(side: Side) -> Any:
+    block = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    history: list[AnyMessage] = [
+        HumanMessage([{"type": "text", "text": "What is it?"}, block], id=f"m{n}", name="ada")
+        for n in range(12)
+    ]
+    settings = {"trigger": ("messages", 5), "keep": ("tokens", 400)}
+    return count_kept(side.step(history, **settings))
+
+
+for limit in (100, 250, 700):
+
+    def steps(side: Side, limit: int = limit, model: Any = None) -> Any:
+        settings = {"trigger": ("tokens", limit), "keep": ("messages", 2)}
+        made = side.make(model() if model else None, **settings)
+        history = work(30)
+        return next(
+            (n for n in range(3, 61) if made.before_model({"messages": history[:n]}, None)), None
+        )
+
+    def claudes(side: Side, limit: int = limit, steps: Any = steps) -> Any:
+        return steps(side, limit, claude)
+
+    def within(side: Side, limit: int = limit) -> Any:
+        settings = {"trigger": ("messages", 5), "keep": ("tokens", limit)}
+        return count_kept(side.step(work(30), **settings))
+
+    add(COUNTER, f"default, calls of tools: first history over {limit} tokens", steps)
+    add(COUNTER, f"default, calls of tools, Anthropic's model: over {limit} tokens", claudes)
+    add(COUNTER, f"default, calls of tools: messages within {limit} tokens", within)
+add(COUNTER, "default, images and names: messages within 400 tokens", images)
+
+
+# Reported usage
+
+
+def told(
+    total: int | None, *providers: str | None, at: int | None = None, count: int = 11
+) -> list[AnyMessage]:
+    """A talk whose answers name these providers in turn; the one at `at` reports `total`."""
+    history = talk(count)
+    answers = [message for message in history if isinstance(message, AIMessage)]
+    for n, answer in enumerate(answers):
+        named = providers[n % len(providers)] if providers else None
+        answer.response_metadata = {"model_provider": named} if named else {}
+    if total is not None:
+        usage = {"input_tokens": total - 1, "output_tokens": 1, "total_tokens": total}
+        answers[-1 if at is None else at].usage_metadata = usage  # type: ignore[assignment]
+    return history
+
+
+def scaled(history: list[AnyMessage]) -> Callable[[Side], Any]:
+    """The largest trigger, in tokens, that the history still reaches."""
+
+    def observe(side: Side) -> Any:
+        low, high = 1, 4000
+        while low < high:
+            middle = math.ceil((low + high) / 2)
+            settings = {"trigger": ("tokens", middle), "keep": ("messages", 2)}
+            reached = side.step(history, **settings) is not None
+            low, high = (middle, high) if reached else (low, middle - 1)
+        return low
+
+    return observe
+
+
+for name, history in {
+    "no report": told(None, "openai"),
+    "a report a tenth above the approximation": told(130, "openai"),
+    "a report ten times the approximation: 1.25 at most": told(1000, "openai"),
+    "a report below the approximation": told(20, "openai"),
+    "a report by an older answer": told(60, "openai", at=1),
+    "two providers": told(140, "openai", "anthropic"),
+    "no provider named": told(140),
+    "the first answer names none": told(140, None, "openai", at=1, count=5),
+    "the last answer names none": told(140, "openai", None, at=1, count=5),
+}.items():
+    add(USAGE, f"{name}: the largest trigger that 11 messages reach", scaled(history))
+
+
+for name, model, provider in (
+    ("the same provider", "openai", "openai"),
+    ("another provider", "openai", "anthropic"),
+    ("Bedrock by one of its names", "amazon_bedrock", "bedrock"),
+    ("Bedrock by the other", "amazon_bedrock", "bedrock_converse"),
+    ("a Mantle model of OpenAI's", "openai-mantle", "openai"),
+    ("a Mantle model of Anthropic's", "anthropic-mantle", "anthropic"),
+    ("an alias the wrong way round", "openai", "openai-mantle"),
+):
+
+    def reported(side: Side, model: str = model, provider: str = provider) -> Any:
+        settings = {"trigger": ("tokens", 5000), "keep": ("messages", 2)}
+        step = side.step(told(5000, provider), provided(model), token_counter=tens, **settings)
+        return step is not None
+
+    add(USAGE, f"{name}, 5,000 tokens reported: summarised at 5,000", reported)
+
+for name, history, count in (
+    ("4,999 tokens reported", told(4999, "openai"), 5000),
+    ("reported by an older answer only", told(5000, "openai", at=0), 5000),
+    ("no provider named", told(5000), 5000),
+):
+
+    def no(side: Side, history: Any = history, count: int = count) -> Any:
+        settings = {"trigger": ("tokens", count), "keep": ("messages", 2)}
+        step = side.step(history, provided("openai"), token_counter=tens, **settings)
+        return step is not None
+
+    add(USAGE, f"{name}: summarised at 5,000", no)
+
+for name, trigger in (
+    ('("fraction", 0.5) of 10,000', ("fraction", 0.5)),
+    ('{"tokens": 5000, "messages": 11}', {"tokens": 5000, "messages": 11}),
+    ('{"tokens": 5000, "messages": 12}', {"tokens": 5000, "messages": 12}),
+):
+
+    def forms(side: Side, trigger: Any = trigger) -> Any:
+        model = Provided(
+            answers=lambda _: SUMMARY, provider="openai", profile={"max_input_tokens": 10_000}
+        )
+        settings = {"trigger": trigger, "keep": ("messages", 2), "summarizer": writer()}
+        return side.step(told(5000, "openai"), model, token_counter=tens, **settings) is not None
+
+    add(USAGE, f"`{name}`, 5,000 reported: summarised", forms)
+
+
+@behaviour(USAGE, "`keep` in tokens is not scaled: messages within 60 tokens")
+def _(side: Side) -> Any:
+    settings = {"trigger": ("messages", 5), "keep": ("tokens", 60)}
+    return count_kept(side.step(told(1000, "openai"), **settings))
+
+
+@behaviour(
+    USAGE,
+    "an answer that is kept had reported more than the trigger: summaries in three more steps",
+    "it measured a history that is no more; LangChain summarises again until it is gone",
+)
+def _(side: Side) -> Any:
+    settings = {"trigger": ("tokens", 5000), "keep": ("messages", 4)}
+    made = side.make(provided("openai"), token_counter=tens, **settings)
+    history = told(6000, "openai", count=15)
+    state: dict[str, Any] = {"messages": history}
+    summaries = 0
+    for n in range(4):
+        update = made.before_model(state, None)
+        if update is not None:
+            summaries += 1
+            state |= update
+            state["messages"] = state["messages"][1:]
+        state["messages"] = [*state["messages"], HumanMessage(f"and then? {n}", id=f"n{n}")]
+    return summaries - 1

@@ -1,0 +1,359 @@
+"""What a step does to the state."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import random
+from typing import Any
+
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langgraph.graph.message import add_messages
+from langgraph.runtime import Runtime
+
+from langchain_conformance.behaviour import (
+    SUMMARY,
+    THEIRS,
+    Side,
+    add,
+    behaviour,
+    caught,
+    kept,
+    talk,
+    work,
+)
+from langchain_conformance.cuts import drawn, is_legal, newest, pairs
+
+STATE, CUT = "Effect on the state", "Where the history is cut"
+LINE = "Here is a summary of the conversation to date:\n\n"
+SETTINGS: dict[str, Any] = {"trigger": ("messages", 5), "keep": ("messages", 2)}
+
+
+def sixth(side: Side) -> Any:
+    return side.step(talk(7), **SETTINGS)
+
+
+add(STATE, "below the trigger", lambda side: side.step(talk(4), **SETTINGS))
+add(STATE, "no messages at all", lambda side: side.step([], **SETTINGS))
+add(
+    STATE,
+    "one message, trigger 1, keep 1",
+    lambda side: side.step(talk(1), trigger=("messages", 1), keep=("messages", 1)),
+)
+add(
+    STATE,
+    "no `messages` in the state",
+    lambda side: caught(lambda: side.make(**SETTINGS).before_model({}, Runtime())),
+)
+add(
+    STATE,
+    "kinds of messages in the update",
+    lambda side: [type(m).__name__ for m in sixth(side)["messages"]],
+)
+add(STATE, "the first message", lambda side: sixth(side)["messages"][0].id)
+add(STATE, "the summary's first line", lambda side: sixth(side)["messages"][1].content[: len(LINE)])
+add(
+    STATE,
+    "the summary's marker",
+    lambda side: sixth(side)["messages"][1].additional_kwargs["lc_source"],
+)
+add(
+    STATE,
+    "the summary holds what the model wrote",
+    lambda side: SUMMARY in sixth(side)["messages"][1].content,
+)
+add(
+    STATE,
+    "the summary is that text and nothing else",
+    lambda side: sixth(side)["messages"][1].content == LINE + SUMMARY,
+    "a line before it says that these are notes and no instructions, and names the record; exact "
+    "facts that the model has left out are added",
+)
+add(
+    STATE,
+    "the summary's id",
+    lambda side: "a name" if sixth(side)["messages"][1].id else None,
+    "it names the record; LangGraph's reducer gives LangChain's a random one",
+)
+add(STATE, "ids of what is kept", lambda side: kept(sixth(side)))
+add(
+    STATE,
+    "channels that are written",
+    lambda side: sorted(sixth(side)),
+    "the private channel holds the record in force, so that a rewind brings it back",
+)
+
+
+@behaviour(STATE, "what is kept are the same objects, unchanged, and so is the list that was given")
+def _(side: Side) -> Any:
+    history = talk(7)
+    before, list_before = copy.deepcopy(history), list(history)
+    update = side.make(**SETTINGS).before_model({"messages": history}, Runtime())
+    same = all(now is then for now, then in zip(update["messages"][2:], history[5:], strict=True))
+    return same, history == before, [id(m) for m in history] == [id(m) for m in list_before]
+
+
+for name, count in (("a step with a summary", 7), ("a step without", 3)):
+
+    def identified(side: Side, count: int = count) -> Any:
+        history = talk(count)
+        history[0].id = history[-1].id = None
+        side.make(**SETTINGS).before_model({"messages": history}, Runtime())
+        ids = [message.id for message in history]
+        return len(set(ids)), ids[1:-1], len(str(ids[0]))
+
+    add(STATE, f"{name} gives an id to messages that have none", identified)
+
+
+@behaviour(STATE, "what LangGraph's reducer makes of the update")
+def _(side: Side) -> Any:
+    history = talk(7)
+    made = add_messages(history, side.step(history, **SETTINGS)["messages"])  # type: ignore[arg-type]
+    assert isinstance(made, list)
+    return [type(one).__name__ for one in made], [one.id for one in made[1:]]
+
+
+@behaviour(STATE, "`abefore_model`")
+def _(side: Side) -> Any:
+    made = side.make(**SETTINGS)
+    none = asyncio.run(made.abefore_model({"messages": talk(3)}, Runtime()))
+    return none, kept(asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime())))
+
+
+add(
+    STATE,
+    "`runtime` may be None",
+    lambda side: kept(side.make(**SETTINGS).before_model({"messages": talk(7)}, None)),
+)
+
+
+def rounds(side: Side, count: int, keep: int = 2, trigger: int = 5) -> tuple[list[Any], list[Any]]:
+    """A talk that grows by one message a step: the states after, and the updates."""
+    made = side.make(trigger=("messages", trigger), keep=("messages", keep))
+    state: dict[str, Any] = {"messages": []}
+    states, updates = [], []
+    for message in talk(count):
+        state["messages"] = [*state["messages"], message]
+        update = made.before_model(state, Runtime())
+        updates.append(update)
+        if update is not None:
+            state = {**state, **update, "messages": update["messages"][1:]}
+        states.append(state["messages"])
+    return states, updates
+
+
+add(
+    STATE,
+    "a talk of 20 messages: which steps made a summary",
+    lambda side: [n + 1 for n, update in enumerate(rounds(side, 20)[1]) if update],
+)
+
+
+@behaviour(STATE, "a talk of 20 messages: there is one summary, and it comes first")
+def _(side: Side) -> Any:
+    states, _ = rounds(side, 20)
+    marks = [[m.additional_kwargs.get("lc_source") for m in state] for state in states]
+    return (
+        all(m.count("summarization") <= 1 for m in marks),
+        marks[-1],
+        [m.id for m in states[-1]][1:],
+    )
+
+
+add(
+    STATE,
+    "`keep` is one below a trigger of 30 messages: which of 40 steps made a summary",
+    lambda side: [n + 1 for n, update in enumerate(rounds(side, 40, 29, 30)[1]) if update],
+    "no step repeats without progress: after a summary that could not get below its trigger, "
+    "the history must grow by a tenth",
+)
+
+
+@behaviour(
+    STATE,
+    "only an earlier summary would leave",
+    "a summary of a summary alone loses detail and saves nothing",
+)
+def _(side: Side) -> Any:
+    old = HumanMessage(LINE + "- old", additional_kwargs={"lc_source": "summarization"}, id="s")
+    return kept(side.step([old, *talk(5)], trigger=("messages", 6), keep=("messages", 5)))
+
+
+@behaviour(
+    STATE,
+    "hooks that an agent calls",
+    '`wrap_model_call` shows the model the summary where `history="preserve"` leaves every '
+    "message in the state; otherwise it passes the request on",
+)
+def _(side: Side) -> Any:
+    names = ("before_agent", "before_model", "after_model", "wrap_model_call", "wrap_tool_call")
+    base = side.cls.__mro__[1]
+    return [name for name in names if getattr(side.cls, name) is not getattr(base, name)]
+
+
+@behaviour(STATE, "a class made from it that adds to `before_model`")
+def _(side: Side) -> Any:
+    class Louder(side.cls):  # type: ignore[name-defined,misc]
+        def before_model(self, state: Any, runtime: Any) -> Any:
+            update = super().before_model(state, runtime)
+            return update and {**update, "messages": [*update["messages"], HumanMessage("Go on.")]}
+
+    made = Louder(Side(side.cls).make().model, **SETTINGS)
+    return made.before_model({"messages": talk(7)}, Runtime())["messages"][-1].content
+
+
+@behaviour(
+    STATE,
+    "it is a LangChain `SummarizationMiddleware`, and its private methods are there",
+    "only what is public is kept; a subclass that overrides `_create_summary` passes `summarizer` "
+    "instead",
+)
+def _(side: Side) -> Any:
+    return issubclass(side.cls, THEIRS.cls), hasattr(side.cls, "_create_summary")
+
+
+# Cuts
+
+
+def call(*ids: str, at: str) -> AIMessage:
+    return AIMessage("", id=at, tool_calls=[{"name": "f", "args": {}, "id": one} for one in ids])
+
+
+def result(of: str, at: str) -> ToolMessage:
+    return ToolMessage("done", tool_call_id=of, id=at)
+
+
+def cut(history: list[AnyMessage], keep: int) -> Any:
+    def observe(side: Side) -> Any:
+        return kept(
+            side.step(copy.deepcopy(history), trigger=("messages", 2), keep=("messages", keep))
+        )
+
+    return observe
+
+
+ask, go, asked = (
+    HumanMessage("Look.", id="ask"),
+    HumanMessage("Go on.", id="go"),
+    HumanMessage("?", id="old"),
+)
+parallel = [
+    ask,
+    call("a", "b", "c", at="calls"),
+    result("c", "rc"),
+    result("a", "ra"),
+    result("b", "rb"),
+    go,
+]
+reused = [
+    asked,
+    call("a", at="one"),
+    result("a", "r1"),
+    ask,
+    call("a", at="two"),
+    result("a", "r2"),
+    go,
+]
+for keep in (2, 3, 4):
+    add(CUT, f"parallel results out of order, keep {keep}", cut(list(parallel), keep))
+for keep in (2, 3, 5, 6):
+    add(CUT, f"an id that is used again, keep {keep}", cut(list(reused), keep))
+add(
+    CUT,
+    "the newest message is a result, keep 1",
+    cut([asked, ask, call("a", at="one"), result("a", "r1")], 1),
+    "the newest user message stays as well",
+)
+add(
+    CUT,
+    "LangChain evicts the newest user message",
+    cut([asked, AIMessage("x", id="x"), ask, *work(4)[1:-1]], 2),
+    "what the user asked last is what the agent is doing: it stays as well",
+)
+add(
+    CUT,
+    "a leading system message",
+    cut([SystemMessage("Be brief.", id="sys"), *talk(7)], 2),
+    "a leading system message is an instruction, and stays",
+)
+add(
+    CUT,
+    "a user speaks between a call and its result",
+    cut(
+        [
+            asked,
+            call("a", "b", at="calls"),
+            result("a", "ra"),
+            HumanMessage("Wait.", id="wait"),
+            result("b", "rb"),
+            go,
+        ],
+        3,
+    ),
+    "LangChain parts the first result from its call, or a call from its results; providers reject that",
+)
+add(
+    CUT,
+    "an old call that nothing answers",
+    cut(
+        [
+            asked,
+            call("a", at="open"),
+            HumanMessage("Never mind.", id="mind"),
+            AIMessage("Fine.", id="fine"),
+            ask,
+            AIMessage("Yes.", id="yes"),
+            go,
+        ],
+        2,
+    ),
+    "a call without a result may still get one, or waits for an approval: it stays",
+)
+add(
+    CUT,
+    "a result without a call among what is kept",
+    cut([asked, AIMessage("x", id="x"), ask, AIMessage("y", id="y"), result("zz", "lost"), go], 3),
+    "a provider rejects it; it goes to the archive with what leaves",
+)
+
+
+class Cuts(list[Any]):
+    """Many cuts at once."""
+
+    def __str__(self) -> str:
+        return f"{len(self)} legal cuts of {GENERATED}"
+
+
+GENERATED = 600
+
+
+@behaviour(
+    CUT,
+    "generated histories, `keep` in messages, tokens and fractions: every cut of LangChain's that "
+    "parts no result from its call, leaves the newest user message and evicts no open call",
+)
+def _(side: Side) -> Any:
+    chance, found = random.Random(4), Cuts()
+    for _ in range(GENERATED):
+        history, settings = drawn(chance)
+        theirs = kept(THEIRS.step(copy.deepcopy(history), **settings()))
+        if theirs is not None and is_legal(history, theirs):
+            found.append(kept(side.step(copy.deepcopy(history), **settings())))
+    return found
+
+
+@behaviour(
+    CUT,
+    "generated histories: results parted from their call, newest user messages evicted",
+    "both are what providers reject or agents lose their task by",
+)
+def _(side: Side) -> Any:
+    chance, parted, evicted = random.Random(4), 0, 0
+    for _ in range(GENERATED):
+        history, settings = drawn(chance)
+        ids = kept(side.step(copy.deepcopy(history), **settings()))
+        if ids is not None:
+            stay = set(ids)
+            parted += any((a in stay) != (b in stay) for a, b in pairs(history))
+            evicted += newest(history) not in stay
+    return {"parted": parted, "evicted": evicted}

@@ -1,0 +1,109 @@
+"""The page that says how every behaviour came out: `docs/langchain_conformance.md`."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from langchain_conformance.behaviour import BEHAVIOURS, OURS, THEIRS, Behaviour
+
+PAGE = Path(__file__).parents[2] / "docs" / "langchain_conformance.md"
+LONGEST = 160
+"""Characters of an outcome that are shown."""
+
+for _part in ("settings", "counting", "effect", "summariser", "agent"):
+    import_module(f"langchain_conformance.{_part}")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one behaviour came out on both sides."""
+
+    theirs: Any
+    ours: Any
+    same: bool
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        return _shown(self.theirs), _shown(self.ours)
+
+
+@cache
+def outcome(one: Behaviour) -> Outcome:
+    """Run a behaviour on both sides, once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        theirs, ours = one.observe(THEIRS), one.observe(OURS)
+    return Outcome(theirs, ours, one.same(theirs, ours))
+
+
+def _shown(value: Any) -> str:
+    text = " ".join(str(value).split())
+    text = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return "`` " + text.replace("|", "\\|") + " ``" if text else "nothing"
+
+
+def page() -> str:
+    """The whole page."""
+    found = [(one, outcome(one)) for one in BEHAVIOURS]
+    stated = sum(bool(one.differs) for one, _ in found)
+    lines = [
+        "# The same as LangChain's middleware, and where it is not",
+        "",
+        "`conspectus.middleware.SummarizationMiddleware` takes the place of",
+        f"`langchain.agents.middleware.SummarizationMiddleware` ({version('langchain')}). This page",
+        "is written by a test, which runs each public behaviour on both classes: "
+        "`tests/test_langchain_conformance.py`",
+        "fails when something comes out differently that is not stated here, when a stated",
+        "difference is gone, and when this page is not what it writes. `make conformance` writes "
+        "it anew.",
+        "",
+        f"**{len(found)} behaviours: {len(found) - stated} the same, {stated} different for a "
+        "stated reason.** An error is the same when ours can be caught as theirs is, and says what "
+        "theirs says in its first sentence; ours then goes on to show the right form.",
+        "",
+        "No archive is given in any of these runs, and nothing beyond LangChain's own parameters, "
+        "unless a line says so.",
+    ]
+    for section in dict.fromkeys(one.section for one in BEHAVIOURS):
+        rows = [(one, came) for one, came in found if one.section == section]
+        lines += ["", f"## {section}"]
+        same = [f"| {one.name} | {came.shown[0]} |" for one, came in rows if not one.differs]
+        if same:
+            lines += ["", "| the same | both |", "|---|---|", *same]
+        other = [
+            f"| {one.name} | {came.shown[0]} | {came.shown[1]} | {one.differs} |"
+            for one, came in rows
+            if one.differs
+        ]
+        if other:
+            lines += [
+                "",
+                "| different | LangChain | Conspectus | why |",
+                "|---|---|---|---|",
+                *other,
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write the page."""
+    logging.disable()
+    wrong = [one for one in BEHAVIOURS if outcome(one).same == bool(one.differs)]
+    PAGE.write_text(page(), encoding="utf-8")
+    for one in wrong:
+        theirs, ours = outcome(one).shown
+        print(f"{one.section}: {one.name}\n  LangChain   {theirs}\n  Conspectus  {ours}")
+    print(f"{PAGE}: {len(BEHAVIOURS)} behaviours, {len(wrong)} not as stated")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

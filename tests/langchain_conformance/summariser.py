@@ -1,0 +1,398 @@
+"""Who writes the summary, what it is given, and what happens when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
+from langchain_core.exceptions import ContextOverflowError
+from langchain_core.messages import AnyMessage, HumanMessage
+from langchain_core.runnables import RunnableLambda
+from langgraph.runtime import Runtime
+
+from conspectus.testing.scripted_models import ScriptedChatModel
+from langchain_conformance.behaviour import (
+    SUMMARY,
+    Raised,
+    Side,
+    add,
+    behaviour,
+    caught,
+    kept,
+    talk,
+)
+from langchain_conformance.effect import LINE, SETTINGS
+
+WHO, READS, FAILS = "Who summarises", "What the summariser reads", "When the summariser fails"
+READ_ALL = "nothing leaves before a summariser has read it whole"
+KEEPS = (
+    "while there is room the history stays as it was, and the summary is tried again when it has "
+    'grown; `on_failure="raise"` raises'
+)
+
+
+class RateLimitError(Exception):
+    """Named as providers name it."""
+
+
+class Denied(Exception):
+    """What another try does not help."""
+
+    status_code = 401
+
+
+def said(update: Any) -> Any:
+    """What the summary says, without its first line and our note."""
+    if update is None:
+        return None
+    text = str(update["messages"][1].content).removeprefix(LINE)
+    return text.partition("\n")[2] if text.startswith("(") else text
+
+
+def scripted(*answers: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(answers=list(answers))
+
+
+# Who
+
+
+@behaviour(WHO, "`model` writes, in one call")
+def _(side: Side) -> Any:
+    model = scripted("- by the model")
+    return said(side.step(talk(7), model, **SETTINGS)), len(model.calls)
+
+
+@behaviour(WHO, "`summarizer`, a model: `model` is not called")
+def _(side: Side) -> Any:
+    model, other = scripted("- by the model"), scripted("- by the other")
+    update = side.step(talk(7), model, summarizer=other, **SETTINGS)
+    return said(update), len(model.calls), len(other.calls)
+
+
+@behaviour(WHO, "`model` and `summarizer` as `provider:model`")
+def _(side: Side) -> Any:
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OPENAI_API_KEY", "none")
+        made = side.make("openai:gpt-4.1-mini", summarizer="openai:gpt-4.1-nano")
+        made = made, side.make("openai:gpt-4.1-mini", trigger=("fraction", 0.5))
+    return [type(one.model).__name__ for one in made], [one.model.model_name for one in made]
+
+
+add(
+    WHO,
+    "a provider that there is none of",
+    lambda side: caught(lambda: side.make("nobody:nothing")).kinds,
+)
+
+
+def notes(messages: Any) -> str:
+    return f"- {len(messages)} messages"
+
+
+async def anotes(messages: Any) -> str:
+    await asyncio.sleep(0)
+    return f"- {len(messages)} messages, waited for"
+
+
+FUNCTIONS: dict[str, tuple[Any, Any]] = {
+    "a function": (notes, None),
+    "an async function": (anotes, "an async function is waited for in a thread of its own"),
+    "a Runnable": (RunnableLambda(notes), None),
+    "a Runnable with both": (RunnableLambda(notes, anotes), None),
+    "a chain that ends in a model's text": (
+        RunnableLambda(notes)
+        | ScriptedChatModel(answers=lambda _: "- chained")
+        | RunnableLambda(lambda m: m.text),
+        None,
+    ),
+}
+for name, (function, why) in FUNCTIONS.items():
+
+    def sync(side: Side, function: Any = function) -> Any:
+        done = caught(lambda: side.step(talk(7), summarizer=function, **SETTINGS))
+        return done.kinds if isinstance(done, Raised) else said(done)
+
+    def on_loop(side: Side, function: Any = function) -> Any:
+        made = side.make(summarizer=function, **SETTINGS)
+        return said(asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime())))
+
+    add(WHO, f"`summarizer`, {name}: a step without an event loop", sync, why or "")
+    add(WHO, f"`summarizer`, {name}: a step on an event loop", on_loop)
+
+add(
+    WHO,
+    "`summarizer` is a number",
+    lambda side: caught(lambda: side.make(summarizer=7)).kinds,
+    "a `ValueError` that says what can be given, when built, like any other wrong setting",
+)
+add(
+    WHO,
+    "white space around what it wrote",
+    lambda side: said(side.step(talk(7), summarizer=lambda _: "\n - neat \n\n", **SETTINGS)),
+)
+
+
+# What it reads
+
+
+@behaviour(READS, "a function gets the very messages that leave")
+def _(side: Side) -> Any:
+    got: list[Any] = []
+
+    def read(messages: Any) -> str:
+        got.extend(messages)
+        return "- read"
+
+    history = talk(7)
+    side.make(summarizer=read, **SETTINGS).before_model({"messages": history}, Runtime())
+    return [m.id for m in got], all(a is b for a, b in zip(got, history, strict=False))
+
+
+@behaviour(READS, "a function gets the summary so far first, with its marker")
+def _(side: Side) -> Any:
+    got: list[Any] = []
+
+    def read(messages: Any) -> str:
+        got[:] = messages
+        return f"- {len(messages)} read"
+
+    made = side.make(summarizer=read, **SETTINGS)
+    update = made.before_model({"messages": talk(7)}, Runtime())
+    later = [HumanMessage(f"And part {n}?", id=f"n{n}") for n in range(4)]
+    state = {**update, "messages": [*update["messages"][1:], *later]}
+    made.before_model(state, Runtime())
+    return (
+        type(got[0]).__name__,
+        got[0].content.startswith(LINE),
+        got[0].additional_kwargs["lc_source"],
+        [message.id for message in got[1:]],
+    )
+
+
+def prompt_of(side: Side, history: list[AnyMessage], **settings: Any) -> list[str]:
+    """The prompts of all calls that one step makes."""
+    model = ScriptedChatModel(answers=lambda _: SUMMARY)
+    side.step(history, model, **{**SETTINGS, **settings})
+    return [call.text for call in model.calls]
+
+
+def words(history: list[AnyMessage], prompts: list[str]) -> int:
+    """How many of the messages stand in the prompts with every word, in one piece or in parts."""
+    read = {word for prompt in prompts for word in re.findall(r"\w+", prompt)}
+    return sum(set(re.findall(r"\w+", str(m.content))) <= read for m in history)
+
+
+LONG: list[AnyMessage] = [
+    HumanMessage(f"Part {n}: " + " ".join(f"w{n}x{k}" for k in range(300)), id=f"l{n}")
+    for n in range(22)
+]
+for name, settings, why in (
+    ("short ones, default", {}, ""),
+    ("22 of 600 tokens each, default", {"history": LONG}, READ_ALL),
+    (
+        "22 of 600 tokens each, `trim_tokens_to_summarize=1500`",
+        {"history": LONG, "trim_tokens_to_summarize": 1500},
+        READ_ALL,
+    ),
+    ("short ones, `trim_tokens_to_summarize=1`", {"trim_tokens_to_summarize": 1}, READ_ALL),
+    (
+        "22 of 600 tokens each, `trim_tokens_to_summarize=None`",
+        {"history": LONG, "trim_tokens_to_summarize": None},
+        "",
+    ),
+):
+
+    def read(side: Side, settings: Any = settings) -> Any:
+        given = dict(settings)
+        history = given.pop("history", talk(9))
+        return f"{words(history[:-2], prompt_of(side, history, **given))} of {len(history) - 2}"
+
+    add(READS, f"messages that leave, {name}: read to the last word", read, why)
+
+add(
+    READS,
+    "an answer of the agent's comes first and `trim_tokens_to_summarize` is wide enough",
+    lambda side: words(talk(8)[:1], prompt_of(side, talk(8), trim_tokens_to_summarize=100_000)),
+    f"LangChain's trimming begins with a user's message; {READ_ALL}",
+)
+
+
+@behaviour(READS, "nothing is left after trimming: what the summary says", READ_ALL)
+def _(side: Side) -> Any:
+    return said(side.step(talk(7), trim_tokens_to_summarize=1, **SETTINGS))
+
+
+@behaviour(READS, "`summary_prompt` is what the model is told")
+def _(side: Side) -> Any:
+    (prompt,) = prompt_of(side, talk(7), summary_prompt="As a haiku, of: {messages} -- end")
+    return "As a haiku, of: " in prompt, " -- end" in prompt, words(talk(7)[:5], [prompt])
+
+
+@behaviour(READS, "LangChain's own prompt given as `summary_prompt`")
+def _(side: Side) -> Any:
+    (prompt,) = prompt_of(side, talk(7), summary_prompt=DEFAULT_SUMMARY_PROMPT)
+    return "Context Extraction Assistant" in prompt, words(talk(7)[:5], [prompt])
+
+
+@behaviour(READS, "doubled braces in `summary_prompt`")
+def _(side: Side) -> Any:
+    (prompt,) = prompt_of(side, talk(7), summary_prompt='As {{"goal": 1}}, of: {messages}')
+    return 'As {"goal": 1}, of: ' in prompt
+
+
+@behaviour(
+    READS,
+    "single braces in `summary_prompt`",
+    "they stay as they are, so that a prompt may show JSON",
+)
+def _(side: Side) -> Any:
+    got = caught(lambda: prompt_of(side, talk(7), summary_prompt='As {"goal": 1}: {messages}'))
+    return got.kinds if isinstance(got, Raised) else 'As {"goal": 1}: ' in got[0]
+
+
+@behaviour(
+    READS,
+    "`summary_prompt` without `{messages}`",
+    "a `ValueError` when built; LangChain would have a summary written of nothing",
+)
+def _(side: Side) -> Any:
+    got = caught(lambda: side.make(summary_prompt="Sum up."))
+    return got.kinds if isinstance(got, Raised) else "accepted"
+
+
+@behaviour(
+    READS,
+    "the prompt: one user message, the conversation as XML",
+    "instructions are apart from the conversation, which is framed as data with the ids to cite",
+)
+def _(side: Side) -> Any:
+    model = ScriptedChatModel(answers=lambda _: SUMMARY)
+    side.step(talk(7), model, **SETTINGS)
+    return [m.type for m in model.calls[0].messages], '<message type="human">' in model.calls[
+        0
+    ].text
+
+
+@behaviour(READS, "metadata of the summariser's call")
+def _(side: Side) -> Any:
+    model = scripted(SUMMARY)
+    side.step(talk(7), model, **SETTINGS)
+    found = model.calls[0].metadata
+    return found["lc_source"], bool(found["lc_internal_call"])
+
+
+@behaviour(READS, "a second summary: the model reads the first one, once")
+def _(side: Side) -> Any:
+    model = ScriptedChatModel(answers=lambda _: "- goal zebra")
+    made = side.make(model, **SETTINGS)
+    update = made.before_model({"messages": talk(7)}, Runtime())
+    later = [HumanMessage(f"And part {n}?", id=f"n{n}") for n in range(4)]
+    made.before_model({**update, "messages": [*update["messages"][1:], *later]}, Runtime())
+    return model.calls[1].text.count("goal zebra"), words(later[:2], [model.calls[1].text])
+
+
+# When it fails
+
+
+def hurried(observe: Callable[[Side], Any]) -> Callable[[Side], Any]:
+    """Without the pauses between tries."""
+    from types import SimpleNamespace
+
+    def quick(side: Side) -> Any:
+        with pytest.MonkeyPatch.context() as patch:
+            still = SimpleNamespace(sleep=lambda seconds: None)
+            patch.setattr("tenacity.nap.time", still)
+            patch.setattr("conspectus._drive.time", still)
+            return observe(side)
+
+    return quick
+
+
+def failing(
+    *answers: Any, history: list[AnyMessage] | None = None, **settings: Any
+) -> Callable[[Side], Any]:
+    """What comes out, and in how many calls."""
+
+    def observe(side: Side) -> Any:
+        model = scripted(*answers)
+        given = {"model": model, **SETTINGS, **settings}
+        done = caught(lambda: side.step(history or talk(7), **given))
+        out = "the error" if isinstance(done, Raised) else kept(done)
+        return ("history stays" if out is None else out), len(model.calls)
+
+    return hurried(observe)
+
+
+add(
+    FAILS,
+    "two errors that pass, then an answer",
+    failing(RateLimitError("slow"), RateLimitError("slow"), SUMMARY),
+)
+add(FAILS, "errors that pass, each time", failing(*[RateLimitError("slow")] * 3), KEEPS)
+add(
+    FAILS,
+    'errors that pass, each time, `on_failure="raise"` with ours',
+    lambda side: failing(
+        *[RateLimitError("slow")] * 3,
+        **({} if side.cls.__module__.startswith("langchain") else {"on_failure": "raise"}),
+    )(side),
+)
+add(
+    FAILS,
+    "an error that another try does not help",
+    failing(*[Denied("key")] * 3),
+    f"it is not asked again; {KEEPS}",
+)
+add(
+    FAILS,
+    "an empty answer",
+    failing("", "", ""),
+    "an empty summary would lose everything that leaves",
+)
+add(
+    FAILS,
+    "a refusal",
+    failing("I'm sorry, but I cannot help with that.", "I'm sorry, but I cannot.", "I'm sorry."),
+    "it would stand in for everything that leaves",
+)
+add(
+    FAILS,
+    "the text of an error",
+    failing(*["Error generating summary: 503"] * 3),
+    "it would stand in for everything that leaves",
+)
+
+
+@behaviour(FAILS, "the prompt overflows the model: messages read to the last word", READ_ALL)
+def _(side: Side) -> Any:
+    def answer(messages: list[Any]) -> Any:
+        text = "\n".join(str(m.text) for m in messages)
+        return ContextOverflowError("too long") if len(text) > 25_000 else SUMMARY
+
+    model = ScriptedChatModel(answers=answer)
+    side.step(LONG, model, trim_tokens_to_summarize=None, **SETTINGS)
+    fine = [call.text for call in model.calls if len(call.text) <= 25_000]
+    return f"{words(LONG[:-2], fine)} of {len(LONG) - 2}"
+
+
+@behaviour(FAILS, "a function that returns no text", f"its answer is not used; {KEEPS}")
+def _(side: Side) -> Any:
+    done = caught(lambda: side.step(talk(7), summarizer=lambda _: 7, **SETTINGS))
+    return done.kinds if isinstance(done, Raised) else kept(done)
+
+
+@behaviour(FAILS, "the error can be found by what raised it")
+def _(side: Side) -> Any:
+    ours = {} if side.cls.__module__.startswith("langchain") else {"on_failure": "raise"}
+    model = scripted(Denied("wrong key"), Denied("wrong key"), Denied("wrong key"))
+    try:
+        hurried(lambda one: one.step(talk(7), model, **SETTINGS, **ours))(side)
+    except Exception as error:
+        return isinstance(error, Denied) or isinstance(error.__cause__, Denied), "wrong key" in str(
+            error
+        )
+    return None

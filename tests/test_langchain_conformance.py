@@ -1,0 +1,48 @@
+"""Each public behaviour of LangChain's middleware, run on it and on ours: the same, or different
+in a way that is stated."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from langchain_conformance.behaviour import BEHAVIOURS, OURS, THEIRS, Behaviour, kept
+from langchain_conformance.cuts import drawn, is_legal
+from langchain_conformance.page import PAGE, outcome, page
+
+
+@pytest.mark.parametrize("one", BEHAVIOURS, ids=lambda one: f"{one.section}: {one.name}")
+def test_it_comes_out_the_same_or_differs_as_stated(one: Behaviour) -> None:
+    came = outcome(one)
+    if one.differs:
+        assert not came.same, f"the stated difference is gone: {came.theirs!r}"
+    else:
+        assert came.same, f"LangChain: {came.theirs!r}; ours: {came.ours!r}"
+
+
+def test_the_page_is_what_the_behaviours_write() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "write it anew with `make conformance`"
+
+
+@given(st.integers(0, 2**63))
+def test_wherever_langchains_cut_is_legal_ours_is_the_same(seed: int) -> None:
+    history, settings = drawn(random.Random(seed))
+    theirs = kept(THEIRS.step(copy.deepcopy(history), **settings()))
+    ours = kept(OURS.step(copy.deepcopy(history), **settings()))
+    if theirs is not None and is_legal(history, theirs):
+        assert ours == theirs
+    elif ours is not None:
+        assert is_legal(history, ours)
+
+
+def test_the_definition_of_a_legal_cut_finds_what_langchain_parts_and_evicts() -> None:
+    chance = random.Random(11)
+    cuts = [(drawn(chance)) for _ in range(300)]
+    theirs = [(h, kept(THEIRS.step(copy.deepcopy(h), **settings()))) for h, settings in cuts]
+    legal = [is_legal(h, ids) for h, ids in theirs if ids is not None]
+    assert legal.count(True) > 100
+    assert legal.count(False) > 20
