@@ -130,8 +130,10 @@ class Session:
         # What the other library tore apart stays together here, in view.
         torn = {ex.group[i] for i in range(len(items)) if i not in leaves}
         leaving = [i for i in leaving if ex.group[i] not in torn]
-        keys = tuple(items[i].key for i in leaving)
         size = history.size.tokens
+        if not leaving:
+            return self._unchanged(history, Keep(f"nothing that {by} covers may leave", size))
+        keys = tuple(items[i].key for i in leaving)
         decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
         draft = Draft(text, by, keys, Cost(), self._message_size(text))
         work = Work(self.tools, self.scope, self.anchor, history, decided, "", draft)
