@@ -179,7 +179,7 @@ class ArchiveFlows:
         found = yield from self._wire.read(scope.namespace("head"), [HEAD])
         if HEAD not in found:
             return None
-        return str(found[HEAD].get("record") or "")
+        return str((found[HEAD] or {}).get("record") or "")
 
     def copy_flow(self, source: Scope, target: Scope, head: str) -> Flow[None]:
         """Put a chain, with all that it answers for, into another scope too, in force there.

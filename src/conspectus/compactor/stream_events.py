@@ -9,7 +9,6 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from conspectus.compactor.work import OnEvent
-from conspectus.messages import is_summary_message
 
 KIND = "conspectus.compaction"
 """`type` of our custom stream events."""
