@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -17,10 +18,11 @@ from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.compactor.agent_state import Held, Tenant, scope_of
 from conspectus.compactor.anchors import StateAnchor
+from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
-from conspectus.compactor.views import Views
+from conspectus.compactor.views import Views, laid_over
 from conspectus.compactor.work import Preview
 
 logger = logging.getLogger("conspectus")
@@ -48,7 +50,19 @@ class GraphEngine:
     views: Views = field(default_factory=Views)
     _archives: OrderedDict[int, tuple[BaseStore, Archive]] = field(default_factory=OrderedDict)
     _said: set[str] = field(default_factory=set)
+    _branches: Branches = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._branches = Branches(self.tenant)
+
+    def follow(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object, *, turn: bool
+    ) -> Flow[Held]:
+        """What the state holds, the archive put right where the thread went back, over to another
+        branch or was copied; see `Branches.follow`."""
+        archive = self._open(runtime)
+        return (yield from self._branches.follow(held, channel, archive, runtime, turn=turn))
 
     def session(
         self,
@@ -104,17 +118,42 @@ class GraphEngine:
             self.views.keep(held, channel, found)
         return found
 
+    def shown(
+        self,
+        held: Held,
+        channel: Sequence[BaseMessage],
+        sent: Sequence[BaseMessage],
+        runtime: object,
+    ) -> Flow[list[BaseMessage]]:
+        """The view of a channel, with what other middleware has changed of it on the way.
+
+        Args:
+            held: what the state holds of us.
+            channel: the messages in the state.
+            sent: the messages of the request as they are now.
+            runtime: of the run.
+        """
+        view = yield from self.view(held, channel, runtime)
+        if len(sent) == len(channel) and all(map(is_, sent, channel)):
+            return view
+        return laid_over(view, channel, sent)
+
     def archive(self, runtime: object) -> Archive | None:
         """The archive: the one that was given, else one in the graph's own store."""
+        found = self._open(runtime)
+        if found is None:
+            self.say_once(
+                "no archive was given and the graph has no store: originals cannot be recalled "
+                "after a compaction"
+            )
+        return found
+
+    def _open(self, runtime: object) -> Archive | None:
         given = self.engine.tools.archive
         if given is not None:
             return given
         store = getattr(runtime, "store", None)
         if not isinstance(store, BaseStore):
-            self.say_once(
-                "no archive was given and the graph has no store: originals cannot be recalled "
-                "after a compaction"
-            )
             return None
         with self._lock:
             found = self._archives.pop(id(store), None) or (store, Archive(store))

@@ -49,3 +49,27 @@ class Views:
         if not all(map(is_, channel, map(call, known.channel))):
             return None
         return [*known.messages, *channel[len(known.channel) :]]
+
+
+def laid_over(
+    view: Sequence[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
+) -> list[BaseMessage]:
+    """A view of a channel, made of messages that other middleware has changed, added or removed.
+
+    What the view leaves out is left out, and what it shows short is, unless others have changed it
+    already; summaries stand where they do in the view. Messages are told by their ids.
+    """
+    kept = {message.id: message for message in view}
+    own = {message.id: message for message in channel}
+    out = [
+        kept.get(message.id, message) if message is own.get(message.id) else message
+        for message in sent
+        if message.id is None or message.id not in own or message.id in kept
+    ]
+    before: list[str | None] = []
+    for message in view:
+        if message.id not in own:
+            last = next((n for n, m in enumerate(out) if before and m.id == before[-1]), -1)
+            out.insert(last + 1, message)
+        before.append(message.id)
+    return out

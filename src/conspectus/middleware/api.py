@@ -241,10 +241,11 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         return await handler(await arun(self._shown(request)))
 
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
-        if self.history == "replace":
+        channel, runtime, graph = request.state["messages"], request.runtime, self.graph_engine
+        found = read_held(request.state, runtime, channel)
+        # A run may begin here, with the model's turn: `before_model` has not seen it then.
+        held = yield from graph.follow(found, channel, runtime, turn=False)
+        if self.history == "replace" or held.data is None:
             return request
-        held = read_held(request.state, request.runtime, request.messages)
-        if held.data is None:
-            return request
-        view = yield from self.graph_engine.view(held, request.messages, request.runtime)
+        view = yield from graph.shown(held, channel, request.messages, runtime)
         return request.override(messages=cast("list[AnyMessage]", view))

@@ -61,7 +61,10 @@ class Planner:
     def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
         """What a step changes in the state; None for nothing."""
         messages: list[BaseMessage] = state["messages"]
-        held = read_held(state, runtime, messages)
+        named(messages[:1])  # a history without a thread is told by its first message
+        found = read_held(state, runtime, messages)
+        held = yield from self.graph.follow(found, messages, runtime, turn=True)
+        copied = held is not found
         view = messages
         if self.preserve and held.data is not None:
             view = yield from self.graph.view(held, messages, runtime)
@@ -70,7 +73,7 @@ class Planner:
         room = self.room(read_requested(state))
         foreign = foreign_summary(state) if held.data is None else None
         if foreign is None and not held.pending and not self._due(view, sizes, held, room, runtime):
-            return None
+            return {HELD: held.to_json()} if copied else None
         asked = self._asked(view, sizes, held)
         ratio = self._tokens(view, sizes, held, room)[1]
         session = self.graph.session(held, runtime, room, asked=asked, ratio=ratio, preview=True)
@@ -79,7 +82,7 @@ class Planner:
         else:
             result = yield from session.compact(messages, False, "")
         self._report(result)
-        return self._update(result, held, messages)
+        return self._update(result, held, messages, copied)
 
     # Whether anything is due
 
@@ -142,11 +145,17 @@ class Planner:
     # What is done about it
 
     def _update(
-        self, result: CompactionResult, held: Held, messages: Sequence[BaseMessage]
+        self,
+        result: CompactionResult,
+        held: Held,
+        messages: Sequence[BaseMessage],
+        copied: bool,
     ) -> Update | None:
         view = result.messages
-        if result.record is None and not held.pending:
-            return None
+        # A caller may have sent the whole history with its summary: what that covers goes again.
+        rest = bool(result.dropped) and not self.preserve
+        if result.record is None and not held.pending and not rest:
+            return {HELD: held.to_json()} if copied else None
         if result.record is not None:
             tokens = sum(map(self._counting.message, view))
             held = held.with_record(result.record, Size(tokens, len(view)))
