@@ -87,7 +87,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
-            summariser runs once.
+            summariser runs once; where the answer may come to another process, that takes an
+            archive, without which an approval there is void and the history stays.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
         name: of this instance, so that two can stand in one agent. Default: of its class.
