@@ -158,3 +158,30 @@ def test_tenants_with_one_name_for_a_thread_see_nothing_of_each_other(tenants: A
         rows = str(Archive(store).export(Scope(tenant, "t")))
         assert f"module {tenant}1:" in rows
         assert f"module {other}" not in rows
+
+
+def test_a_thread_that_changes_its_archive_leaves_both_in_order() -> None:
+    archives, saver = [InMemoryStore(), InMemoryStore()], InMemorySaver()
+    for turn, prefix in enumerate("mnk"):
+        own = middleware(archive=archives[turn % 2])
+        graph, model = agent(steps(8, prefix=prefix), own, checkpointer=saver, store=None)
+        graph.invoke(said("Look at all modules."), thread())
+        check_sent(model)
+        assert own.model.calls
+    scope = Scope("local", "t")
+    for store in archives:
+        archive = Archive(store)
+        assert archive.chain(scope), "it points to a record that it does not hold"
+        for record in archive.records(scope):
+            assert len(archive.get(scope, record.covers)) == len(record.covers)
+
+
+def test_a_step_in_another_archive_does_not_touch_this_one() -> None:
+    """A state whose record is elsewhere says nothing of what is in force here."""
+    archives, saver = [InMemoryStore(), InMemoryStore()], InMemorySaver()
+    scope = Scope("local", "t")
+    for store, count in zip([*archives, archives[0]], [8, 8, 0], strict=True):
+        own = middleware(archive=store, trigger=("messages", 10 if count else 1000))
+        graph, _ = agent(steps(count), own, checkpointer=saver, store=None)
+        graph.invoke(said("Look at all modules."), thread())
+        assert Archive(store).chain(scope)

@@ -93,6 +93,8 @@ class Branches:
             return  # nothing was archived here, or it was forgotten
         if not held.head_id and any(map(is_summary_message, messages)):
             return  # the state is new and the history is not: its summary names the record
+        if held.head_id and not (yield from archive.chain_at_flow(scope, held.head_id)):
+            return  # it is in another archive
         yield from archive.set_head_flow(scope, held.head_id or None)
 
     def _copied(
