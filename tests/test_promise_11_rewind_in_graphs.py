@@ -443,3 +443,17 @@ def test_an_edit_of_a_covered_message_makes_the_summaries_of_it_void() -> None:
     check_sent(bench.model)
     assert "edited7" in bench.reachable()
     assert "module m0:" not in bench.reachable()
+
+
+def test_a_failure_on_an_abandoned_branch_does_not_hold_back_the_next() -> None:
+    bench = Bench()
+    works, down = bench.own.model.answers, ScriptedChatModel(answers=lambda _: ValueError("down"))
+    bench.own.model.answers = down.answers
+    bench.go(14, "m")
+    assert bench.head() == "None"
+    short = next(s for s in bench.history() if s.next and len(s.values["messages"]) == 11)
+    bench.own.model.answers = works
+    known = bench.calls
+    bench.go(3, "f", short.config, None)
+    assert bench.calls > known, "it waits for the growth of a history that is no more"
+    check_sent(bench.model)

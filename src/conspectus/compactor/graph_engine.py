@@ -99,13 +99,19 @@ class GraphEngine:
             ratio=ratio,
         )
 
-    def failed_at(self, held: Held, runtime: object) -> Size | None:
-        """The size of the history when its latest summary failed, if none succeeded since."""
+    def failed_at(self, held: Held, now: Size, runtime: object) -> Size | None:
+        """The size of the history when its latest summary failed, if none succeeded since.
+
+        Args:
+            held: what the state holds of us.
+            now: the size of the history.
+            runtime: of the run.
+        """
         memory = self.engine.tools.memory
         if not memory.any_failed:
             return None
-        failed = memory.of(scope_of(held, self.tenant, runtime)).failed
-        return failed[1] if failed is not None and failed[0] == (held.head_id or None) else None
+        remembered = memory.of(scope_of(held, self.tenant, runtime))
+        return remembered.failed_at(held.head_id or None, now)
 
     def view(
         self, held: Held, channel: Sequence[BaseMessage], runtime: object

@@ -104,7 +104,7 @@ class Planner:
         asked = self._asked(view, sizes, held)
         if policy.fired(asked, limit, held.after) is None:
             return False
-        failed = self.graph.failed_at(held, runtime)
+        failed = self.graph.failed_at(held, asked, runtime)
         if failed is not None and policy.fired(asked, limit, failed) is None:
             return False
         kind, amount = policy.keep
