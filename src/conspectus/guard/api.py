@@ -164,7 +164,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         call = _Call(request, held, held)
         if held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
-            view = yield from self._graph.view(held, request.messages, request.runtime)
+            channel, runtime = request.state["messages"], request.runtime
+            view = yield from self._graph.shown(held, channel, request.messages, runtime)
             call = call.showing(view)
         measured = self._measuring.measure(call.request, held, before)
         if measured.over:
