@@ -39,7 +39,7 @@ class GraphEngine:
         engine: what compactions work with.
         tenant: whose conversations these are.
         window: of the model that is managed, as configured or by its profile; None if unknown.
-        model: its name; empty for none.
+        model: the only one that the window is for; empty for any.
         sizes: tokens of a message as `keep` counts; None for the meter's.
         preview: who reads a summary before it takes effect.
         views: what the model sees of channels that keep every message.
@@ -112,9 +112,9 @@ class GraphEngine:
         own = self.window
         least = own.reserved if own is not None else 0
         if own is not None:
-            same = seen.model in ("", self.model) and seen.window is not None
+            same = not self.model or seen.model in ("", self.model)
             limit = min(own.limit, seen.window or own.limit) if same else own.limit
-            seen = replace(seen, model=self.model, window=limit)
+            seen = replace(seen, model=self.model or seen.model, window=limit)
         return seen.room(least)
 
     def failed_at(self, held: Held, now: Size, runtime: object) -> Size | None:

@@ -90,7 +90,7 @@ class Measuring:
         reports = sizes.reports(held.messages_after, 0)
         ratio = 1.0 if self._meter.exact else correction(reports, overhead)
         name = model_name(request.model)
-        own = self._managed.window if name == self._managed.model else None
+        own = self._managed.window if self._managed.model in ("", name) else None
         window = self._window or (own.limit if own else profile_window(request.model))
         messages = math.ceil(sizes.totals[0] * ratio)
         seen = Requested(overhead, self._answer(request, window), window, name, before.learned)

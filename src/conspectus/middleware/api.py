@@ -202,7 +202,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             engine,
             tenant,
             window_of(known, reserved_tokens),
-            model_name(self.model),
+            model_name(self.model) if window is None else "",
             counting.message,
             asked_of(preview),
         )
