@@ -61,7 +61,8 @@ class Memory:
     @property
     def any_failed(self) -> bool:
         """Whether the latest summary of any session has failed."""
-        return any(one.failed is not None for one in tuple(self._threads.values()))
+        with self._lock:  # other workers come and go
+            return any(one.failed is not None for one in self._threads.values())
 
     def of(self, scope: Scope) -> Remembered:
         """What is remembered of a session, made empty if it is new."""

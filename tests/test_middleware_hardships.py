@@ -1,0 +1,110 @@
+"""What an agent's step meets in real life and must come through: many workers, damaged state,
+summaries that cannot be taken over, failures that last, stores that come late."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from conspectus.archive import Scope
+from conspectus.compactor.memory import Memory, Remembered
+from graph_support import agent, middleware, said, thread
+
+
+class Crowded(OrderedDict[Scope, Remembered]):
+    """Sessions of a memory that another worker would change while they are looked through."""
+
+    memory: Memory
+
+    def values(self) -> Any:
+        def one_by_one() -> Iterator[Remembered]:
+            for value in OrderedDict.values(self):
+                if not self.memory._lock.locked():
+                    self.memory.of(Scope("local", "another", "main"))
+                yield value
+
+        return one_by_one()
+
+
+def test_asking_for_failures_is_safe_while_other_workers_begin_sessions() -> None:
+    memory = Memory()
+    for name in ("one", "two", "three"):
+        memory.of(Scope("local", name, "main"))
+    crowded = Crowded(memory._threads)
+    crowded.memory = memory
+    memory._threads = crowded
+    assert not memory.any_failed
+
+
+RECORD: dict[str, Any] = {
+    "v": 1,
+    "id": "a",
+    "parent": None,
+    "covers": ["k"],
+    "clips": [],
+    "summary": "It was about modules.",
+    "ledger": {},
+    "cause": "forced",
+    "tokens_before": 9,
+    "tokens_after": 5,
+    "messages_after": 3,
+    "archived": False,
+    "by": "",
+    "cost": {"calls": 0, "input_tokens": 0, "output_tokens": 0},
+}
+DAMAGED: list[dict[str, Any]] = [
+    {"after": [5]},
+    {"after": [float("inf"), 1]},
+    {"after": [float("nan"), 1]},
+    {"after": [-4, 1]},
+    {"after": {"0": 1}},
+    {"after": "xy"},
+    {"head": ["x"]},
+    {"head": [5]},
+    {"head": [None]},
+    {"head": [{"v": 1}], "pending": True},
+    {"head": [{**RECORD, "summary": 7}]},
+    {"head": [{**RECORD, "covers": [["k"]]}]},
+    {"head": [{**RECORD, "covers": None}]},
+    {"head": [{**RECORD, "clips": ["k"]}]},
+    {"head": [{**RECORD, "clips": [{"key": 1, "shown": "", "limit": "x"}]}]},
+    {"head": [{**RECORD, "ledger": 5}]},
+    {"head": [{**RECORD, "messages_after": "3"}]},
+    {"head": [{**RECORD, "cost": None}]},
+    {"head": ""},
+    {"head": {"a": 1}},
+    {"thread": 5},
+    {"session": None},
+    {"v": 2},
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGED, ids=repr)
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage: Any, stored: bool) -> None:
+    store = InMemoryStore() if stored else None
+    graph, model = agent(lambda _: "ok", middleware(), store=store)
+    graph.invoke(said("hi"), thread())
+    sound = {"v": 1, "thread": "t", "session": "main", "head": None, "after": None}
+    graph.update_state(thread(), {"_conspectus": {**sound, "pending": False, **damage}})
+    for n in range(6):
+        graph.invoke(said(f"question {n}"), thread())
+    assert len(model.calls[-1].messages) < 10, "it goes on and compacts"
+    held = graph.get_state(thread()).values["_conspectus"]
+    assert held["head"]
+    assert held["after"]
+
+
+@pytest.mark.parametrize("wrong", [True, "x", -1, None, 1.5])
+def test_a_damaged_report_of_the_guard_is_not_trusted(wrong: Any) -> None:
+    graph, model = agent(lambda _: "ok", middleware())
+    seen = {"v": 1, "overhead": wrong, "window": wrong, "learned": wrong}
+    graph.invoke({**said("hi")}, thread())
+    graph.update_state(thread(), {"_conspectus_request": seen})
+    for n in range(3):
+        graph.invoke(said(f"question {n}"), thread())
+    assert len(model.calls[-1].messages) == 7, "no window has been made up"
