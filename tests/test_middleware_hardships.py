@@ -4,10 +4,12 @@ summaries that cannot be taken over, failures that last, stores that come late."
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus.archive import Scope
@@ -108,3 +110,76 @@ def test_a_damaged_report_of_the_guard_is_not_trusted(wrong: Any) -> None:
     for n in range(3):
         graph.invoke(said(f"question {n}"), thread())
     assert len(model.calls[-1].messages) == 7, "no window has been made up"
+
+
+# Another library's summary that cannot be taken over
+
+
+def talk(count: int, words: int = 20) -> list[AnyMessage]:
+    kinds: list[Any] = [HumanMessage, AIMessage]
+    text = "word " * words
+    return [kinds[n % 2](f"say{n} {text}", id=f"m{n}") for n in range(count)]
+
+
+def pinning(looked: list[str]) -> Callable[[Any], bool]:
+    """A pin on every message that notes which were looked at."""
+
+    def pin(message: Any) -> bool:
+        looked.append(message.id)
+        return True
+
+    return pin
+
+
+def event(cutoff: int) -> dict[str, Any]:
+    text = "Here is a summary of the conversation to date:\n\nold talk"
+    return {"cutoff_index": cutoff, "summary_message": HumanMessage(text), "file_path": None}
+
+
+def test_a_foreign_summary_that_stands_for_nothing_that_may_leave_stops_no_compaction() -> None:
+    own = middleware(pin=lambda message: message.id == "m0")
+    state = {"messages": [*talk(30), HumanMessage("go on")], "_summarization_event": event(1)}
+    update = own.before_model(state, Runtime())
+    assert update is not None
+    assert len(update["messages"]) < 10
+
+
+def test_such_a_summary_is_looked_at_once_and_not_at_every_step() -> None:
+    looked: list[str] = []
+    own = middleware(trigger=("messages", 1_000), pin=pinning(looked))
+    messages = talk(31)
+    state = {"messages": messages, "_summarization_event": event(1)}
+    for n in range(5):
+        assert own.before_model(state, Runtime()) is None
+        assert len(looked) == 31, "the history is read for the first step only"
+        messages.append(AIMessage(f"more {n}"))
+    state["_summarization_event"] = event(2)
+    own.before_model(state, Runtime())
+    assert len(looked) > 31, "another summary is another question"
+
+
+# What helps nothing is not gone into at every step
+
+
+@pytest.mark.parametrize("window", [None, 4_000])
+def test_a_long_history_that_nothing_makes_smaller_is_not_read_at_every_step(window: Any) -> None:
+    looked: list[str] = []
+    own = middleware(window=window, pin=pinning(looked))
+    messages = talk(1_024)
+    reads = []
+    for n in range(12):
+        before = len(looked)
+        assert own.before_model({"messages": messages}, Runtime()) is None
+        reads.append(len(looked) > before)
+        messages.append(AIMessage(f"more {n}"))
+    assert reads == [n % 4 == 0 for n in range(12)]
+
+
+def test_a_short_history_is_looked_at_again_at_the_next_step() -> None:
+    pinned = {"all"}
+    own = middleware(pin=lambda _: "all" in pinned)
+    messages = talk(31)
+    assert own.before_model({"messages": messages}, Runtime()) is None
+    pinned.clear()
+    messages.append(AIMessage("more"))
+    assert own.before_model({"messages": messages}, Runtime()) is not None
