@@ -12,9 +12,12 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
+from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.archive import Scope
 from conspectus.compactor.memory import Memory, Remembered
-from graph_support import agent, middleware, said, thread
+from conspectus.errors import StuckError
+from conspectus.testing.scripted_models import ScriptedChatModel
+from graph_support import agent, middleware, said, summariser, thread
 
 
 class Crowded(OrderedDict[Scope, Remembered]):
@@ -183,3 +186,76 @@ def test_a_short_history_is_looked_at_again_at_the_next_step() -> None:
     pinned.clear()
     messages.append(AIMessage("more"))
     assert own.before_model({"messages": messages}, Runtime()) is not None
+
+
+# Failures that last
+
+
+def crowded(count: int = 17) -> list[AnyMessage]:
+    return talk(count, words=150)
+
+
+def refusing() -> ScriptedChatModel:
+    return ScriptedChatModel(answers=lambda _: "I'm sorry, but I can't help with that.")
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+@pytest.mark.parametrize("refused", [False, True])
+def test_over_the_window_too_nothing_is_tried_again_without_growth(
+    guarded: bool, refused: bool
+) -> None:
+    tries: list[int] = []
+
+    def read(_: object) -> None:
+        tries.append(1)
+
+    writer = summariser() if refused else refusing()
+    own = SummarizationMiddleware(
+        writer,
+        trigger=("tokens", 1_000),
+        keep=("messages", 2),
+        window=2_500,
+        on_failure="keep",
+        preview=read if refused else False,
+    )
+    guard = [ContextGuard(own, window=2_500, on_stuck="send")] if guarded else []
+    graph, model = agent(lambda _: "ok", own, *guard)
+    graph.invoke({"messages": crowded()}, thread())
+    for n in range(4):
+        graph.invoke(said(f"question {n}"), thread())
+    assert len(model.calls) == 5, "each request went out all the same"
+    assert len(tries if refused else writer.calls) == 1
+    graph.invoke(said("word " * 400), thread())
+    assert len(tries if refused else writer.calls) == 2, "it has grown by a tenth"
+
+
+def test_a_guard_that_may_not_try_again_says_that_it_is_stuck() -> None:
+    own = SummarizationMiddleware(
+        refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=2_500, on_failure="keep"
+    )
+    graph, model = agent(lambda _: "ok", own, ContextGuard(own, window=2_500))
+    with pytest.raises(StuckError, match="grown by a tenth"):
+        graph.invoke({"messages": crowded()}, thread())
+    assert model.calls == []
+
+
+def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none() -> None:
+    own = SummarizationMiddleware(
+        refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=3_000
+    )
+    messages = talk(14, words=150)
+    state: dict[str, Any] = {"messages": messages}
+    assert own.before_model(state, Runtime()) is None, "it failed, and there is room"
+    state["messages"] = [*messages, AIMessage("ok"), HumanMessage("word " * 180)]
+    assert own.before_model(state, Runtime()) is not None, "the embedded summariser has written"
+
+
+def test_what_is_asked_for_by_force_is_not_held_back() -> None:
+    writer = refusing()
+    own = Compactor(summarizer=writer, window=2_500, on_failure="keep")
+    for _ in range(3):
+        result = own.compact(crowded(), thread_id="t")
+        assert result.outcome == "stuck"
+    assert len(writer.calls) == 1
+    own.compact(crowded(), thread_id="t", force=True)
+    assert len(writer.calls) == 2

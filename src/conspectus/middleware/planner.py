@@ -16,6 +16,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._core.items import Size, Window
+from conspectus._core.policy import grown
 from conspectus._drive import Flow
 from conspectus.compactor.agent_state import HELD, Held, Requested, read_held, read_requested
 from conspectus.compactor.graph_engine import GraphEngine
@@ -126,14 +127,15 @@ class Planner:
         if not policy.trigger:
             self.graph.say_once("no trigger is set, so SummarizationMiddleware never summarises")
             return False
+        failed = self.graph.failure(held, sizes.messages, over, runtime)
         if over:
-            return True
+            tokens = self._tokens(view, sizes, held, room)[0]
+            return failed is None or grown(tokens, failed.size.tokens)
         limit = room.limit if room is not None else None
         asked = self._asked(view, sizes, held)
         if policy.fired(asked, limit, held.after) is None:
             return False
-        failed = self.graph.failed_at(held, asked, runtime)
-        if failed is not None and policy.fired(asked, limit, failed) is None:
+        if failed is not None and policy.fired(asked, limit, failed.asked) is None:
             return False
         kind, amount = policy.keep
         if kind == "messages":
