@@ -96,7 +96,8 @@ class Held:
         """This with another record in force; one that is archived is named only."""
         if record.archived:
             return replace(self, data=record.id, after=after, pending=pending)
-        before = self.data if isinstance(self.data, list) else []
+        # Records that cannot be read hold nothing that fits this one.
+        before = self.data if isinstance(self.data, list) and self.head else []
         # Only the ledger in force is of use again.
         earlier = [{**one, "ledger": {}} for one in before]
         return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
@@ -194,7 +195,9 @@ def read_requested(state: Mapping[str, Any]) -> Requested:
 
 
 def _size(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return max(0, value)
 
 
 def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]) -> Held:
@@ -206,7 +209,7 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
     if data and isinstance(data, Mapping) and data.get("v") == VERSION:
         try:
             return _held(data)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             pass
     return Held(thread_of(runtime, messages), session_of(runtime, messages))
 
@@ -214,12 +217,27 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
 def _held(data: Mapping[str, Any]) -> Held:
     head, after = data["head"], data["after"]
     thread, session = data["thread"], data["session"]
-    if not (isinstance(thread, str) and isinstance(session, str)):
+    if not (_is_name(thread) and _is_name(session)):
         raise TypeError("thread and session are text")
-    if not (head is None or isinstance(head, str) or (isinstance(head, list) and head)):
+    # Whether records can be read is seen where they are needed; a step needs only their id.
+    records = isinstance(head, list) and head and all(_is_name(one.get("id")) for one in head)
+    if not (head is None or _is_name(head) or records):
         raise TypeError("the head is an id, or records")
-    size = Size(int(after[0]), int(after[1])) if after else None
+    size = None
+    if after is not None:
+        tokens, messages = after
+        if not (_is_count(tokens) and _is_count(messages)):
+            raise TypeError("a size is tokens and messages")
+        size = Size(tokens, messages)
     return Held(thread, session, head, size, bool(data["pending"]))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def scope_of(held: Held, tenant: Tenant, runtime: object) -> Scope:
