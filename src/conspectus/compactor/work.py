@@ -173,7 +173,8 @@ class Work:
 
     def _order(self) -> flow.Order:
         head, plan, tools = self.history.head, self.plan, self.tools
-        before = _ledger_of(head) if head else Ledger()
+        standing = head or self.history.before
+        before = _ledger_of(standing) if standing else Ledger()
         # A summary quotes others: what it says is nobody's own statement.
         left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
         self.ledger = before.updated(left).without_superseded(self._staying())
