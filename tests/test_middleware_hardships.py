@@ -3,6 +3,8 @@ summaries that cannot be taken over, failures that last, stores that come late."
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,6 +20,8 @@ from conspectus._drive import run
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.memory import Memory, Remembered
 from conspectus.errors import StuckError
+from conspectus.ledger import Ledger
+from conspectus.summarize import ExtractiveSummarizer
 from conspectus.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread
 
@@ -297,3 +301,32 @@ def test_what_leaves_after_a_store_was_added_stays_within_reach(history: Any) ->
     for text in [*here, *(f"question about mod{n}" for n in range(108, 130))]:
         assert text in found or text in view, f"out of reach: {text}"
     assert rule in view, "the facts of the time without a store are carried on"
+
+
+# A loop that has others to serve
+
+
+@pytest.mark.parametrize("count", [20, 400])
+def test_reading_a_long_history_leaves_the_event_loop_to_others(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in: dict[str, set[int]] = {"ledger": set(), "summary": set()}
+    updated, summarize = Ledger.updated, ExtractiveSummarizer.summarize
+
+    def noted(self: Any, entries: Any) -> Any:
+        read_in["ledger"].add(threading.get_ident())
+        return updated(self, entries)
+
+    def written(self: Any, request: Any) -> Any:
+        read_in["summary"].add(threading.get_ident())
+        return summarize(self, request)
+
+    monkeypatch.setattr(Ledger, "updated", noted)
+    monkeypatch.setattr(ExtractiveSummarizer, "summarize", written)
+    state = {"messages": [*talk(count, words=2), HumanMessage("go on")]}
+    update = asyncio.run(middleware(summarizer="embedded").abefore_model(state, Runtime()))
+    assert update is not None
+    here = {threading.get_ident()}
+    assert all((used == here) is (count == 20) for used in read_in.values())
+    assert middleware(summarizer="embedded").before_model(state, Runtime()) is not None
+    assert all(here <= used for used in read_in.values()), "without a loop all is done here"
