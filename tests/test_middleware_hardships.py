@@ -3,21 +3,27 @@ summaries that cannot be taken over, failures that last, stores that come late."
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
-from conspectus.archive import Scope
+from conspectus._drive import run
+from conspectus.archive import Archive, Scope
 from conspectus.compactor.memory import Memory, Remembered
 from conspectus.errors import StuckError
+from conspectus.ledger import Ledger
+from conspectus.summarize import ExtractiveSummarizer
 from conspectus.testing.scripted_models import ScriptedChatModel
-from graph_support import agent, middleware, said, summariser, thread
+from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread
 
 
 class Crowded(OrderedDict[Scope, Remembered]):
@@ -241,7 +247,7 @@ def test_a_guard_that_may_not_try_again_says_that_it_is_stuck() -> None:
 
 def test_a_failure_with_room_to_spare_holds_nothing_back_once_there_is_none() -> None:
     own = SummarizationMiddleware(
-        refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=3_000
+        refusing(), trigger=("tokens", 1_000), keep=("messages", 2), window=3_500
     )
     messages = talk(14, words=150)
     state: dict[str, Any] = {"messages": messages}
@@ -259,3 +265,68 @@ def test_what_is_asked_for_by_force_is_not_held_back() -> None:
     assert len(writer.calls) == 1
     own.compact(crowded(), thread_id="t", force=True)
     assert len(writer.calls) == 2
+
+
+# A store that comes late
+
+
+def within_reach(graph: Any, store: InMemoryStore) -> str:
+    """The texts of all that is archived within reach of the state's own record."""
+    values = graph.get_state(thread()).values
+    scope, archive = scope_of(values, "t"), Archive(store)
+    chain = run(archive.chain_at_flow(scope, values["_conspectus"]["head"]))
+    keys = [key for record in chain for key in record.covers]
+    return "\n".join(str(one.message) for one in run(archive.get_flow(scope, keys)))
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_what_leaves_after_a_store_was_added_stays_within_reach(history: Any) -> None:
+    saver, store = InMemorySaver(), InMemoryStore()
+    rule = "Never deploy on Fridays."
+    own = middleware(history=history)
+    graph, _ = agent(lambda _: "ok fine", own, store=None, checkpointer=saver)
+    graph.invoke(said(f"Question about mod100. {rule}"), thread())
+    for n in range(101, 108):
+        graph.invoke(said(f"question about mod{n}"), thread())
+    before = graph.get_state(thread()).values
+    assert isinstance(before["_conspectus"]["head"], list), "compacted without a store"
+    here = [str(m.content) for m in before["messages"] if not is_summary(m)]
+    graph, model = agent(
+        lambda _: "ok fine", middleware(history=history), store=store, checkpointer=saver
+    )
+    for n in range(108, 130):
+        graph.invoke(said(f"question about mod{n}"), thread())
+    found = within_reach(graph, store)
+    view = "\n".join(str(m.content) for m in model.calls[-1].messages)
+    for text in [*here, *(f"question about mod{n}" for n in range(108, 130))]:
+        assert text in found or text in view, f"out of reach: {text}"
+    assert rule in view, "the facts of the time without a store are carried on"
+
+
+# A loop that has others to serve
+
+
+@pytest.mark.parametrize("count", [20, 400])
+def test_reading_a_long_history_leaves_the_event_loop_to_others(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_in: dict[str, set[int]] = {"ledger": set(), "summary": set()}
+    updated, summarize = Ledger.updated, ExtractiveSummarizer.summarize
+
+    def noted(self: Any, entries: Any) -> Any:
+        read_in["ledger"].add(threading.get_ident())
+        return updated(self, entries)
+
+    def written(self: Any, request: Any) -> Any:
+        read_in["summary"].add(threading.get_ident())
+        return summarize(self, request)
+
+    monkeypatch.setattr(Ledger, "updated", noted)
+    monkeypatch.setattr(ExtractiveSummarizer, "summarize", written)
+    state = {"messages": [*talk(count, words=2), HumanMessage("go on")]}
+    update = asyncio.run(middleware(summarizer="embedded").abefore_model(state, Runtime()))
+    assert update is not None
+    here = {threading.get_ident()}
+    assert all((used == here) is (count == 20) for used in read_in.values())
+    assert middleware(summarizer="embedded").before_model(state, Runtime()) is not None
+    assert all(here <= used for used in read_in.values()), "without a loop all is done here"

@@ -158,6 +158,11 @@ class Session:
         pins = [self.pin is not None and bool(self.pin(entry.source)) for entry in entries]
         known = yield from self.anchor.chain_flow()
         history = look(entries, known, self.tools.meter, pins, self.sizes)
+        if self.tools.archive is not None and not all(record.archived for record in known):
+            # Made when there was no archive: what they say stands, like another library's summary.
+            before = history.head
+            history = look(entries, (), self.tools.meter, pins, self.sizes)
+            return replace(history, before=before)
         for entry in reversed(entries):
             # A summary that the records in force do not know may be that of another branch, or
             # of a time that the history has gone back to.
