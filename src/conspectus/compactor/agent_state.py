@@ -36,16 +36,11 @@ REQUEST = "_conspectus_request"
 Tenant = str | Callable[[Any], str | None] | None
 
 
-def _newest(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Two guards in one agent both have something to say of one call: the later counts."""
-    return new
-
-
 class CompactionState(AgentState[Any]):
     """Private channels: the record in force, and what the guard has seen of real requests."""
 
-    _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _newest]]
-    _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _newest]]
+    _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     # Written by Deep Agents' middleware; read here, so that a thread that had it can go on.
     _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
 
