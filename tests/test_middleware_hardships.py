@@ -4,10 +4,12 @@ summaries that cannot be taken over, failures that last, stores that come late."
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
+from weakref import ref
 
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -330,3 +332,16 @@ def test_reading_a_long_history_leaves_the_event_loop_to_others(
     assert all((used == here) is (count == 20) for used in read_in.values())
     assert middleware(summarizer="embedded").before_model(state, Runtime()) is not None
     assert all(here <= used for used in read_in.values()), "without a loop all is done here"
+
+
+def test_the_view_of_a_channel_that_keeps_everything_keeps_no_message_alive() -> None:
+    own = middleware(history="preserve")
+    state: dict[str, Any] = {"messages": [*talk(30), HumanMessage("go on")]}
+    held = own.before_model(state, Runtime())
+    assert held is not None
+    state.update(held)
+    assert own.before_model(state, Runtime()) is None, "the view is remembered"
+    newest = ref(state["messages"][-1])
+    state.clear()
+    gc.collect()
+    assert newest() is None

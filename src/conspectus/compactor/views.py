@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import call, is_
 from weakref import ref
 
@@ -21,11 +22,14 @@ THREADS = 64
 class _View:
     head: str
     channel: list[ref[BaseMessage]]
-    messages: list[BaseMessage]
+    messages: Sequence[Callable[[], BaseMessage | None]]
 
 
 class Views:
-    """The views of many threads: bounded; a channel that was changed is noticed."""
+    """The views of many threads: bounded; a channel that was changed is noticed.
+
+    Of a view only what is not in its channel is kept alive: the summary and the clips.
+    """
 
     def __init__(self) -> None:
         self._threads: OrderedDict[str, _View] = OrderedDict()
@@ -33,7 +37,9 @@ class Views:
 
     def keep(self, held: Held, channel: Sequence[BaseMessage], view: Sequence[BaseMessage]) -> None:
         """Remember the view of a channel as it is now."""
-        made = _View(held.head_id, [ref(message) for message in channel], list(view))
+        refs = {id(message): ref(message) for message in channel}
+        shown = [refs.get(id(message)) or partial(_itself, message) for message in view]
+        made = _View(held.head_id, [refs[id(message)] for message in channel], shown)
         with self._lock:
             self._threads.pop(held.name, None)
             self._threads[held.name] = made
@@ -48,7 +54,13 @@ class Views:
             return None
         if not all(map(is_, channel, map(call, known.channel))):
             return None
-        return [*known.messages, *channel[len(known.channel) :]]
+        # What is in the channel lives, so all of the view does.
+        view = [one for one in map(call, known.messages) if one is not None]
+        return [*view, *channel[len(known.channel) :]]
+
+
+def _itself(message: BaseMessage) -> BaseMessage:
+    return message
 
 
 def laid_over(
