@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
@@ -35,6 +35,7 @@ from conspectus.compactor.agent_state import (
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.views import as_sent
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError, StuckError
 from conspectus.guard.measuring import Measured, Measuring, model_name
@@ -159,13 +160,16 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return await arun(self._guarded(request, send))
 
     def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
-        held = read_held(request.state, request.runtime, request.messages)
+        channel = request.state["messages"]
+        held = read_held(request.state, request.runtime, channel)
         before = read_requested(request.state)
         call = _Call(request, held, held)
         if held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
-            view = yield from self._graph.view(held, request.messages, request.runtime)
-            call = call.showing(view)
+            view = yield from self._graph.view(held, channel, request.runtime)
+            call = call.showing(as_sent(view, channel, request.messages))
+        if held.data is not None:
+            call = replace(call, view=self._graph.views.find(held, channel) or ())
         measured = self._measuring.measure(call.request, held, before)
         if measured.over:
             call = yield from self._fitted(call, measured, measured.room)
@@ -226,11 +230,19 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call on its way: the request as it stands, and what the state will hold."""
+    """One call on its way: the request as it stands, and what the state will hold.
+
+    Attributes:
+        request: as it would be sent now.
+        held: what the state will hold of us.
+        first: what it held before the call.
+        view: messages that we have made of the channel's, clips among them.
+    """
 
     request: Request
     held: Held
     first: Held
+    view: Sequence[BaseMessage] = ()
 
     def showing(self, view: list[BaseMessage]) -> _Call:
         return replace(self, request=self.request.override(messages=cast("list[AnyMessage]", view)))
@@ -238,10 +250,9 @@ class _Call:
     def compacted(self, result: CompactionResult, tokens: int) -> _Call:
         if result.record is None:
             return self
-        call = self.showing(result.messages)
-        channel = {id(message) for message in self.request.state["messages"]}
-        own = all(id(m) in channel for m in self.request.messages if not _summary(m))
-        if not own:
+        call = replace(self.showing(result.messages), view=result.messages)
+        own = {id(message) for message in (*self.request.state["messages"], *self.view)}
+        if not all(id(m) in own for m in self.request.messages if not _summary(m)):
             return call  # other middleware has changed what is sent: the state knows nothing of it
         after = Size(tokens, len(result.messages))
         return replace(call, held=self.held.with_record(result.record, after, pending=True))

@@ -23,6 +23,7 @@ from conspectus._drive import Flow, arun, run
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.views import as_sent
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for
@@ -220,11 +221,11 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             MessageError: a message cannot be understood.
             SummaryError: no summary could be made, and `on_failure` is `"raise"`.
         """
-        return run(self._planner.step(state, runtime))
+        return run(self._step(state, runtime))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        return await arun(self._planner.step(state, runtime))
+        return await arun(self._step(state, runtime))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -240,11 +241,16 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         """`wrap_model_call` on an event loop."""
         return await handler(await arun(self._shown(request)))
 
+    def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
+        return self._planner.step(state, runtime)
+
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
         if self.history == "replace":
             return request
-        held = read_held(request.state, request.runtime, request.messages)
+        channel = request.state["messages"]
+        held = read_held(request.state, request.runtime, channel)
         if held.data is None:
             return request
-        view = yield from self.graph_engine.view(held, request.messages, request.runtime)
+        view = yield from self.graph_engine.view(held, channel, request.runtime)
+        view = as_sent(view, channel, request.messages)
         return request.override(messages=cast("list[AnyMessage]", view))
