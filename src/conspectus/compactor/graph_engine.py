@@ -6,22 +6,25 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
+from conspectus._core.flow import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.compactor.agent_state import Held, Tenant, scope_of
-from conspectus.compactor.anchors import StateAnchor
+from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.engine import Engine
+from conspectus.compactor.memory import Memory
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
 from conspectus.compactor.views import Views
 from conspectus.compactor.work import Preview
+from conspectus.errors import ArchiveError
 
 logger = logging.getLogger("conspectus")
 
@@ -66,7 +69,7 @@ class GraphEngine:
             held: what the state holds of us.
             runtime: of the run.
             room: what the result must fit in.
-                asked: the size that the trigger is compared with; None for the meter's.
+            asked: the size that the trigger is compared with; None for the meter's.
             ratio: by what the estimate is corrected, where the caller knows; None to look.
             preview: whether a person reads the summary first, where one is to.
         """
@@ -84,6 +87,23 @@ class GraphEngine:
             sizes=self.sizes,
             ratio=ratio,
         )
+
+    def passing_session(
+        self, held: Held, runtime: object, room: Window | None, ratio: float | None
+    ) -> Session | None:
+        """A session that commits nothing, for one request while the archive cannot be reached.
+
+        The embedded summariser writes, as whatever is written is thrown away with the request.
+        None where failures are not to be bridged, or a person is to read each summary.
+        """
+        tools = self.engine.tools
+        if tools.on_failure != "degrade" or self.preview is not None:
+            return None
+        scope, memory = scope_of(held, self.tenant, runtime), Memory()
+        alone = replace(tools, archive=None, memory=memory, order=(EMBEDDED,), on_event=None)
+        engine = replace(self.engine, tools=alone)
+        anchor = MemoryAnchor(memory, scope)
+        return engine.session(scope, room, anchor, sizes=self.sizes, ratio=ratio)
 
     def failed_at(self, held: Held, runtime: object) -> Size | None:
         """The size of the history when its latest summary failed, if none succeeded since."""
@@ -103,6 +123,18 @@ class GraphEngine:
             found = [one for one in folded.sources if isinstance(one, BaseMessage)]
             self.views.keep(held, channel, found)
         return found
+
+    def view_or_channel(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object
+    ) -> Flow[Sequence[BaseMessage]]:
+        """`view`, or the whole channel while its records cannot be read."""
+        try:
+            return (yield from self.view(held, channel, runtime))
+        except ArchiveError as error:
+            if self.engine.tools.on_failure == "raise":
+                raise
+            logger.warning("the records of this history cannot be read for now: %s", error)
+            return channel
 
     def archive(self, runtime: object) -> Archive | None:
         """The archive: the one that was given, else one in the graph's own store."""

@@ -37,7 +37,7 @@ from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.views import as_sent
 from conspectus.compactor.work import OnEvent
-from conspectus.errors import PolicyError, StuckError
+from conspectus.errors import ArchiveError, PolicyError, StuckError
 from conspectus.guard.measuring import Measured, Measuring, model_name
 from conspectus.guard.overflow import read_overflow
 from conspectus.summarize.provider_errors import is_overflow
@@ -166,7 +166,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         call = _Call(request, held, held)
         if held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
-            view = yield from self._graph.view(held, channel, request.runtime)
+            view = yield from self._graph.view_or_channel(held, channel, request.runtime)
             call = call.showing(as_sent(view, channel, request.messages))
         if held.data is not None:
             call = replace(call, view=self._graph.views.find(held, channel) or ())
@@ -188,7 +188,28 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         session = self._graph.session(
             call.held, request.runtime, room, ratio=measured.ratio, preview=True
         )
-        result = yield from session.compact(request.messages, False, "")
+        try:
+            result = yield from session.compact(request.messages, False, "")
+            trouble = result.reason if result.failed == "archive" else ""
+        except ArchiveError as error:
+            if self._graph.engine.tools.on_failure == "raise":
+                raise
+            result, trouble = None, str(error)
+        if result is None or (trouble and result.outcome == "stuck"):
+            passing = yield from self._passing(call, measured, room)
+            if passing is not None and passing.outcome != "stuck":
+                logger.warning(
+                    "this one request was made to fit without the archive, and nothing else was "
+                    "changed: %s",
+                    trouble,
+                )
+                return call.showing(passing.messages)
+            if result is None:
+                raise StuckError(
+                    f"the archive failed, and the request does not fit without it: {trouble}",
+                    needed=measured.messages + measured.requested.overhead,
+                    budget=room.limit if room else 0,
+                )
         if result.outcome == "stuck":
             if self._on_stuck == "raise":
                 needed = (result.needed or result.tokens_after) + measured.requested.overhead
@@ -200,6 +221,16 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 )
             logger.warning("sent although it does not fit: %s", result.reason)
         return call.compacted(result, self._counted(result))
+
+    def _passing(
+        self, call: _Call, measured: Measured, room: Window | None
+    ) -> Flow[CompactionResult | None]:
+        """The request made to fit without the archive, for this once; None where it may not be."""
+        request = call.request
+        session = self._graph.passing_session(call.held, request.runtime, room, measured.ratio)
+        if session is None:
+            return None
+        return (yield from session.compact(request.messages, False, ""))
 
     def _counted(self, result: CompactionResult) -> int:
         sizes = self._graph.sizes

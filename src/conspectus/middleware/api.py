@@ -251,6 +251,6 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         held = read_held(request.state, request.runtime, channel)
         if held.data is None:
             return request
-        view = yield from self.graph_engine.view(held, channel, request.runtime)
+        view = yield from self.graph_engine.view_or_channel(held, channel, request.runtime)
         view = as_sent(view, channel, request.messages)
         return request.override(messages=cast("list[AnyMessage]", view))

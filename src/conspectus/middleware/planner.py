@@ -21,6 +21,7 @@ from conspectus.compactor.agent_state import HELD, Held, Requested, read_held, r
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.stream_events import hide_from_streams
+from conspectus.errors import ArchiveError
 from conspectus.messages import is_summary_message
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_summary
@@ -60,6 +61,16 @@ class Planner:
 
     def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
         """What a step changes in the state; None for nothing."""
+        try:
+            return (yield from self._step(state, runtime))
+        except ArchiveError as error:
+            # Nothing has been changed; the guard, if there is one, bridges this one request.
+            if self.graph.engine.tools.on_failure == "raise":
+                raise
+            logger.warning("the history was kept as it was: the archive failed: %s", error)
+            return None
+
+    def _step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
         messages: list[BaseMessage] = state["messages"]
         held = read_held(state, runtime, messages)
         view = messages
