@@ -10,6 +10,7 @@ import logging
 import math
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage, RemoveMessage
@@ -17,7 +18,15 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._core.items import Size, Window
 from conspectus._drive import Flow
-from conspectus.compactor.agent_state import HELD, Held, Requested, read_held, read_requested
+from conspectus.compactor.agent_state import (
+    FORKED,
+    HELD,
+    Held,
+    Requested,
+    read_held,
+    read_requested,
+    scope_of,
+)
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.stream_events import hide_from_streams
@@ -73,6 +82,10 @@ class Planner:
     def _step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
         messages: list[BaseMessage] = state["messages"]
         held = read_held(state, runtime, messages)
+        if self.preserve and held.data is None and state.get(FORKED):
+            held = yield from self._inherited(held, messages, runtime)
+            if held.data is not None:
+                return {HELD: held.to_json()}
         view = messages
         if self.preserve and held.data is not None:
             view = yield from self.graph.view(held, messages, runtime)
@@ -91,6 +104,28 @@ class Planner:
             result = yield from session.compact(messages, False, "")
         self._report(result)
         return self._update(result, held, messages)
+
+    def _inherited(
+        self, held: Held, messages: Sequence[BaseMessage], runtime: object
+    ) -> Flow[Held]:
+        """For a forked subagent: the records of its parent that fit what it was given.
+
+        Deep Agents hands a fork its parent's messages and no private state. What the archive points
+        to may be of another branch; records that do not fit are dropped, as always.
+        """
+        archive = self.graph.archive(runtime)
+        if archive is None:
+            return held
+        chain = yield from archive.chain_flow(scope_of(held, self.graph.tenant, runtime))
+        if not chain:
+            return held
+        named = replace(held, data=chain[-1].id)
+        history = yield from self.graph.session(named, runtime, None).fold(messages)
+        if not history.chain:
+            return held
+        view = [one for one in history.sources if isinstance(one, BaseMessage)]
+        after = Size(sum(map(self._counting.message, view)), len(view))
+        return replace(named, data=history.chain[-1].id, after=after)
 
     # Whether anything is due
 
