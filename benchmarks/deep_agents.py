@@ -178,18 +178,21 @@ def kills_for(requests: int, seed: int) -> list[int]:
 
 def long_run(turns: int, postgres: str | None) -> bool:
     """The first two parts; whether all held."""
-    table = Table(title=f"{turns} turns, windows of {WINDOW:,} tokens", title_justify="left")
+    table = Table(
+        title=f"{turns} turns, windows of {WINDOW:,} tokens; largest request of each agent",
+        title_justify="left",
+    )
     for column in (
         "run",
-        "largest request: main",
+        "main",
         "reader",
         "counter",
         "torn",
-        "sessions compacted",
+        "sessions",
         "summaries",
-        "unreachable",
-        "without a file",
-        "same outcome",
+        "lost",
+        "no file",
+        "same",
     ):
         table.add_column(column, justify="left" if column == "run" else "right")
     good = True
@@ -239,7 +242,8 @@ def main() -> int:
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--postgres", help="address of an empty database")
     given = parser.parse_args()
-    logging.getLogger("conspectus").setLevel(logging.ERROR)
+    for name in ("conspectus", "deepagents"):  # both tell of the faults that are made here
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     good = long_run(given.turns, given.postgres)
     table, held = fault_table()
     screen.print(table)
