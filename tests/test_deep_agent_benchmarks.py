@@ -75,7 +75,6 @@ def test_killed_anywhere_and_resumed_from_postgres_it_comes_out_the_same(
 def trials(script: Callable[[str], ModuleType]) -> Callable[[str], tuple[Any, Any]]:
     """Ours and Deep Agents' own under one fault."""
     faults = script("deep_agent_faults")
-    faults.TURNS = 40
     return lambda fault: (faults.trial(fault, True), faults.trial(fault, False))
 
 
