@@ -27,7 +27,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveError, ContextGuard, StuckError, SummarizationMiddleware
 from conspectus.compactor.agent_state import HELD, Held
-from conspectus.compactor.views import MESSAGES, THREADS, Views, as_sent
+from conspectus.compactor.views import MESSAGES, THREADS, Views, laid_over
 from conspectus.middleware import PreservedState
 from conspectus.middleware.preserved import added
 from conspectus.testing.scripted_models import ScriptedChatModel
@@ -263,13 +263,13 @@ def test_what_other_middleware_made_of_messages_is_kept_in_the_view() -> None:
     summary = HumanMessage("summary", id="s")
     clip = HumanMessage("clip", id="m4")
     view = [own[0], summary, clip, own[5]]
-    assert as_sent(view, own, own) == view
+    assert laid_over(view, own, own) == view
     changed = HumanMessage("shorter", id="m5")
     extra = SystemMessage("note", id="x")
     sent = [*own[:5], extra, changed]
-    assert as_sent(view, own, sent) == [own[0], summary, clip, extra, changed]
-    assert as_sent(view, own, view) == view
-    assert as_sent(view, own, own[1:4]) == [summary]
+    assert laid_over(view, own, sent) == [own[0], summary, clip, extra, changed]
+    assert laid_over(view, own, view) == view
+    assert laid_over(view, own, own[1:4]) == [summary]
 
 
 def test_middleware_before_ours_does_not_make_the_records_misfit() -> None:

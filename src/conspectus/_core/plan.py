@@ -184,7 +184,8 @@ class _Room:
         shares = dict.fromkeys((limit, max(self.floor, limit // 2), min(self.floor, limit)))
         if self.policy.keep_first:
             roomy = int(self.budget / REARM)
-            if least[self.wanted] + limit <= roomy and (
+            whole = self._kept([item.tokens for item in self.items])
+            if whole[self.wanted] + limit <= roomy and (
                 found := self._fit(self.wanted, limit, level, roomy)
             ):
                 return found

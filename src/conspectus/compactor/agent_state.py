@@ -85,7 +85,9 @@ class Held:
     @property
     def head_id(self) -> str:
         """Id of the record in force; empty for none."""
-        found = self.data[-1].get("id") if isinstance(self.data, list) else self.data
+        found: object = self.data
+        if isinstance(self.data, list):
+            found = self.data[-1].get("id") if self.data else None
         return found if isinstance(found, str) else ""
 
     def with_record(self, record: Record, after: Size, *, pending: bool = False) -> Held:
@@ -219,6 +221,12 @@ def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
     info = getattr(runtime, "execution_info", None)
     thread = getattr(info, "thread_id", None) or _configured_thread()
     return str(thread) if thread else f"unnamed-{_mark(messages)}"
+
+
+def checkpointed_thread(runtime: object) -> str | None:
+    """The thread that a checkpointer keeps; None where there is none, or outside a graph."""
+    thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
+    return str(thread) if thread else None
 
 
 def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:

@@ -7,6 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -18,11 +19,12 @@ from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.compactor.agent_state import Held, Tenant, scope_of
 from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
+from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
-from conspectus.compactor.views import Views
+from conspectus.compactor.views import Views, laid_over
 from conspectus.compactor.work import Preview
 from conspectus.errors import ArchiveError
 
@@ -51,7 +53,19 @@ class GraphEngine:
     views: Views = field(default_factory=Views)
     _archives: OrderedDict[int, tuple[BaseStore, Archive]] = field(default_factory=OrderedDict)
     _said: set[str] = field(default_factory=set)
+    _branches: Branches = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._branches = Branches(self.tenant)
+
+    def follow(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object, *, turn: bool
+    ) -> Flow[Held]:
+        """What the state holds, the archive put right where the thread went back, over to another
+        branch or was copied; see `Branches.follow`."""
+        archive = self._open(runtime)
+        return (yield from self._branches.follow(held, channel, archive, runtime, turn=turn))
 
     def session(
         self,
@@ -105,13 +119,19 @@ class GraphEngine:
         anchor = MemoryAnchor(memory, scope)
         return engine.session(scope, room, anchor, sizes=self.sizes, ratio=ratio)
 
-    def failed_at(self, held: Held, runtime: object) -> Size | None:
-        """The size of the history when its latest summary failed, if none succeeded since."""
+    def failed_at(self, held: Held, now: Size, runtime: object) -> Size | None:
+        """The size of the history when its latest summary failed, if none succeeded since.
+
+        Args:
+            held: what the state holds of us.
+            now: the size of the history.
+            runtime: of the run.
+        """
         memory = self.engine.tools.memory
         if not memory.any_failed:
             return None
-        failed = memory.of(scope_of(held, self.tenant, runtime)).failed
-        return failed[1] if failed is not None and failed[0] == (held.head_id or None) else None
+        remembered = memory.of(scope_of(held, self.tenant, runtime))
+        return remembered.failed_at(held.head_id or None, now)
 
     def view(
         self, held: Held, channel: Sequence[BaseMessage], runtime: object
@@ -124,29 +144,51 @@ class GraphEngine:
             self.views.keep(held, channel, found)
         return found
 
-    def view_or_channel(
-        self, held: Held, channel: Sequence[BaseMessage], runtime: object
-    ) -> Flow[Sequence[BaseMessage]]:
-        """`view`, or the whole channel while its records cannot be read."""
+    def shown(
+        self,
+        held: Held,
+        channel: Sequence[BaseMessage],
+        sent: Sequence[BaseMessage],
+        runtime: object,
+    ) -> Flow[list[BaseMessage]]:
+        """The view of a channel, with what other middleware has changed of it on the way.
+
+        While the records cannot be read, what was sent.
+
+        Args:
+            held: what the state holds of us.
+            channel: the messages in the state.
+            sent: the messages of the request as they are now.
+            runtime: of the run.
+        """
         try:
-            return (yield from self.view(held, channel, runtime))
+            view = yield from self.view(held, channel, runtime)
         except ArchiveError as error:
+            # Its records cannot be read for now: what does not fit is the guard's to bridge.
             if self.engine.tools.on_failure == "raise":
                 raise
             logger.warning("the records of this history cannot be read for now: %s", error)
-            return channel
+            return list(sent)
+        if len(sent) == len(channel) and all(map(is_, sent, channel)):
+            return view
+        return laid_over(view, channel, sent)
 
     def archive(self, runtime: object) -> Archive | None:
         """The archive: the one that was given, else one in the graph's own store."""
+        found = self._open(runtime)
+        if found is None:
+            self.say_once(
+                "no archive was given and the graph has no store: originals cannot be recalled "
+                "after a compaction"
+            )
+        return found
+
+    def _open(self, runtime: object) -> Archive | None:
         given = self.engine.tools.archive
         if given is not None:
             return given
         store = getattr(runtime, "store", None)
         if not isinstance(store, BaseStore):
-            self.say_once(
-                "no archive was given and the graph has no store: originals cannot be recalled "
-                "after a compaction"
-            )
             return None
         with self._lock:
             found = self._archives.pop(id(store), None) or (store, Archive(store))

@@ -35,6 +35,17 @@ class Remembered:
     drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict)
     failed: tuple[str | None, Size] | None = None
 
+    def failed_at(self, head: str | None, now: Size) -> Size | None:
+        """The size at the latest failure, if it tells anything of the history as it is now.
+
+        Args:
+            head: the record in force.
+            now: the size of the history; one that is shorter has gone back and failed elsewhere.
+        """
+        if self.failed is None or self.failed[0] != head or now.messages < self.failed[1].messages:
+            return None
+        return self.failed[1]
+
 
 class Memory:
     """What a compactor remembers between calls: bounded.

@@ -174,8 +174,9 @@ class Session:
     def _last(self, history: History, remembered: Remembered) -> Size | None:
         """The size that the trigger is compared with, so that nothing is tried without growth."""
         head = history.head
-        if remembered.failed is not None and remembered.failed[0] == (head.id if head else None):
-            return remembered.failed[1]
+        failed = remembered.failed_at(head.id if head else None, self.asked or history.size)
+        if failed is not None:
+            return failed
         if self.asked is not None:
             return self.last
         return head.size_after if head else None

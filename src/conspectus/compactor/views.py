@@ -88,35 +88,26 @@ class Views:
                 self._threads.popitem(last=False)
 
 
-def as_sent(
+def laid_over(
     view: Sequence[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """The view, with what other middleware has made of the channel's messages on the way.
+    """A view of a channel, made of messages that other middleware has changed, added or removed.
 
-    Middleware that stands before ours may show a message in another form, put messages between
-    them, or leave some out. The records are about the channel, so it is folded as it is, and their
-    changes are carried over.
-
-    Args:
-        view: what the model would see of the channel.
-        channel: the messages in the state.
-        sent: the messages of the request that reached us.
+    What the view leaves out is left out, and what it shows short is, unless others have changed it
+    already; summaries stand where they do in the view. Messages are told by their ids.
     """
-    if len(sent) == len(channel) and all(map(is_, sent, channel)):
-        return list(view)
+    kept = {message.id: message for message in view}
     own = {message.id: message for message in channel}
-    seen = {message.id: message for message in view if message.id in own}
-    first = next((i for i, one in enumerate(view) if one.id not in own), len(view))
-    before = {message.id for message in view[:first]}
-    there = {message.id for message in sent}
-    added = [one for one in view[first:] if one.id not in own and one.id not in there]
-    out: list[BaseMessage] = []
-    for message in sent:
-        original = own.get(message.id)
-        if original is None:
-            out.append(message)
-        elif message.id in seen:
-            out.append(seen[message.id] if message is original else message)
-    place = next((i for i, one in enumerate(out) if one.id not in before), len(out))
-    out[place:place] = added
+    out = [
+        kept.get(message.id, message) if message is own.get(message.id) else message
+        for message in sent
+        if message.id is None or message.id not in own or message.id in kept
+    ]
+    there = {message.id for message in sent}  # it may be a view already
+    before: list[str | None] = []
+    for message in view:
+        if message.id not in own and message.id not in there:
+            last = next((n for n, m in enumerate(out) if before and m.id == before[-1]), -1)
+            out.insert(last + 1, message)
+        before.append(message.id)
     return out

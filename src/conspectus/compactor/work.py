@@ -56,6 +56,7 @@ class PreviewRequest:
         limit: the most that the text may take, in tokens.
         by: name of the summariser.
         problem: what is wrong with the answer before; empty the first time.
+        kept: it was made at an earlier time and kept since, so it may have been read already.
     """
 
     summary: str
@@ -64,6 +65,7 @@ class PreviewRequest:
     limit: int
     by: str
     problem: str = ""
+    kept: bool = False
 
 
 Preview = Callable[[PreviewRequest], str | None]
@@ -235,8 +237,8 @@ class Work:
                 return self._check(draft, keys, limit)
             case flow.SaveDraft(plan, draft):
                 yield from anchor.save_draft_flow(plan, draft)
-            case flow.Preview(draft):
-                return (yield from self._preview(draft))
+            case flow.Preview(draft, kept):
+                return (yield from self._preview(draft, kept))
             case flow.Commit(record):
                 yield from anchor.commit_flow(self.history.chain, record)
             case flow.Wait(seconds):
@@ -277,7 +279,7 @@ class Work:
         except Exception as error:
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
 
-    def _preview(self, draft: Draft) -> Flow[Draft | None]:
+    def _preview(self, draft: Draft, kept: bool) -> Flow[Draft | None]:
         """The draft as a person approved it; None where it was refused."""
         yield from ()
         ask, limit, problem = self.tools.preview, self._limit(), ""
@@ -290,6 +292,7 @@ class Work:
                 limit=max(1, limit - self.tools.frame - SLACK),
                 by=draft.by,
                 problem=problem,
+                kept=kept,
             )
             # In the caller's own thread and context: a graph's interrupt works nowhere else.
             text = ask(request)

@@ -35,7 +35,6 @@ from conspectus.compactor.agent_state import (
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
-from conspectus.compactor.views import as_sent
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import ArchiveError, PolicyError, StuckError
 from conspectus.guard.measuring import Measured, Measuring, model_name
@@ -166,8 +165,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         call = _Call(request, held, held)
         if held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
-            view = yield from self._graph.view_or_channel(held, channel, request.runtime)
-            call = call.showing(as_sent(view, channel, request.messages))
+            view = yield from self._graph.shown(held, channel, request.messages, request.runtime)
+            call = call.showing(view)
         if held.data is not None:
             call = replace(call, view=self._graph.views.find(held, channel) or ())
         measured = self._measuring.measure(call.request, held, before)

@@ -23,7 +23,6 @@ from conspectus._drive import Flow, arun, run
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
-from conspectus.compactor.views import as_sent
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for
@@ -88,7 +87,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
-            summariser runs once.
+            summariser runs once; where the answer may come to another process, that takes an
+            archive, without which an approval there is void and the history stays.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
         name: of this instance, so that two can stand in one agent. Default: of its class.
@@ -245,12 +245,11 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         return self._planner.step(state, runtime)
 
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
-        if self.history == "replace":
+        channel, runtime, graph = request.state["messages"], request.runtime, self.graph_engine
+        found = read_held(request.state, runtime, channel)
+        # A run may begin here, with the model's turn: `before_model` has not seen it then.
+        held = yield from graph.follow(found, channel, runtime, turn=False)
+        if self.history == "replace" or held.data is None:
             return request
-        channel = request.state["messages"]
-        held = read_held(request.state, request.runtime, channel)
-        if held.data is None:
-            return request
-        view = yield from self.graph_engine.view_or_channel(held, channel, request.runtime)
-        view = as_sent(view, channel, request.messages)
+        view = yield from graph.shown(held, channel, request.messages, runtime)
         return request.override(messages=cast("list[AnyMessage]", view))

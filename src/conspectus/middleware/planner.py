@@ -81,11 +81,14 @@ class Planner:
 
     def _step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
         messages: list[BaseMessage] = state["messages"]
-        held = read_held(state, runtime, messages)
-        if self.preserve and held.data is None and state.get(FORKED):
-            held = yield from self._inherited(held, messages, runtime)
-            if held.data is not None:
-                return {HELD: held.to_json()}
+        named(messages[:1])  # a history without a thread is told by its first message
+        found = read_held(state, runtime, messages)
+        if self.preserve and found.data is None and state.get(FORKED):
+            forked = yield from self._inherited(found, messages, runtime)
+            if forked.data is not None:
+                return {HELD: forked.to_json()}
+        held = yield from self.graph.follow(found, messages, runtime, turn=True)
+        copied = held is not found
         view = messages
         if self.preserve and held.data is not None:
             view = yield from self.graph.view(held, messages, runtime)
@@ -94,7 +97,7 @@ class Planner:
         room = self.room(read_requested(state))
         foreign = foreign_summary(state) if held.data is None else None
         if foreign is None and not held.pending and not self._due(view, sizes, held, room, runtime):
-            return None
+            return {HELD: held.to_json()} if copied else None
         asked = self._asked(view, sizes, held)
         ratio = self._tokens(view, sizes, held, room)[1]
         session = self.graph.session(held, runtime, room, asked=asked, ratio=ratio, preview=True)
@@ -103,7 +106,7 @@ class Planner:
         else:
             result = yield from session.compact(messages, False, "")
         self._report(result)
-        return self._update(result, held, messages)
+        return self._update(result, held, messages, copied)
 
     def _inherited(
         self, held: Held, messages: Sequence[BaseMessage], runtime: object
@@ -147,7 +150,7 @@ class Planner:
         asked = self._asked(view, sizes, held)
         if policy.fired(asked, limit, held.after) is None:
             return False
-        failed = self.graph.failed_at(held, runtime)
+        failed = self.graph.failed_at(held, asked, runtime)
         if failed is not None and policy.fired(asked, limit, failed) is None:
             return False
         kind, amount = policy.keep
@@ -188,11 +191,17 @@ class Planner:
     # What is done about it
 
     def _update(
-        self, result: CompactionResult, held: Held, messages: Sequence[BaseMessage]
+        self,
+        result: CompactionResult,
+        held: Held,
+        messages: Sequence[BaseMessage],
+        copied: bool,
     ) -> Update | None:
         view = result.messages
-        if result.record is None and not held.pending:
-            return None
+        # A caller may have sent the whole history with its summary: what that covers goes again.
+        rest = bool(result.dropped) and not self.preserve
+        if result.record is None and not held.pending and not rest:
+            return {HELD: held.to_json()} if copied else None
         if result.record is not None:
             tokens = sum(map(self._counting.message, view))
             held = held.with_record(result.record, Size(tokens, len(view)))
