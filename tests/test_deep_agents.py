@@ -7,6 +7,9 @@ import base64
 import importlib
 import inspect
 import logging
+import re
+import runpy
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -526,3 +529,27 @@ def test_without_a_mirror_no_file_is_written(tmp_path: Path) -> None:
     assert not (tmp_path / "conversation_history").exists()
     with pytest.raises(PolicyError, match="backend"):
         summarization_middleware(chat, "/tmp")  # type: ignore[arg-type]
+
+
+# The example, and what is said without the extra
+
+
+def test_the_example_finds_what_has_left(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "deep_agent.py"), run_name="__main__")
+    said = dict(re.split(r"\s{3,}", line) for line in capsys.readouterr().out.splitlines())
+    assert said["the answer"] == "The code of room 3 is 1111."
+    assert said["messages in the state"].startswith("124")
+    assert "1 is a summary" in said["messages in the last view"]
+    largest, window = map(int, re.findall(r"\d+", said["largest request"].replace(",", "")))
+    assert largest <= window
+    assert int(said["files of the history"]) >= 2
+
+
+def test_without_the_extra_it_is_said_how_to_install_it() -> None:
+    code = (
+        "import sys; sys.modules['deepagents'] = None\n"
+        "from conspectus.deep_agents import summarization_defaults\n"
+        "from conspectus.deep_agents import create_deep_agent"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'conspectus[deepagents]'" in done.stderr.splitlines()[-1]
