@@ -156,8 +156,14 @@ def test_small_messages_stay_as_they_are_and_nothing_grows(history: str) -> None
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history: Any) -> None:
-    small = ScriptedChatModel(answers=lambda m: "Seen.", profile={"max_input_tokens": 2_000})
-    large = ScriptedChatModel(answers=lambda m: "Seen. " * 90, profile={"max_input_tokens": 60_000})
+    small, large = (
+        ScriptedChatModel(
+            answers=lambda messages: "Seen. " * 60,
+            profile={"max_input_tokens": window},
+            model_name=name,
+        )
+        for name, window in (("small", 2_000), ("large", 60_000))
+    )
     now = [large]
 
     class Switch(AgentMiddleware[Any, Any, Any]):
@@ -165,7 +171,11 @@ def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history: Any
             return handler(request.override(model=now[0]))
 
     middle = SummarizationMiddleware(
-        None, trigger=("fraction", 0.85), keep=("messages", 4), history=history, window=60_000
+        large,
+        summarizer="embedded",
+        trigger=("fraction", 0.85),
+        keep=("messages", 4),
+        history=history,
     )
     graph = create_agent(
         large,

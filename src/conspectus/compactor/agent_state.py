@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import BaseMessage
 
-from conspectus._core.items import Size
+from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus.archive import Scope
 from conspectus.errors import InputError
@@ -39,11 +39,16 @@ FORKED = "_deepagents_forked_context"
 Tenant = str | Callable[[Any], str | None] | None
 
 
+def _newest(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Two guards in one agent both have something to say of one call: the later counts."""
+    return new
+
+
 class CompactionState(AgentState[Any]):
     """Private channels: the record in force, and what the guard has seen of real requests."""
 
-    _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _newest]]
+    _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _newest]]
     # Written by Deep Agents' middleware; read here, so that a thread that had it can go on.
     _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
 
@@ -133,21 +138,43 @@ class Requested:
     Attributes:
         overhead: tokens beside the messages: system prompt, tools, response format.
         reserved: tokens of the window that are left for the answer.
-        window: input limit of the model that answered, in tokens; None where it is unknown.
-        model: the model that refused a request as too long; empty for none.
-        learned: the most that may be sent to it, in tokens; None for nothing learned.
+        window: input limit of the model that was called, in tokens; None where it is unknown.
+        model: that model.
+        learned: the most that may be sent to a model that refused a request as too long, in
+            tokens, by model.
     """
 
     overhead: int = 0
     reserved: int = 0
     window: int | None = None
     model: str = ""
-    learned: int | None = None
+    learned: Mapping[str, int] = field(default_factory=dict)
+
+    def room(self, least: int = 0) -> Window | None:
+        """The window, less what messages cannot have; None where nothing is known of it.
+
+        Args:
+            least: tokens that messages cannot have in any case.
+        """
+        rooms = []
+        if self.window is not None:
+            rooms.append(Window(self.window, max(least, self.overhead + self.reserved)))
+        if self.model in self.learned:  # a limit of what is sent; the answer is no part of it
+            rooms.append(Window(self.learned[self.model], self.overhead))
+        return min(rooms, key=lambda room: room.budget, default=None)
+
+    def having_learned(self, limit: int) -> Requested:
+        """This with the most that may be sent to its model."""
+        others = [one for one in self.learned.items() if one[0] != self.model][-LEARNED:]
+        return replace(self, learned={**dict(others), self.model: limit})
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON data."""
         return {"v": VERSION, **asdict(self)}
 
+
+LEARNED = 3
+"""Other models whose limits are remembered."""
 
 NOTHING_SEEN = Requested()
 
@@ -155,13 +182,22 @@ NOTHING_SEEN = Requested()
 def read_requested(state: Mapping[str, Any]) -> Requested:
     """What the guard has left; nothing where it has not, or where it cannot be read."""
     data = state.get(REQUEST)
-    if data is None or not isinstance(data, Mapping) or data.get("v") != VERSION:
+    if not data or not isinstance(data, Mapping) or data.get("v") != VERSION:
         return NOTHING_SEEN
-    sizes = [data.get(name) for name in ("overhead", "reserved", "window", "learned")]
-    numbers = [n if isinstance(n, int) and n > 0 else 0 for n in sizes]
-    overhead, reserved, window, learned = numbers
-    model = data.get("model")
-    return Requested(overhead, reserved, window or None, str(model or ""), learned or None)
+    overhead, reserved, window = (_size(data.get(n)) for n in ("overhead", "reserved", "window"))
+    learned = data.get("learned")
+    known = learned.items() if isinstance(learned, Mapping) else ()
+    return Requested(
+        overhead,
+        reserved,
+        window or None,
+        str(data.get("model") or ""),
+        {str(model): size for model, limit in known if (size := _size(limit))},
+    )
+
+
+def _size(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]) -> Held:
@@ -170,7 +206,7 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
     What cannot be read is not trusted: the history then goes on without its records.
     """
     data = state.get(HELD)
-    if data is not None and isinstance(data, Mapping) and data.get("v") == VERSION:
+    if data and isinstance(data, Mapping) and data.get("v") == VERSION:
         try:
             return _held(data)
         except (KeyError, TypeError, ValueError):

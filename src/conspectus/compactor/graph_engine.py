@@ -17,7 +17,7 @@ from conspectus._core.flow import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._drive import Flow
 from conspectus.archive import Archive
-from conspectus.compactor.agent_state import Held, Tenant, scope_of
+from conspectus.compactor.agent_state import Held, Requested, Tenant, scope_of
 from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
@@ -41,6 +41,8 @@ class GraphEngine:
     Attributes:
         engine: what compactions work with.
         tenant: whose conversations these are.
+        window: of the model that is managed, as configured or by its profile; None if unknown.
+        model: the only one that the window is for; empty for any.
         sizes: tokens of a message as `keep` counts; None for the meter's.
         preview: who reads a summary before it takes effect.
         views: what the model sees of channels that keep every message.
@@ -48,6 +50,8 @@ class GraphEngine:
 
     engine: Engine
     tenant: Tenant = None
+    window: Window | None = None
+    model: str = ""
     sizes: Callable[[Any], int] | None = None
     preview: Preview | None = None
     views: Views = field(default_factory=Views)
@@ -119,6 +123,20 @@ class GraphEngine:
         anchor = MemoryAnchor(memory, scope)
         return engine.session(scope, room, anchor, sizes=self.sizes, ratio=ratio)
 
+    def room(self, seen: Requested) -> Window | None:
+        """What there is for messages when the managed model answers; None if nothing is known.
+
+        Args:
+            seen: what the guard has seen of the latest request, perhaps of another model.
+        """
+        own = self.window
+        least = own.reserved if own is not None else 0
+        if own is not None:
+            same = not self.model or seen.model in ("", self.model)
+            limit = min(own.limit, seen.window or own.limit) if same else own.limit
+            seen = replace(seen, model=self.model or seen.model, window=limit)
+        return seen.room(least)
+
     def failed_at(self, held: Held, now: Size, runtime: object) -> Size | None:
         """The size of the history when its latest summary failed, if none succeeded since.
 
@@ -143,6 +161,15 @@ class GraphEngine:
             found = [one for one in folded.sources if isinstance(one, BaseMessage)]
             self.views.keep(held, channel, found)
         return found
+
+    def now(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object
+    ) -> Flow[Sequence[BaseMessage]]:
+        """What the model would see of a channel just now: its view, where a record is in force
+        that covers messages which are still there; else the channel."""
+        if held.data is None:
+            return channel
+        return (yield from self.view(held, channel, runtime))
 
     def shown(
         self,

@@ -6,7 +6,8 @@ from typing import NotRequired, TypedDict
 
 from conspectus._core.policy import ContextSize
 from conspectus.compactor.engine import window_of
-from conspectus.guard.measuring import profile_window, reserved_for_answer
+from conspectus.compactor.models import profile_window
+from conspectus.guard.measuring import reserved_for_answer
 
 TRIGGER: ContextSize = ("fraction", 0.85)
 KEEP: ContextSize = ("fraction", 0.10)

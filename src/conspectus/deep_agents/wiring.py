@@ -134,8 +134,7 @@ def _guarded(middleware: Sequence[Any]) -> list[Any]:
     ours = next((one for one in middleware if isinstance(one, HasGraphEngine)), None)
     if ours is None or any(isinstance(one, ContextGuard) for one in middleware):
         return list(middleware)
-    window = ours.window if isinstance(ours, DeepAgentsSummarization) else None
-    return [*middleware, ContextGuard(ours, window=window)]
+    return [*middleware, ContextGuard(ours)]
 
 
 def _guarded_spec(

@@ -35,9 +35,10 @@ from conspectus.compactor.agent_state import (
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.views import laid_over
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import ArchiveError, PolicyError, StuckError
-from conspectus.guard.measuring import Measured, Measuring, model_name
+from conspectus.guard.measuring import Measured, Measuring
 from conspectus.guard.overflow import read_overflow
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter
@@ -45,8 +46,11 @@ from conspectus.tokens import TokenCounter, TokenMeter
 logger = logging.getLogger("conspectus")
 
 RESCUE = 0.8
-"""Share of what was too much that a request may take when it is sent again: the provider counts
-in another way than the estimate, or it would not have been sent."""
+"""Share of what was too much that messages may take when they are sent again: the provider counts
+in another way than the estimate, or they would not have been sent."""
+
+LEARNED = 0.9
+"""Share of what was too much that they may grow to again."""
 
 Request = ModelRequest[Any]
 Send = Callable[[Request], Io]
@@ -72,8 +76,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     Args:
         summarization: the `SummarizationMiddleware` of the same agent, whose summariser, archive
             and settings are used. Default: the embedded summariser, and the settings below.
-        window: input limit of the model, in tokens. Default: that of the profile of the model
-            that is called, which other middleware may have changed.
+        window: input limit of the model, in tokens. Default: the one that `summarization` was
+            given, for its own model; else that of the profile of the model that is called.
         reserved_tokens: tokens left for the answer. Default: the model's own limit of its output,
             where it has one, and at most half of the window.
         on_stuck: where nothing can make it fit: `"raise"` a `StuckError` with the numbers, or
@@ -134,7 +138,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         else:
             graph = summarization.graph_engine
         self._graph, self._on_stuck, self._name = graph, on_stuck, name
-        self._measuring = Measuring(graph.engine.tools.meter, window, reserved_tokens)
+        self._measuring = Measuring(graph.engine.tools.meter, window, reserved_tokens, graph)
 
     @property
     def name(self) -> str:
@@ -159,16 +163,14 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return await arun(self._guarded(request, send))
 
     def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
-        channel = request.state["messages"]
-        held = read_held(request.state, request.runtime, channel)
+        channel, runtime = request.state["messages"], request.runtime
+        held = read_held(request.state, runtime, channel)
         before = read_requested(request.state)
         call = _Call(request, held, held)
         if held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
-            view = yield from self._graph.shown(held, channel, request.messages, request.runtime)
+            view = yield from self._graph.shown(held, channel, request.messages, runtime)
             call = call.showing(view)
-        if held.data is not None:
-            call = replace(call, view=self._graph.views.find(held, channel) or ())
         measured = self._measuring.measure(call.request, held, before)
         if measured.over:
             call = yield from self._fitted(call, measured, measured.room)
@@ -182,114 +184,136 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return _answered(response, call, before, measured.requested)
 
     def _fitted(self, call: _Call, measured: Measured, room: Window | None) -> Flow[_Call]:
-        """The call with a request that fits the room."""
-        request = call.request
-        session = self._graph.session(
-            call.held, request.runtime, room, ratio=measured.ratio, preview=True
-        )
-        try:
-            result = yield from session.compact(request.messages, False, "")
-            trouble = result.reason if result.failed == "archive" else ""
-        except ArchiveError as error:
-            if self._graph.engine.tools.on_failure == "raise":
-                raise
-            result, trouble = None, str(error)
-        if result is None or (trouble and result.outcome == "stuck"):
-            passing = yield from self._passing(call, measured, room)
-            if passing is not None and passing.outcome != "stuck":
-                logger.warning(
-                    "this one request was made to fit without the archive, and nothing else was "
-                    "changed: %s",
-                    trouble,
-                )
-                return call.showing(passing.messages)
-            if result is None:
-                raise StuckError(
-                    f"the archive failed, and the request does not fit without it: {trouble}",
-                    needed=measured.messages + measured.requested.overhead,
-                    budget=room.limit if room else 0,
-                )
-        if result.outcome == "stuck":
-            if self._on_stuck == "raise":
-                needed = (result.needed or result.tokens_after) + measured.requested.overhead
-                raise StuckError(
-                    f"{result.reason} ({measured.requested.overhead:,} tokens are taken by the "
-                    "system prompt and the tools)",
-                    needed=needed,
-                    budget=room.limit if room else 0,
-                )
-            logger.warning("sent although it does not fit: %s", result.reason)
-        return call.compacted(result, self._counted(result))
+        """The call with a request that fits the room.
 
-    def _passing(
-        self, call: _Call, measured: Measured, room: Window | None
-    ) -> Flow[CompactionResult | None]:
-        """The request made to fit without the archive, for this once; None where it may not be."""
-        request = call.request
-        session = self._graph.passing_session(call.held, request.runtime, room, measured.ratio)
+        The history in the state is compacted, and what other middleware has changed of it on the
+        way is laid over the result: so the state can hold what was done, and it is done once. What
+        others have added is not in the state; if that is too much, it is made to fit for this call.
+        """
+        try:
+            own = yield from self._graph.now(call.held, call.channel, call.runtime)
+            sent: Sequence[BaseMessage] = call.request.messages
+            added = measured.messages - self._measuring.size(own, measured.ratio)
+            tight = room and replace(room, reserved=room.reserved + max(0, added))
+            result = yield from self._compacted(call, tight, measured, call.channel)
+            if result.record is not None:
+                held = call.held.with_record(result.record, self._after(result), pending=True)
+                call = replace(call, held=held)
+                sent = laid_over(result.messages, own, sent)
+                call = call.showing(sent)
+            if room is None or self._measuring.size(sent, measured.ratio) <= room.budget:
+                return call
+            result = yield from self._compacted(call, room, measured, sent)
+        except ArchiveError as error:
+            bridged = yield from self._bridged(call, measured, room, str(error))
+            if bridged is None:
+                raise
+            return bridged
+        if result.outcome == "stuck" and result.failed == "archive":
+            bridged = yield from self._bridged(call, measured, room, result.reason)
+            if bridged is not None:
+                return bridged
+        if result.outcome == "stuck":
+            self._stuck(result, measured, room)
+        return call.showing(result.messages) if result.record is not None else call
+
+    def _bridged(
+        self, call: _Call, measured: Measured, room: Window | None, trouble: str
+    ) -> Flow[_Call | None]:
+        """While the archive cannot be reached: a request that fits, for this once.
+
+        Nothing is put in force, so nothing leaves the history that the archive has not confirmed.
+        None where that is not wanted, or does not help.
+        """
+        session = self._graph.passing_session(call.held, call.runtime, room, measured.ratio)
         if session is None:
             return None
-        return (yield from session.compact(request.messages, False, ""))
+        result = yield from session.compact(call.request.messages, False, "")
+        if result.outcome == "stuck":
+            return None
+        logger.warning(
+            "this one request was made to fit without the archive, nothing else changed: %s",
+            trouble,
+        )
+        return call.showing(result.messages)
 
-    def _counted(self, result: CompactionResult) -> int:
-        sizes = self._graph.sizes
-        return result.tokens_after if sizes is None else sum(map(sizes, result.messages))
+    def _compacted(
+        self,
+        call: _Call,
+        room: Window | None,
+        measured: Measured,
+        messages: Sequence[BaseMessage],
+    ) -> Flow[CompactionResult]:
+        session = self._graph.session(
+            call.held, call.runtime, room, ratio=measured.ratio, preview=True
+        )
+        return (yield from session.compact(messages, False, ""))
+
+    def _stuck(self, result: CompactionResult, measured: Measured, room: Window) -> None:
+        overhead = measured.requested.overhead
+        if self._on_stuck == "send":
+            logger.warning("sent although it does not fit: %s", result.reason)
+            return
+        raise StuckError(
+            f"{result.reason} ({overhead:,} tokens are taken by the system prompt and the tools)",
+            needed=(result.needed or result.tokens_after) + overhead,
+            budget=room.limit,
+        )
+
+    def _after(self, result: CompactionResult) -> Size:
+        count = self._graph.sizes
+        tokens = result.tokens_after if count is None else sum(map(count, result.messages))
+        return Size(tokens, len(result.messages))
 
     def _rescued(
         self, call: _Call, measured: Measured, error: Exception
     ) -> Flow[tuple[_Call, Measured]]:
         """A smaller request, after the provider has refused this one as too long."""
         told = read_overflow(error)
-        seen = measured.requested
-        whole = measured.messages + seen.overhead
-        limit = whole
+        seen, messages = measured.requested, measured.messages
+        budget = messages
         if told.limit is not None:
             # The provider's tokens are not the estimate's: its limit in ours.
-            limit = min(whole, told.limit * whole // max(told.sent or told.limit, 1))
-        limit = max(1, int(limit * RESCUE))
+            whole = messages + seen.overhead
+            limit = told.limit * whole // max(told.sent or told.limit, 1)
+            budget = min(messages, limit - seen.overhead)
+        # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
+        budget = int(budget * RESCUE) if budget > 0 else messages // 2
         logger.warning("the request was too long (%s): compacting, and sending it again", error)
+        room = Window(budget + seen.overhead, seen.overhead)
         try:
-            fitted = yield from self._fitted(call, measured, Window(limit, seen.overhead))
+            fitted = yield from self._fitted(call, measured, room)
         except StuckError as stuck:
             raise stuck from error
         if fitted.request is call.request:
             raise error
-        learned = replace(seen, model=model_name(call.request.model), learned=limit)
+        most = int(messages * LEARNED) if told.limit is None else int(budget / RESCUE * LEARNED)
+        learned = seen.having_learned(seen.overhead + max(budget, most))
         return fitted, replace(measured, requested=learned)
 
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call on its way: the request as it stands, and what the state will hold.
-
-    Attributes:
-        request: as it would be sent now.
-        held: what the state will hold of us.
-        first: what it held before the call.
-        view: messages that we have made of the channel's, clips among them.
-    """
+    """One call on its way: the request as it stands, and what the state will hold."""
 
     request: Request
     held: Held
     first: Held
-    view: Sequence[BaseMessage] = ()
 
-    def showing(self, view: list[BaseMessage]) -> _Call:
-        return replace(self, request=self.request.override(messages=cast("list[AnyMessage]", view)))
+    @property
+    def channel(self) -> list[BaseMessage]:
+        """The messages in the state."""
+        return cast("list[BaseMessage]", self.request.state["messages"])
 
-    def compacted(self, result: CompactionResult, tokens: int) -> _Call:
-        if result.record is None:
-            return self
-        call = replace(self.showing(result.messages), view=result.messages)
-        own = {id(message) for message in (*self.request.state["messages"], *self.view)}
-        if not all(id(m) in own for m in self.request.messages if not _summary(m)):
-            return call  # other middleware has changed what is sent: the state knows nothing of it
-        after = Size(tokens, len(result.messages))
-        return replace(call, held=self.held.with_record(result.record, after, pending=True))
+    @property
+    def runtime(self) -> object:
+        """Of the run."""
+        return self.request.runtime
 
-
-def _summary(message: BaseMessage) -> bool:
-    return message.additional_kwargs.get("lc_source") == "summarization"
+    def showing(self, view: Sequence[BaseMessage]) -> _Call:
+        """This with other messages."""
+        messages = cast("list[AnyMessage]", list(view))
+        return replace(self, request=self.request.override(messages=messages))
 
 
 def _answered(

@@ -23,6 +23,7 @@ from conspectus._drive import Flow, arun, run
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.models import model_name, profile_window
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for
@@ -33,7 +34,6 @@ from conspectus.middleware.settings import (
     built_model,
     copied,
     deprecated,
-    profile_window,
     read_summarizer,
 )
 from conspectus.summarize import ChatModelSummarizer
@@ -198,9 +198,15 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             summarizer_timeout=summarizer_timeout,
             on_event=on_event,
         )
-        self.graph_engine = GraphEngine(engine, tenant, counting.message, asked_of(preview))
-        room = window_of(known, reserved_tokens)
-        self._planner = Planner(self.graph_engine, counting, room, history == "preserve")
+        self.graph_engine = GraphEngine(
+            engine,
+            tenant,
+            window_of(known, reserved_tokens),
+            model_name(self.model) if window is None else "",
+            counting.message,
+            asked_of(preview),
+        )
+        self._planner = Planner(self.graph_engine, counting, history == "preserve")
 
     @property
     def name(self) -> str:

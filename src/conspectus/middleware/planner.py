@@ -48,22 +48,19 @@ class Planner:
     Args:
         graph: what compactions work with.
         counting: how trigger and keep count.
-        window: of the model that answers; None where it is unknown.
         preserve: the channel keeps every message, and the model sees the view.
 
     Attributes:
         graph: as given; the guard compacts with it too.
     """
 
-    def __init__(
-        self, graph: GraphEngine, counting: Counting, window: Window | None, preserve: bool
-    ) -> None:
+    def __init__(self, graph: GraphEngine, counting: Counting, preserve: bool) -> None:
         self.graph, self.preserve = graph, preserve
-        self._counting, self._window = counting, window
+        self._counting = counting
         self._policy = graph.engine.policy
         self._meter = graph.engine.tools.meter
         # What a message really takes is counted beside, where a window is there to be exceeded.
-        metered = window is not None and not self._meter.exact
+        metered = graph.window is not None and not self._meter.exact
         counts = [counting.message, self._meter.message] if metered else [counting.message]
         self._tallies = Tallies(*counts)
         self._metered = Tallies(self._meter.message)
@@ -94,7 +91,7 @@ class Planner:
             view = yield from self.graph.view(held, messages, runtime)
         sizes = self._tallies.follow(held.name, view)
         named(messages if self.preserve else messages[sizes.fresh :])
-        room = self.room(read_requested(state))
+        room = self._room(read_requested(state))
         foreign = foreign_summary(state) if held.data is None else None
         if foreign is None and not held.pending and not self._due(view, sizes, held, room, runtime):
             return {HELD: held.to_json()} if copied else None
@@ -176,17 +173,11 @@ class Planner:
         ratio = correction(sizes.reports(_since(view, held), column), reserved)
         return math.ceil(sizes.totals[column] * ratio), ratio
 
-    @property
-    def _reserved(self) -> int:
-        return self._window.reserved if self._window is not None else 0
-
-    def room(self, requested: Requested) -> Window | None:
-        """The window of the model that answers, less what the guard has seen beside messages."""
-        known = [n for n in (requested.window, self._window and self._window.limit) if n]
-        if not known:
-            return None
-        seen = requested.overhead + requested.reserved
-        return Window(min(known), max(self._reserved, seen) + self._counting.base)
+    def _room(self, requested: Requested) -> Window | None:
+        """The window of the model that answers, less what messages cannot have."""
+        room = self.graph.room(requested)
+        base = self._counting.base
+        return room and replace(room, reserved=room.reserved + base)
 
     # What is done about it
 

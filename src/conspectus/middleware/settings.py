@@ -96,11 +96,3 @@ def built_model(model: str | Model | None) -> Model | None:
             f"{model!r}"
         )
     return model
-
-
-def profile_window(model: object) -> int | None:
-    """The input limit in a model's profile, in tokens; None where it has none that makes sense."""
-    profile = getattr(model, "profile", None)
-    limit = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
-    known = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
-    return limit if known else None
