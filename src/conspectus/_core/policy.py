@@ -255,8 +255,8 @@ class Policy:
                 continue
             if last is None or not clause.met(last, limit):
                 return clause
-            longer = clause.messages is not None and _grown(size.messages, last.messages)
-            if longer or _grown(size.tokens, last.tokens):
+            longer = clause.messages is not None and grown(size.messages, last.messages)
+            if longer or grown(size.tokens, last.tokens):
                 return clause
         return None
 
@@ -267,7 +267,8 @@ class Policy:
         return 1024 if budget is None else min(LARGEST_SUMMARY, max(256, budget // 8))
 
 
-def _grown(now: int, before: int) -> bool:
+def grown(now: int, before: int) -> bool:
+    """Whether a history of so many tokens, or messages, is enough larger to try again."""
     return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
 
 

@@ -39,16 +39,11 @@ FORKED = "_deepagents_forked_context"
 Tenant = str | Callable[[Any], str | None] | None
 
 
-def _newest(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """Two guards in one agent both have something to say of one call: the later counts."""
-    return new
-
-
 class CompactionState(AgentState[Any]):
     """Private channels: the record in force, and what the guard has seen of real requests."""
 
-    _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _newest]]
-    _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, _newest]]
+    _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     # Written by Deep Agents' middleware; read here, so that a thread that had it can go on.
     _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
 
@@ -99,7 +94,8 @@ class Held:
         """This with another record in force; one that is archived is named only."""
         if record.archived:
             return replace(self, data=record.id, after=after, pending=pending)
-        before = self.data if isinstance(self.data, list) else []
+        # Records that cannot be read hold nothing that fits this one.
+        before = self.data if isinstance(self.data, list) and self.head else []
         # Only the ledger in force is of use again.
         earlier = [{**one, "ledger": {}} for one in before]
         return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
@@ -197,7 +193,9 @@ def read_requested(state: Mapping[str, Any]) -> Requested:
 
 
 def _size(value: object) -> int:
-    return value if isinstance(value, int) and value > 0 else 0
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return max(0, value)
 
 
 def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]) -> Held:
@@ -209,7 +207,7 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
     if data and isinstance(data, Mapping) and data.get("v") == VERSION:
         try:
             return _held(data)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             pass
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
     session = MAIN if state.get(FORKED) else session_of(runtime, messages)
@@ -219,12 +217,27 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
 def _held(data: Mapping[str, Any]) -> Held:
     head, after = data["head"], data["after"]
     thread, session = data["thread"], data["session"]
-    if not (isinstance(thread, str) and isinstance(session, str)):
+    if not (_is_name(thread) and _is_name(session)):
         raise TypeError("thread and session are text")
-    if not (head is None or isinstance(head, str) or (isinstance(head, list) and head)):
+    # Whether records can be read is seen where they are needed; a step needs only their id.
+    records = isinstance(head, list) and head and all(_is_name(one.get("id")) for one in head)
+    if not (head is None or _is_name(head) or records):
         raise TypeError("the head is an id, or records")
-    size = Size(int(after[0]), int(after[1])) if after else None
+    size = None
+    if after is not None:
+        tokens, messages = after
+        if not (_is_count(tokens) and _is_count(messages)):
+            raise TypeError("a size is tokens and messages")
+        size = Size(tokens, messages)
     return Held(thread, session, head, size, bool(data["pending"]))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def scope_of(held: Held, tenant: Tenant, runtime: object) -> Scope:

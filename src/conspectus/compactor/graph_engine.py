@@ -21,7 +21,7 @@ from conspectus.compactor.agent_state import Held, Requested, Tenant, scope_of
 from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
-from conspectus.compactor.memory import Memory
+from conspectus.compactor.memory import Failure, Memory
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
 from conspectus.compactor.views import Views, laid_over
@@ -137,19 +137,20 @@ class GraphEngine:
             seen = replace(seen, model=self.model or seen.model, window=limit)
         return seen.room(least)
 
-    def failed_at(self, held: Held, now: Size, runtime: object) -> Size | None:
-        """The size of the history when its latest summary failed, if none succeeded since.
+    def failure(self, held: Held, messages: int, over: bool, runtime: object) -> Failure | None:
+        """The latest summary of the history, if it failed; see `Remembered.failure`.
 
         Args:
             held: what the state holds of us.
-            now: the size of the history.
+            messages: in the history as the model sees it.
+            over: it does not fit the window.
             runtime: of the run.
         """
         memory = self.engine.tools.memory
         if not memory.any_failed:
             return None
         remembered = memory.of(scope_of(held, self.tenant, runtime))
-        return remembered.failed_at(held.head_id or None, now)
+        return remembered.failure(held.head_id or None, messages, over)
 
     def view(
         self, held: Held, channel: Sequence[BaseMessage], runtime: object

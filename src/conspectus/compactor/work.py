@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from conspectus._core import flow
 from conspectus._core.items import Compact
@@ -29,6 +29,7 @@ from conspectus.messages.framing import as_notes
 from conspectus.messages.summary import summary_body
 from conspectus.summarize import (
     FLOOR,
+    ExtractiveSummarizer,
     Summarizer,
     Summary,
     SummaryRequest,
@@ -42,6 +43,10 @@ logger = logging.getLogger("conspectus")
 SLACK = 4
 """Tokens of the limit left free, as a whole message may count for more than its parts."""
 
+MANY, LONG = 50, 20_000
+"""Messages, and characters of them, that are read on the event loop itself at most."""
+
+T = TypeVar("T")
 OnEvent = Callable[[str, Mapping[str, Any]], None]
 
 
@@ -132,7 +137,7 @@ class Work:
     def run(self) -> Flow[tuple[flow.Done | flow.Failed, History]]:
         """Carry out the plan; the history that comes back is the new view, or the old one."""
         yield from self._gather()
-        order = self._order()
+        order = yield from self._order()
         outcome = yield from interpret(flow.compaction(order), self._perform)
         if isinstance(outcome, flow.Failed):
             return outcome, self.history
@@ -171,12 +176,16 @@ class Work:
                 place, self.originals[place.item.key], clip, self.tools.meter
             )
 
-    def _order(self) -> flow.Order:
+    def _order(self) -> Flow[flow.Order]:
         head, plan, tools = self.history.head, self.plan, self.tools
-        before = _ledger_of(head) if head else Ledger()
+        standing = head or self.history.before
+        before = _ledger_of(standing) if standing else Ledger()
         # A summary quotes others: what it says is nobody's own statement.
         left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
-        self.ledger = before.updated(left).without_superseded(self._staying())
+        staying = self._staying()
+        self.ledger = yield from _reading(
+            lambda: before.updated(left).without_superseded(staying), [*left, *staying]
+        )
         gone = set(plan.evicted)
         kept = [
             self.clips.get(i, place)
@@ -262,13 +271,17 @@ class Work:
         )
         steps = getattr(summarizer, "summarize_flow", None)
         try:
-            if steps is not None:  # it sets a time for each of its own calls
+            if isinstance(summarizer, ExtractiveSummarizer):
+                answer = yield from _reading(
+                    lambda: summarizer.summarize(request), [*request.entries, *request.kept]
+                )
+            elif steps is not None:  # it sets a time for each of its own calls
                 answer = yield from steps(request)
             else:
                 answer = yield Io(
                     lambda: summarizer.summarize(request),
                     lambda: summarizer.asummarize(request),
-                    None if by == flow.EMBEDDED else timeout,
+                    timeout,
                 )
             return _draft(answer, by)
         except SummaryError:
@@ -359,6 +372,14 @@ def _ledger_of(record: Record) -> Ledger:
             "; ".join(wrong[:3]),
         )
     return ledger
+
+
+def _reading(work: Callable[[], T], entries: Sequence[Entry]) -> Flow[T]:
+    """Work of our own on these messages: where there is much of it, off the event loop, which has
+    others to serve."""
+    if len(entries) > MANY or sum(len(entry.reading) for entry in entries) > LONG:
+        return cast("T", (yield Io(work)))
+    return work()
 
 
 def _foreign(place: Place) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
@@ -51,6 +52,9 @@ in another way than the estimate, or they would not have been sent."""
 
 LEARNED = 0.9
 """Share of what was too much that they may grow to again."""
+
+_INSIDE: ContextVar[bool] = ContextVar("inside a guard", default=False)
+"""Of two guards around one call, the outer one alone tells the state of it."""
 
 Request = ModelRequest[Any]
 Send = Callable[[Request], Io]
@@ -174,6 +178,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         measured = self._measuring.measure(call.request, held, before)
         if measured.over:
             call = yield from self._fitted(call, measured, measured.room)
+        inside = _INSIDE.get()
+        _INSIDE.set(True)
         try:
             response = yield send(call.request)
         except Exception as error:
@@ -181,6 +187,10 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 raise
             call, measured = yield from self._rescued(call, measured, error)
             response = yield send(call.request)
+        finally:
+            _INSIDE.set(inside)
+        if inside:
+            return cast("ModelCallResult[Any]", response)
         return _answered(response, call, before, measured.requested)
 
     def _fitted(self, call: _Call, measured: Measured, room: Window | None) -> Flow[_Call]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._core.items import Size, Window
+from conspectus._core.policy import grown
 from conspectus._drive import Flow
 from conspectus.compactor.agent_state import (
     FORKED,
@@ -29,11 +30,13 @@ from conspectus.compactor.agent_state import (
 )
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import hide_from_streams
 from conspectus.errors import ArchiveError
 from conspectus.messages import is_summary_message
 from conspectus.middleware.counting import Counting
-from conspectus.middleware.migration import foreign_summary
+from conspectus.middleware.migration import foreign_mark, foreign_summary
+from conspectus.middleware.waiting import Waiting
 from conspectus.tokens import correction
 from conspectus.tokens.tally import Sizes, Tallies
 
@@ -64,6 +67,7 @@ class Planner:
         counts = [counting.message, self._meter.message] if metered else [counting.message]
         self._tallies = Tallies(*counts)
         self._metered = Tallies(self._meter.message)
+        self._waiting = Waiting()
 
     def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
         """What a step changes in the state; None for nothing."""
@@ -92,16 +96,22 @@ class Planner:
         sizes = self._tallies.follow(held.name, view)
         named(messages if self.preserve else messages[sizes.fresh :])
         room = self._room(read_requested(state))
-        foreign = foreign_summary(state) if held.data is None else None
-        if foreign is None and not held.pending and not self._due(view, sizes, held, room, runtime):
-            return {HELD: held.to_json()} if copied else None
-        asked = self._asked(view, sizes, held)
-        ratio = self._tokens(view, sizes, held, room)[1]
-        session = self.graph.session(held, runtime, room, asked=asked, ratio=ratio, preview=True)
-        if foreign is not None:
-            result = yield from session.adopt(messages, foreign.covers, foreign.text, foreign.by)
-        else:
-            result = yield from session.compact(messages, False, "")
+
+        def session() -> Session:
+            asked = self._asked(view, sizes, held)
+            ratio = self._tokens(view, sizes, held, room)[1]
+            return self.graph.session(held, runtime, room, asked=asked, ratio=ratio, preview=True)
+
+        over = self._over(view, sizes, held, room)
+        waits = self._waiting.waits(held.name, held.head_id, over, sizes.messages)
+        result = None if waits else (yield from self._taken_over(state, held, session))
+        if result is None:
+            due = not waits and self._due(view, sizes, held, room, runtime, over)
+            if not (held.pending or due):
+                return {HELD: held.to_json()} if copied else None
+            result = yield from session().compact(messages, False, "")
+        if result.record is None:
+            self._waiting.helped_nothing(held.name, held.head_id, over, sizes.messages)
         self._report(result)
         return self._update(result, held, messages, copied)
 
@@ -127,6 +137,24 @@ class Planner:
         after = Size(sum(map(self._counting.message, view)), len(view))
         return replace(named, data=history.chain[-1].id, after=after)
 
+    def _taken_over(
+        self, state: Mapping[str, Any], held: Held, session: Callable[[], Session]
+    ) -> Flow[CompactionResult | None]:
+        """What came of a summary that another library has left; None where there is none, or it
+        stands for nothing that may leave: then we compact as if it were not there."""
+        mark = foreign_mark(state) if held.data is None else None
+        if mark is None or self._waiting.useless(held.name, mark):
+            return None
+        foreign = foreign_summary(state)
+        if foreign is not None:
+            messages = state["messages"]
+            adopt = session().adopt(messages, foreign.covers, foreign.text, foreign.by)
+            result = yield from adopt
+            if result.record is not None or result.failed:
+                return result
+        self._waiting.found_useless(held.name, mark)
+        return None
+
     # Whether anything is due
 
     def _due(
@@ -136,24 +164,32 @@ class Planner:
         held: Held,
         room: Window | None,
         runtime: object,
+        over: bool,
     ) -> bool:
         policy = self._policy
         if not policy.trigger:
             self.graph.say_once("no trigger is set, so SummarizationMiddleware never summarises")
             return False
-        if room is not None and self._tokens(view, sizes, held, room)[0] > room.budget:
-            return True
+        failed = self.graph.failure(held, sizes.messages, over, runtime)
+        if over:
+            tokens = self._tokens(view, sizes, held, room)[0]
+            return failed is None or grown(tokens, failed.size.tokens)
         limit = room.limit if room is not None else None
         asked = self._asked(view, sizes, held)
         if policy.fired(asked, limit, held.after) is None:
             return False
-        failed = self.graph.failed_at(held, asked, runtime)
-        if failed is not None and policy.fired(asked, limit, failed) is None:
+        if failed is not None and policy.fired(asked, limit, failed.asked) is None:
             return False
         kind, amount = policy.keep
         if kind == "messages":
             return sizes.messages > amount
         return sizes.totals[0] > (policy.keep_tokens(limit) or 0)
+
+    def _over(
+        self, view: Sequence[BaseMessage], sizes: Sizes, held: Held, room: Window | None
+    ) -> bool:
+        """Whether the view does not fit the window."""
+        return room is not None and self._tokens(view, sizes, held, room)[0] > room.budget
 
     def _asked(self, view: Sequence[BaseMessage], sizes: Sizes, held: Held) -> Size:
         """The size that the trigger is compared with."""
