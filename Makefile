@@ -89,6 +89,16 @@ bench-facts-cost: $(READY)
 bench-replay: $(READY)
 	@$(BIN)/python benchmarks/replay.py
 
+# A long deep agent, killed and resumed, then under faults beside Deep Agents' own middleware; give
+# POSTGRES=an address of an empty database to resume from there too. Takes some minutes.
+.PHONY: bench-deep bench-checkpoints
+bench-deep: $(READY)
+	@$(BIN)/python benchmarks/deep_agents.py $(if $(POSTGRES),--postgres "$(POSTGRES)")
+
+# What checkpoints of 1,000 model calls take, beside Deep Agents' own; takes some minutes.
+bench-checkpoints: $(READY)
+	@$(BIN)/python benchmarks/checkpoint_growth.py
+
 bench-recall: $(READY)
 	@$(BIN)/python benchmarks/recall_speed.py
 

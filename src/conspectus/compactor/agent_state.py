@@ -33,6 +33,9 @@ HELD = "_conspectus"
 REQUEST = "_conspectus_request"
 """Names of our channels."""
 
+FORKED = "_deepagents_forked_context"
+"""Set by Deep Agents in the state of a subagent that has inherited its parent's."""
+
 Tenant = str | Callable[[Any], str | None] | None
 
 
@@ -206,7 +209,9 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
             return _held(data)
         except (KeyError, TypeError, ValueError, AttributeError):
             pass
-    return Held(thread_of(runtime, messages), session_of(runtime, messages))
+    # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
+    session = MAIN if state.get(FORKED) else session_of(runtime, messages)
+    return Held(thread_of(runtime, messages), session)
 
 
 def _held(data: Mapping[str, Any]) -> Held:

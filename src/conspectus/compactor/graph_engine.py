@@ -13,18 +13,20 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
+from conspectus._core.flow import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.compactor.agent_state import Held, Requested, Tenant, scope_of
-from conspectus.compactor.anchors import StateAnchor
+from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
-from conspectus.compactor.memory import Failure
+from conspectus.compactor.memory import Failure, Memory
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
 from conspectus.compactor.views import Views, laid_over
 from conspectus.compactor.work import Preview
+from conspectus.errors import ArchiveError
 
 logger = logging.getLogger("conspectus")
 
@@ -85,7 +87,7 @@ class GraphEngine:
             held: what the state holds of us.
             runtime: of the run.
             room: what the result must fit in.
-                asked: the size that the trigger is compared with; None for the meter's.
+            asked: the size that the trigger is compared with; None for the meter's.
             ratio: by what the estimate is corrected, where the caller knows; None to look.
             preview: whether a person reads the summary first, where one is to.
         """
@@ -103,6 +105,23 @@ class GraphEngine:
             sizes=self.sizes,
             ratio=ratio,
         )
+
+    def passing_session(
+        self, held: Held, runtime: object, room: Window | None, ratio: float | None
+    ) -> Session | None:
+        """A session that commits nothing, for one request while the archive cannot be reached.
+
+        The embedded summariser writes, as whatever is written is thrown away with the request.
+        None where failures are not to be bridged, or a person is to read each summary.
+        """
+        tools = self.engine.tools
+        if tools.on_failure != "degrade" or self.preview is not None:
+            return None
+        scope, memory = scope_of(held, self.tenant, runtime), Memory()
+        alone = replace(tools, archive=None, memory=memory, order=(EMBEDDED,), on_event=None)
+        engine = replace(self.engine, tools=alone)
+        anchor = MemoryAnchor(memory, scope)
+        return engine.session(scope, room, anchor, sizes=self.sizes, ratio=ratio)
 
     def room(self, seen: Requested) -> Window | None:
         """What there is for messages when the managed model answers; None if nothing is known.
@@ -162,13 +181,22 @@ class GraphEngine:
     ) -> Flow[list[BaseMessage]]:
         """The view of a channel, with what other middleware has changed of it on the way.
 
+        While the records cannot be read, what was sent.
+
         Args:
             held: what the state holds of us.
             channel: the messages in the state.
             sent: the messages of the request as they are now.
             runtime: of the run.
         """
-        view = yield from self.view(held, channel, runtime)
+        try:
+            view = yield from self.view(held, channel, runtime)
+        except ArchiveError as error:
+            # Its records cannot be read for now: what does not fit is the guard's to bridge.
+            if self.engine.tools.on_failure == "raise":
+                raise
+            logger.warning("the records of this history cannot be read for now: %s", error)
+            return list(sent)
         if len(sent) == len(channel) and all(map(is_, sent, channel)):
             return view
         return laid_over(view, channel, sent)

@@ -38,7 +38,7 @@ from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.views import laid_over
 from conspectus.compactor.work import OnEvent
-from conspectus.errors import PolicyError, StuckError
+from conspectus.errors import ArchiveError, PolicyError, StuckError
 from conspectus.guard.measuring import Measured, Measuring
 from conspectus.guard.overflow import read_overflow
 from conspectus.summarize.provider_errors import is_overflow
@@ -200,22 +200,52 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         way is laid over the result: so the state can hold what was done, and it is done once. What
         others have added is not in the state; if that is too much, it is made to fit for this call.
         """
-        own = yield from self._graph.now(call.held, call.channel, call.runtime)
-        sent: Sequence[BaseMessage] = call.request.messages
-        added = measured.messages - self._measuring.size(own, measured.ratio)
-        tight = room and replace(room, reserved=room.reserved + max(0, added))
-        result = yield from self._compacted(call, tight, measured, call.channel)
-        if result.record is not None:
-            held = call.held.with_record(result.record, self._after(result), pending=True)
-            call = replace(call, held=held)
-            sent = laid_over(result.messages, own, sent)
-            call = call.showing(sent)
-        if room is None or self._measuring.size(sent, measured.ratio) <= room.budget:
-            return call
-        result = yield from self._compacted(call, room, measured, sent)
+        try:
+            own = yield from self._graph.now(call.held, call.channel, call.runtime)
+            sent: Sequence[BaseMessage] = call.request.messages
+            added = measured.messages - self._measuring.size(own, measured.ratio)
+            tight = room and replace(room, reserved=room.reserved + max(0, added))
+            result = yield from self._compacted(call, tight, measured, call.channel)
+            if result.record is not None:
+                held = call.held.with_record(result.record, self._after(result), pending=True)
+                call = replace(call, held=held)
+                sent = laid_over(result.messages, own, sent)
+                call = call.showing(sent)
+            if room is None or self._measuring.size(sent, measured.ratio) <= room.budget:
+                return call
+            result = yield from self._compacted(call, room, measured, sent)
+        except ArchiveError as error:
+            bridged = yield from self._bridged(call, measured, room, str(error))
+            if bridged is None:
+                raise
+            return bridged
+        if result.outcome == "stuck" and result.failed == "archive":
+            bridged = yield from self._bridged(call, measured, room, result.reason)
+            if bridged is not None:
+                return bridged
         if result.outcome == "stuck":
             self._stuck(result, measured, room)
         return call.showing(result.messages) if result.record is not None else call
+
+    def _bridged(
+        self, call: _Call, measured: Measured, room: Window | None, trouble: str
+    ) -> Flow[_Call | None]:
+        """While the archive cannot be reached: a request that fits, for this once.
+
+        Nothing is put in force, so nothing leaves the history that the archive has not confirmed.
+        None where that is not wanted, or does not help.
+        """
+        session = self._graph.passing_session(call.held, call.runtime, room, measured.ratio)
+        if session is None:
+            return None
+        result = yield from session.compact(call.request.messages, False, "")
+        if result.outcome == "stuck":
+            return None
+        logger.warning(
+            "this one request was made to fit without the archive, nothing else changed: %s",
+            trouble,
+        )
+        return call.showing(result.messages)
 
     def _compacted(
         self,

@@ -125,12 +125,22 @@ class Measuring:
     def _answer(self, request: ModelRequest[Any], window: int | None) -> int:
         if self._reserved is not None:
             return self._reserved
-        for holder in (request.model_settings, request.model):
-            for name in OUTPUT_SETTINGS:
-                found = holder.get(name) if isinstance(holder, Mapping) else _of(holder, name)
-                if isinstance(found, int) and not isinstance(found, bool) and found > 0:
-                    return min(found, int((window or found) * MOST_OUTPUT)) if window else found
-        return 0
+        return reserved_for_answer((request.model_settings, request.model), window)
+
+
+def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
+    """Tokens that a model may answer with, by its settings; at most half of its window.
+
+    Args:
+        holders: settings as a mapping, or the model itself; the first that says it counts.
+        window: input limit of the model, in tokens; None where it is unknown.
+    """
+    for holder in holders:
+        for name in OUTPUT_SETTINGS:
+            found = holder.get(name) if isinstance(holder, Mapping) else _of(holder, name)
+            if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+                return min(found, int(window * MOST_OUTPUT)) if window else found
+    return 0
 
 
 def _of(holder: object, name: str) -> Any:

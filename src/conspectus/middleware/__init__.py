@@ -1,5 +1,6 @@
 """LangChain middleware that summarises when a history grows."""
 
 from conspectus.middleware.api import SummarizationMiddleware
+from conspectus.middleware.preserved import PreservedState
 
-__all__ = ["SummarizationMiddleware"]
+__all__ = ["PreservedState", "SummarizationMiddleware"]

@@ -227,11 +227,11 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             MessageError: a message cannot be understood.
             SummaryError: no summary could be made, and `on_failure` is `"raise"`.
         """
-        return run(self._planner.step(state, runtime))
+        return run(self._step(state, runtime))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        return await arun(self._planner.step(state, runtime))
+        return await arun(self._step(state, runtime))
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
@@ -246,6 +246,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
     ) -> ModelResponse[Any]:
         """`wrap_model_call` on an event loop."""
         return await handler(await arun(self._shown(request)))
+
+    def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
+        return self._planner.step(state, runtime)
 
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
         channel, runtime, graph = request.state["messages"], request.runtime, self.graph_engine

@@ -19,11 +19,20 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import grown
 from conspectus._drive import Flow
-from conspectus.compactor.agent_state import HELD, Held, Requested, read_held, read_requested
+from conspectus.compactor.agent_state import (
+    FORKED,
+    HELD,
+    Held,
+    Requested,
+    read_held,
+    read_requested,
+    scope_of,
+)
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import hide_from_streams
+from conspectus.errors import ArchiveError
 from conspectus.messages import is_summary_message
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_mark, foreign_summary
@@ -62,9 +71,23 @@ class Planner:
 
     def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
         """What a step changes in the state; None for nothing."""
+        try:
+            return (yield from self._step(state, runtime))
+        except ArchiveError as error:
+            # Nothing has been changed; the guard, if there is one, bridges this one request.
+            if self.graph.engine.tools.on_failure == "raise":
+                raise
+            logger.warning("the history was kept as it was: the archive failed: %s", error)
+            return None
+
+    def _step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
         messages: list[BaseMessage] = state["messages"]
         named(messages[:1])  # a history without a thread is told by its first message
         found = read_held(state, runtime, messages)
+        if self.preserve and found.data is None and state.get(FORKED):
+            forked = yield from self._inherited(found, messages, runtime)
+            if forked.data is not None:
+                return {HELD: forked.to_json()}
         held = yield from self.graph.follow(found, messages, runtime, turn=True)
         copied = held is not found
         view = messages
@@ -91,6 +114,28 @@ class Planner:
             self._waiting.helped_nothing(held.name, held.head_id, over, sizes.messages)
         self._report(result)
         return self._update(result, held, messages, copied)
+
+    def _inherited(
+        self, held: Held, messages: Sequence[BaseMessage], runtime: object
+    ) -> Flow[Held]:
+        """For a forked subagent: the records of its parent that fit what it was given.
+
+        Deep Agents hands a fork its parent's messages and no private state. What the archive points
+        to may be of another branch; records that do not fit are dropped, as always.
+        """
+        archive = self.graph.archive(runtime)
+        if archive is None:
+            return held
+        chain = yield from archive.chain_flow(scope_of(held, self.graph.tenant, runtime))
+        if not chain:
+            return held
+        named = replace(held, data=chain[-1].id)
+        history = yield from self.graph.session(named, runtime, None).fold(messages)
+        if not history.chain:
+            return held
+        view = [one for one in history.sources if isinstance(one, BaseMessage)]
+        after = Size(sum(map(self._counting.message, view)), len(view))
+        return replace(named, data=history.chain[-1].id, after=after)
 
     def _taken_over(
         self, state: Mapping[str, Any], held: Held, session: Callable[[], Session]

@@ -1,0 +1,168 @@
+"""What checkpoints of a preserved history take, beside Deep Agents' own, in the same run.
+
+    make bench-checkpoints        or: python benchmarks/checkpoint_growth.py [--steps N]
+
+The same conversation of 1,000 model calls, checkpointed in a SQLite file (which holds all channels
+of a state anew for each step, delta channels excepted), with a compaction every 60 messages or so.
+Bytes of the file after a quarter, half and all of it; two that grow with the square are stopped
+earlier. Ends with 1 if a preserved history on a delta channel grows faster than in proportion, or
+takes over twice what Deep Agents' own takes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sqlite3
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import deepagents
+from deepagents.backends import FilesystemBackend
+from deepagents.middleware.summarization import SummarizationMiddleware as DeepAgentsMiddleware
+from langchain.agents import create_agent
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.store.memory import InMemoryStore
+from rich.console import Console
+from rich.table import Table
+
+from conspectus import SummarizationMiddleware
+from conspectus.deep_agents import create_deep_agent, summarization_middleware
+from conspectus.middleware import PreservedState
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+LIMITS: dict[str, Any] = {"trigger": ("messages", 80), "keep": ("messages", 20)}
+PARTS = (4, 2, 1)
+UNTIL = {
+    "Deep Agents, conspectus without a store": 2,
+    'LangChain, history="preserve", plain channel': 4,
+}
+"""Parts after which an agent is stopped: a half, a quarter."""
+
+STRAIGHT = 1.5
+"""How much more than its share of bytes the second half may take."""
+
+screen = Console(width=110)
+
+
+def summarise(messages: list[BaseMessage]) -> str:
+    """A summary of a usual size, some 300 tokens."""
+    return f"{len(messages)} messages about the notes were read. " + "One more detail of it. " * 50
+
+
+def model() -> ScriptedChatModel:
+    """A model that says some 60 tokens."""
+    return ScriptedChatModel(
+        answers=lambda messages: "That is what the module does, and nothing else of note. " * 5,
+        profile={"max_input_tokens": 100_000},
+    )
+
+
+def ours(**more: Any) -> SummarizationMiddleware:
+    """The middleware for LangChain's own agents."""
+    return SummarizationMiddleware(model(), summarizer=summarise, **LIMITS, **more)
+
+
+def deep(folder: Path, saver: Any, archive: bool) -> Any:
+    """A deep agent of ours."""
+    backend = FilesystemBackend(root_dir=folder, virtual_mode=True)
+    chat = model()
+    middle = summarization_middleware(chat, backend, summarizer=summarise, **LIMITS)
+    store = InMemoryStore() if archive else None
+    return create_deep_agent(
+        chat, backend=backend, middleware=[middle], checkpointer=saver, store=store
+    )
+
+
+def theirs(folder: Path, saver: Any) -> Any:
+    """A deep agent of Deep Agents'."""
+    backend = FilesystemBackend(root_dir=folder, virtual_mode=True)
+    middle = DeepAgentsMiddleware(model(), backend=backend, summarizer=summarise, **LIMITS)
+    return deepagents.create_deep_agent(
+        model(), backend=backend, middleware=[middle], checkpointer=saver
+    )
+
+
+def plain(saver: Any, history: Any, schema: Any = None) -> Any:
+    """An agent of LangChain's."""
+    return create_agent(
+        model(),
+        [],
+        middleware=[ours(history=history)],
+        checkpointer=saver,
+        store=InMemoryStore(),
+        state_schema=schema,
+    )
+
+
+Make = Callable[[Path, Any], Any]
+AGENTS: dict[str, Make] = {
+    "Deep Agents, its own": theirs,
+    "Deep Agents, conspectus": lambda folder, saver: deep(folder, saver, True),
+    "Deep Agents, conspectus without a store": lambda folder, saver: deep(folder, saver, False),
+    'LangChain, history="replace"': lambda folder, saver: plain(saver, "replace"),
+    'LangChain, history="preserve", PreservedState': lambda folder, saver: plain(
+        saver, "preserve", PreservedState
+    ),
+    'LangChain, history="preserve", plain channel': lambda folder, saver: plain(saver, "preserve"),
+}
+
+
+def grown(make: Make, steps: int, until: int = 1) -> list[int]:
+    """Bytes of the checkpoints after a quarter, half and all of the steps, or until a part."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / "checkpoints.sqlite"
+        connection = sqlite3.connect(path, check_same_thread=False)
+        agent = make(folder, SqliteSaver(connection))
+        sizes = []
+        for step in range(1, steps // until + 1):
+            text = f"Question {step}: what does module {step} do? " + "Look closely. " * 15
+            agent.invoke({"messages": [HumanMessage(text)]}, THREAD)
+            if step in [steps // part for part in PARTS]:
+                connection.commit()
+                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                sizes.append(path.stat().st_size)
+        connection.close()
+    return sizes
+
+
+def report(steps: int) -> tuple[Table, bool]:
+    """The table, and whether the growth is bounded."""
+    table = Table(title="Checkpoints in MB, after so many model calls", title_justify="left")
+    table.add_column("agent")
+    for part in PARTS:
+        table.add_column(f"{steps // part:,}", justify="right")
+    found = {}
+    for name, make in AGENTS.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found[name] = grown(make, steps, UNTIL.get(name, 1))
+        shown = [f"{size / 1e6:,.1f}" for size in found[name]]
+        table.add_row(name, *shown, *["-"] * (len(PARTS) - len(shown)))
+    own, other = found["Deep Agents, conspectus"], found["Deep Agents, its own"]
+    good = own[-1] <= 2 * other[-1]
+    for name in ("Deep Agents, conspectus", 'LangChain, history="preserve", PreservedState'):
+        half, whole = found[name][-2:]
+        good &= whole <= 2 * STRAIGHT * half
+    return table, good
+
+
+def main() -> int:
+    """Everything; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--steps", type=int, default=1_000)
+    logging.getLogger("conspectus").setLevel(logging.ERROR)
+    table, good = report(parser.parse_args().steps)
+    screen.print(table)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""A deep agent with two declared subagents: scripted models, real tools, a folder of its own.
+
+What each model answers follows from the messages that it sees and nothing else, so a run that was
+killed and goes on answers as one that was not. Every request is measured as it was sent, with its
+system prompt and tools, and looked at for torn pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from deepagents.backends import FilesystemBackend
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+
+from conspectus import TokenMeter
+from conspectus.testing.scripted_models import RecordedCall, ScriptedChatModel
+
+METER = TokenMeter()
+WINDOW = 6_000
+"""Input limit of each model, in tokens."""
+
+TURN = re.compile(r"Turn (\d+)[:.]")
+JOB = re.compile(r"Job (\d+)\.(\d+)")
+
+
+class Killed(BaseException):
+    """The process is gone: nothing may catch it."""
+
+
+def mark(number: int, what: str = "fact") -> str:
+    """Something that cannot be guessed, by which an original is known."""
+    return f"{what}-{hashlib.sha256(f'{what}{number}'.encode()).hexdigest()[:10]}"
+
+
+@dataclass
+class Watch:
+    """What was seen of every request.
+
+    Attributes:
+        sizes: the largest request of each agent, in tokens, tools included.
+        torn: requests with a call without its result, or a result without its call.
+        calls: requests in all.
+        summaries: calls that asked a model for a summary.
+        kill_at: numbers of requests at which the process dies.
+    """
+
+    sizes: dict[str, int] = field(default_factory=dict)
+    torn: int = 0
+    calls: int = 0
+    summaries: int = 0
+    kill_at: set[int] = field(default_factory=set)
+
+    def request(self, agent: str, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> None:
+        """One request, before it is answered."""
+        self.calls += 1
+        size = METER.messages(messages) + METER.tools(tools)
+        self.sizes[agent] = max(self.sizes.get(agent, 0), size)
+        asked = [c["id"] for m in messages if isinstance(m, AIMessage) for c in m.tool_calls]
+        told = [m.tool_call_id for m in messages if isinstance(m, ToolMessage)]
+        self.torn += sorted(asked) != sorted(told)
+        if self.calls in self.kill_at:
+            self.kill_at.discard(self.calls)
+            raise Killed(f"at request {self.calls}")
+
+
+class WatchedModel(ScriptedChatModel):
+    """Answers from a script, and is watched."""
+
+    agent: str
+    watch: Any
+
+    def _answer(self, number: int, messages: list[BaseMessage]) -> Any:
+        self.watch.request(self.agent, messages, self.calls[number - 1].options.get("tools", ()))
+        return super()._answer(number, messages)
+
+
+def summarise(watch: Watch) -> Callable[[list[BaseMessage]], str]:
+    """A summariser that says in few words what it was given."""
+
+    def written(messages: list[BaseMessage]) -> str:
+        watch.summaries += 1
+        digest = hashlib.sha256("".join(str(m.text) for m in messages).encode()).hexdigest()[:8]
+        return f"The user asks for files to be written and read, turn by turn. State {digest}."
+
+    return written
+
+
+def newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, int]:
+    """The number of the newest turn in view, and how many messages came after it."""
+    for place in range(len(messages) - 1, -1, -1):
+        found = TURN.match(str(messages[place].text))
+        if isinstance(messages[place], HumanMessage) and found:
+            return int(found.group(1)), len(messages) - place - 1
+    raise AssertionError("the newest turn of the user is not in view")
+
+
+def main_answer(messages: list[BaseMessage]) -> AIMessage:
+    """Write a file, now and then hand a job to a subagent, read back, say it is done."""
+    turn, since = newest_turn(messages)
+    call_id = f"t{turn}-{since}"
+    if since == 0:
+        body = f"{mark(turn)}\n" + f"line {turn} of the notes\n" * 12
+        return call("write_file", call_id, file_path=f"/notes/{turn}.txt", content=body)
+    if since == 2 and turn % 5 == 4:
+        who = ("reader", "counter", "general-purpose")[turn // 5 % 3]
+        task = (
+            f"Job {turn}.{6 + turn % 3}: read the notes {mark(turn, 'job')}. " + "Carefully. " * 9
+        )
+        return call("task", call_id, description=task, subagent_type=who)
+    return AIMessage(f"Turn {turn} is done; its mark is {mark(turn)}.")
+
+
+def subagent_answer(messages: list[BaseMessage]) -> AIMessage:
+    """Look at as many files as the job says, then report."""
+    job = next((found for m in messages if (found := JOB.search(str(m.text))) is not None), None)
+    assert job is not None, "the job is not in view"
+    number, steps = int(job.group(1)), int(job.group(2))
+    done = max(
+        (
+            int(c["id"].rpartition("-")[2])
+            for m in messages
+            if isinstance(m, AIMessage)
+            for c in m.tool_calls
+        ),
+        default=0,
+    )
+    if done >= steps:
+        return AIMessage(f"Job {number} is done: {mark(number, 'report')}.")
+    return call("look", f"j{number}-{done + 1}", number=number, step=done + 1)
+
+
+def call(name: str, call_id: str, **args: Any) -> AIMessage:
+    """A message that calls one tool."""
+    return AIMessage("", tool_calls=[{"name": name, "args": args, "id": call_id}])
+
+
+@tool
+def look(number: int, step: int) -> str:
+    """Look at one page of the notes."""
+    return f"{mark(100 * number + step, 'page')}\n" + f"page {step} of note {number}\n" * 90
+
+
+@dataclass
+class Run:
+    """One deep agent in one folder, and what was seen of it."""
+
+    folder: Path
+    create: Callable[..., Any]
+    watch: Watch = field(default_factory=Watch)
+    models: dict[str, WatchedModel] = field(default_factory=dict)
+    main_window: int = WINDOW
+    sub_windows: tuple[int, int] = (WINDOW, WINDOW)
+
+    def model(self, agent: str, answers: Any, window: int) -> WatchedModel:
+        """A watched model with a window."""
+        made = WatchedModel(
+            answers=answers,
+            agent=agent,
+            watch=self.watch,
+            model_name=agent,
+            profile={"max_input_tokens": window},
+        )
+        self.models[agent] = made
+        return made
+
+    def agent(self, **more: Any) -> Any:
+        """The compiled agent; `more` goes to `create_deep_agent`."""
+        windows = self.sub_windows
+        main = self.model("main", self._either, self.main_window)
+        reader = self.model("reader", subagent_answer, windows[0])
+        counter = self.model("counter", subagent_answer, windows[1])
+        subagents = [
+            {
+                "name": name,
+                "description": f"{name} of notes",
+                "system_prompt": f"You are a {name}.",
+                "model": model,
+                "tools": [look],
+            }
+            for name, model in (("reader", reader), ("counter", counter))
+        ]
+        return self.create(
+            model=main,
+            tools=[look],
+            backend=FilesystemBackend(root_dir=self.folder, virtual_mode=True),
+            subagents=subagents,
+            **more,
+        )
+
+    def _either(self, messages: list[BaseMessage]) -> AIMessage:
+        """The general-purpose subagent shares the model of the main agent."""
+        jobs = any(JOB.match(str(m.text)) for m in messages if isinstance(m, HumanMessage))
+        turns = any(TURN.match(str(m.text)) for m in messages if isinstance(m, HumanMessage))
+        return subagent_answer(messages) if jobs and not turns else main_answer(messages)
+
+
+def ask(turn: int) -> dict[str, Any]:
+    """What the user says in a turn; its id tells whether it was taken."""
+    text = f"Turn {turn}: write note {turn}, and keep in mind that {mark(turn, 'said')} holds. "
+    return {"messages": [HumanMessage(text + "Please be careful. " * 8, id=f"turn-{turn}")]}
+
+
+def recorded(run: Run) -> list[RecordedCall]:
+    """All requests of all models, as they were sent."""
+    return [one for model in run.models.values() for one in model.calls]

@@ -1,0 +1,171 @@
+"""Originals as readable files in a Deep Agents backend, for the agent's own file tools.
+
+Each record has a file of its own, written once and never changed: its name is the record's, and
+equal records have equal originals, so that a step that is tried again writes the same bytes. The
+archive stays what recall and the commit rule go by; a mirror that cannot be written is said in
+the log, tried again at the next step, and holds nothing up.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import logging
+import mimetypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import unquote_to_bytes
+
+from deepagents.backends.protocol import BackendProtocol
+
+from conspectus._core.records import Record
+from conspectus._drive import Flow, Io
+from conspectus.archive import Scope
+from conspectus.archive.scope import label_hash
+from conspectus.messages import Entry, Source, read_messages
+
+logger = logging.getLogger("conspectus")
+
+FOLDER = "conversation_history"
+"""Under the backend's root for artifacts."""
+
+
+def folder_of(backend: BackendProtocol, scope: Scope) -> str:
+    """The folder of one session; its name tells nobody whose it is."""
+    root = str(getattr(backend, "artifacts_root", "/")).rstrip("/")
+    return f"{root}/{FOLDER}/{label_hash(chr(0).join(scope.hashes))}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """The files of one session.
+
+    Attributes:
+        backend: where they are.
+        folder: theirs alone.
+    """
+
+    backend: BackendProtocol
+    folder: str
+
+    def write(
+        self,
+        number: int,
+        record: Record,
+        find: Callable[[Sequence[str]], Flow[Mapping[str, Source]]],
+    ) -> Flow[bool]:
+        """Write the originals that a record covers, and those that it shows short.
+
+        Args:
+            number: place of the record in its chain, from 1.
+            record: what it did.
+            find: gives messages for keys.
+
+        Returns:
+            Whether the backend has taken all of it.
+        """
+        short = tuple(mark.key for mark in record.clips)
+        found = yield from find(tuple(dict.fromkeys((*record.covers, *short))))
+        texts, media = [], {}
+        for title, keys in (("Summarised", record.covers), ("Shown short from here on", short)):
+            if not keys:
+                continue
+            texts.append(f"# {title}: {len(keys)} messages\n")
+            for key in keys:
+                if key not in found:
+                    texts.append(f"## {key[:8]}: the original is gone (expired or forgotten)\n")
+                    continue
+                entry = read_messages([found[key]])[0]
+                entry.key = key
+                files = media_of(entry, f"{self.folder}/media")
+                media.update(files)
+                texts.append(readable(entry, list(files)))
+        text = "\n".join(texts).encode("utf-8", "backslashreplace")
+        return (yield from self._put({**media, f"{self.folder}/{number:04}-{record.id}.md": text}))
+
+    def _put(self, files: Mapping[str, bytes]) -> Flow[bool]:
+        for path, content in files.items():
+            problem = yield from self._put_one(path, content)
+            if problem is not None:
+                logger.warning("the readable copy %s could not be written: %s", path, problem)
+                return False
+        return True
+
+    def _put_one(self, path: str, content: bytes) -> Flow[str | None]:
+        """What went wrong, or None."""
+        backend = self.backend
+        try:
+            if path.endswith(".md"):
+                text = content.decode()
+                result = yield Io(
+                    partial(backend.write, path, text), partial(backend.awrite, path, text)
+                )
+                return result.error if result is not None else "the backend returned nothing"
+            both = [(path, content)]
+            answers = yield Io(
+                partial(backend.upload_files, both), partial(backend.aupload_files, both)
+            )
+            return str(answers[0].error) if answers and answers[0].error else None
+        except Exception as error:  # a backend may raise anything
+            return f"{type(error).__name__}: {error}"
+
+
+def readable(entry: Entry, media: Sequence[str] = ()) -> str:
+    """A message as a person reads it: its text, its calls with all their arguments, its media.
+
+    Args:
+        entry: the message.
+        media: paths of the files that hold its media.
+    """
+    what = entry.role if entry.name is None else f"{entry.role} {entry.name}"
+    answers = f", answers call {', '.join(entry.answers)}" if entry.answers else ""
+    date = f", {entry.date}" if entry.date else ""
+    parts = [f"## [{entry.cite}] {what}{answers}{date}\n", entry.text]
+    for call in entry.calls:
+        parts.append(f"calls {call.name} (call {call.id}) with:\n{call.args}")
+    parts += [f"media: {path}" for path in media]
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def media_of(entry: Entry, folder: str) -> dict[str, bytes]:
+    """The bytes of a message's media, by the path where they go; links stay links."""
+    files = {}
+    for block in entry.media:
+        found = _bytes_of(block)
+        if found is not None:
+            mime, content = found
+            ending = mimetypes.guess_extension(mime) or ".bin"
+            files[f"{folder}/{hashlib.sha256(content).hexdigest()[:32]}{ending}"] = content
+    return files
+
+
+def _bytes_of(block: Mapping[str, Any]) -> tuple[str, bytes] | None:
+    """Type and content of a block that holds bytes; None for a link."""
+    parts: dict[str, Any] = dict(block)
+    for name in ("source", "image_url", "file", "input_audio"):
+        inner = block.get(name)
+        if isinstance(inner, Mapping):
+            parts = {**parts, **inner}
+        elif isinstance(inner, str):
+            parts.setdefault("url", inner)
+    mime = str(parts.get("mime_type") or parts.get("media_type") or "application/octet-stream")
+    for name in ("data", "base64", "file_data", "url"):
+        value = parts.get(name)
+        if not isinstance(value, str) or (name == "url" and not value.startswith("data:")):
+            continue
+        try:
+            return _decoded(value, mime)
+        except (ValueError, binascii.Error):
+            return None
+    return None
+
+
+def _decoded(value: str, mime: str) -> tuple[str, bytes]:
+    if not value.startswith("data:"):
+        return mime, base64.b64decode(value, validate=True)
+    head, _, body = value[5:].partition(",")
+    told = head.split(";")[0] or mime
+    return told, base64.b64decode(body) if head.endswith(";base64") else unquote_to_bytes(body)

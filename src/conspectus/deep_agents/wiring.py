@@ -1,0 +1,167 @@
+"""`create_deep_agent` of Deep Agents, with our middleware where it has its own.
+
+Deep Agents lets a caller replace its summarisation by name, but only for the main agent and the
+general-purpose subagent, and it lets nobody put middleware last. So its own function is run here,
+all of it, with three of the names that it looks up in its module bound to ours: what makes its
+summarisation, what compiles its subagents, and what compiles the agent. Nothing outside of that one
+call is changed. A version of Deep Agents that does not use these names is refused with a clear
+error, and a test compares the two agents part by part.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar
+
+from langchain.agents import create_agent as compiled
+
+from conspectus.deep_agents.extra import deepagents
+from conspectus.guard import ContextGuard
+from conspectus.guard.api import HasGraphEngine
+
+with deepagents():
+    import deepagents.graph as real
+    from deepagents import __version__ as version
+    from deepagents.middleware import UnsupportedContentMiddleware
+    from deepagents.middleware.subagents import SubAgentMiddleware as RealSubAgentMiddleware
+
+    from conspectus.deep_agents.middleware import DeepAgentsSummarization
+
+logger = logging.getLogger("conspectus")
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+SLOTS = ("create_summarization_middleware", "SubAgentMiddleware", "create_agent")
+"""Names in the module of Deep Agents that stand for what is ours here."""
+
+
+def _same_as(original: Callable[P, R]) -> Callable[[Callable[..., Any]], Callable[P, R]]:
+    """A function that is called like another one, and says so."""
+
+    def named(function: Callable[..., Any]) -> Callable[P, R]:
+        function.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
+        return function
+
+    return named
+
+
+@_same_as(real.create_deep_agent)
+def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
+    """`deepagents.create_deep_agent` with a history that is kept whole.
+
+    Takes what that takes, and passes it on. In place of its summarisation stands
+    `SummarizationMiddleware(history="preserve")`: in the main agent, in the general-purpose
+    subagent, and in every declared one, each with the limits of its own model and a session of its
+    own. A `ContextGuard` stands last in each. To set more, put a `summarization_middleware(model,
+    backend, ...)` into `middleware`: subagents use its settings too. A subagent whose `middleware`
+    names its own summarisation keeps that; compiled and remote subagents are left alone, and the
+    log says so.
+
+    Originals are archived in `store`, or in the archive that `summarization_middleware` names;
+    where there is neither, the state has them and summaries cite none.
+
+    Raises:
+        ImportError: the installed version of Deep Agents is put together in another way.
+        PolicyError: a setting that cannot mean anything.
+
+    Example:
+        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> agent = create_deep_agent(ScriptedChatModel(answers=["hello"]))
+        >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
+        'hello'
+    """
+    bound = inspect.signature(real.create_deep_agent).bind(*args, **kwargs).arguments
+    template = _template(bound.get("middleware") or ())
+    _say_what_is_left_alone(bound.get("subagents") or ())
+    return _rebound(real.create_deep_agent, _slots(template))(*args, **kwargs)
+
+
+def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
+    """What stands for each of the names."""
+
+    def create_summarization_middleware(model: Any, backend: Any) -> Any:
+        if template is not None:
+            return template.for_model(model)
+        return DeepAgentsSummarization(model, backend, {})
+
+    class SubAgentMiddleware(RealSubAgentMiddleware):
+        """The one of Deep Agents, its declared subagents guarded."""
+
+        def __init__(self, *, subagents: Sequence[Any], **more: Any) -> None:
+            specs: list[Any] = [_guarded_spec(spec, template) for spec in subagents]
+            super().__init__(subagents=specs, **more)
+
+    def create_agent(*args: Any, middleware: Sequence[Any] = (), **kwargs: Any) -> Any:
+        return compiled(*args, middleware=_guarded(middleware), **kwargs)
+
+    return dict(
+        zip(SLOTS, (create_summarization_middleware, SubAgentMiddleware, create_agent), strict=True)
+    )
+
+
+def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable[..., Any]:
+    """The function with some of the names that it looks up bound to others.
+
+    Raises:
+        ImportError: it does not look them up.
+    """
+    plain = inspect.unwrap(function)
+    looked_up = getattr(getattr(plain, "__code__", None), "co_names", ())
+    if not isinstance(plain, FunctionType) or not set(slots) <= set(looked_up):
+        raise ImportError(
+            f"deepagents {version} is put together in another way than the versions that "
+            "conspectus knows; install conspectus[deepagents], which pins them, or put "
+            "conspectus.deep_agents.summarization_middleware into `middleware` yourself"
+        )
+    names = {**plain.__globals__, **slots}
+    copy = FunctionType(
+        plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__
+    )
+    copy.__kwdefaults__ = plain.__kwdefaults__
+    return copy
+
+
+def _template(middleware: Iterable[Any]) -> DeepAgentsSummarization | None:
+    return next((one for one in middleware if isinstance(one, DeepAgentsSummarization)), None)
+
+
+def _guarded(middleware: Sequence[Any]) -> list[Any]:
+    """A stack with the guard innermost; one that has its own, or not our middleware, as it is."""
+    ours = next((one for one in middleware if isinstance(one, HasGraphEngine)), None)
+    if ours is None or any(isinstance(one, ContextGuard) for one in middleware):
+        return list(middleware)
+    return [*middleware, ContextGuard(ours)]
+
+
+def _guarded_spec(
+    spec: Mapping[str, Any], template: DeepAgentsSummarization | None
+) -> Mapping[str, Any]:
+    """A declared subagent with the guard innermost; a compiled one as it is."""
+    if "runnable" in spec:
+        return spec
+    # A fork inherits the middleware of the main agent, and with it the limits of its model.
+    middleware = [
+        template.for_model(spec["model"]) if template is not None and one is template else one
+        for one in spec.get("middleware", ())
+    ]
+    name = UnsupportedContentMiddleware.__name__
+    if not any(one.name == name for one in middleware):
+        # Deep Agents would put it last when it compiles the subagent: after the guard.
+        middleware.append(UnsupportedContentMiddleware())
+    return {**spec, "middleware": _guarded(middleware)}
+
+
+def _say_what_is_left_alone(subagents: Iterable[Mapping[str, Any]]) -> None:
+    for spec in subagents:
+        kind = "remote" if "graph_id" in spec else "compiled" if "runnable" in spec else ""
+        if kind:
+            logger.warning(
+                "the %s subagent %r is left alone: its history is kept by whatever it was "
+                "built with",
+                kind,
+                spec.get("name"),
+            )

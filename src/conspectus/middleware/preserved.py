@@ -1,0 +1,43 @@
+"""A state whose messages are checkpointed as they come, for histories that are kept whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Required
+
+from langchain.agents.middleware.types import AgentState
+from langchain_core.messages import AnyMessage
+from langgraph.channels.delta import DeltaChannel
+from langgraph.graph.message import Messages, add_messages
+
+SNAPSHOT = 50
+"""Updates after which the whole channel is written once, so that few need to be read again."""
+
+
+def added(before: Messages | None, writes: Sequence[Messages]) -> Messages:
+    """`add_messages`, one write after the other."""
+    state: Messages = before or []
+    for write in writes:
+        state = add_messages(state, write)
+    return state
+
+
+class PreservedState(AgentState[Any]):
+    """State for `create_agent(state_schema=...)` with `history="preserve"`.
+
+    A plain channel is written whole at each step, so checkpoints grow with the square of the
+    history. This one is LangGraph's delta channel, as Deep Agents uses it: each step writes what
+    came, and every 50 updates the whole. What is read and written through it stays the same.
+
+    Example:
+        >>> from langchain.agents import create_agent
+        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> model = ScriptedChatModel(answers=["hello"])
+        >>> agent = create_agent(model, state_schema=PreservedState)
+        >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
+        'hello'
+    """
+
+    messages: Required[
+        Annotated[list[AnyMessage], DeltaChannel(added, snapshot_frequency=SNAPSHOT)]
+    ]

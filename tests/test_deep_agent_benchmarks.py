@@ -1,0 +1,121 @@
+"""A long deep agent, killed and resumed, and under faults: the benchmarks hold on small inputs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from postgres_support import postgres_schema
+
+ROOT = Path(__file__).resolve().parents[1]
+TURNS = 22
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[Callable[[str], ModuleType]]:
+    """A benchmark by its name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module
+
+
+@pytest.fixture(scope="module")
+def whole(script: Callable[[str], ModuleType], tmp_path_factory: Any) -> tuple[Any, Any]:
+    """The outcome of a run that nobody killed, and what was seen of it."""
+    long, folder = script("deep_agents"), tmp_path_factory.mktemp("whole")
+    with long.sqlite_in(folder) as where:
+        found, run, died = long.go(where, TURNS, [], folder)
+    assert died == 0
+    return found, run
+
+
+def test_a_long_deep_agent_keeps_every_promise(
+    script: Callable[[str], ModuleType], whole: tuple[Any, Any]
+) -> None:
+    found, run = whole
+    assert set(run.watch.sizes) == {"main", "reader", "counter"}
+    assert max(run.watch.sizes.values()) <= script("deep_agent_run").WINDOW
+    assert run.watch.torn == 0
+    assert (found.unreachable, found.missing_files) == (0, 0)
+    assert found.sessions >= 4
+    assert found.summaries == sum(map(len, found.records)) > 10
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_killed_anywhere_and_resumed_from_sqlite_it_comes_out_the_same(
+    script: Callable[[str], ModuleType], whole: tuple[Any, Any], tmp_path: Path, seed: int
+) -> None:
+    long, (expected, run) = script("deep_agents"), whole
+    kills = long.kills_for(run.watch.calls, seed)
+    with long.sqlite_in(tmp_path) as where:
+        found, again, died = long.go(where, TURNS, kills, tmp_path)
+    assert died == len(kills) >= 10
+    assert found == expected
+    assert again.watch.torn == 0
+
+
+@pytest.mark.postgres
+def test_killed_anywhere_and_resumed_from_postgres_it_comes_out_the_same(
+    script: Callable[[str], ModuleType], whole: tuple[Any, Any], tmp_path: Path
+) -> None:
+    long, (expected, run) = script("deep_agents"), whole
+    kills = long.kills_for(run.watch.calls, 3)
+    with postgres_schema() as address, long.postgres_at(address) as where:
+        found, _, died = long.go(where, TURNS, kills, tmp_path)
+    assert died == len(kills)
+    assert found == expected
+
+
+@pytest.fixture(scope="module")
+def trials(script: Callable[[str], ModuleType]) -> Callable[[str], tuple[Any, Any]]:
+    """Ours and Deep Agents' own under one fault."""
+    faults = script("deep_agent_faults")
+    return lambda fault: (faults.trial(fault, True), faults.trial(fault, False))
+
+
+def test_a_summariser_that_fails_fails_no_step(trials: Callable[[str], tuple[Any, Any]]) -> None:
+    ours, theirs = trials("the summariser fails")
+    assert (ours.lost, ours.failed, ours.over, ours.torn) == (0, 0, 0, 0)
+    assert ours.paid < theirs.paid
+    assert theirs.failed > 0
+
+
+def test_a_model_that_fails_after_a_summary_does_not_have_it_made_again(
+    trials: Callable[[str], tuple[Any, Any]],
+) -> None:
+    ours, theirs = trials("the model fails after each summary")
+    untroubled, _ = trials("none")
+    assert ours.failed > 0  # the failures of the model itself
+    assert ours.paid == untroubled.paid
+    assert theirs.paid > ours.paid
+
+
+@pytest.mark.parametrize("fault", ["the store fails on write", "the store fails on read"])
+def test_a_store_that_fails_loses_nothing_and_fails_no_step(
+    trials: Callable[[str], tuple[Any, Any]], fault: str
+) -> None:
+    ours, theirs = trials(fault)
+    assert (ours.lost, ours.failed, ours.over, ours.torn) == (0, 0, 0, 0)
+    assert theirs.lost > 0  # the measure finds losses where there are some
+
+
+def test_a_huge_tool_result_is_fitted(trials: Callable[[str], tuple[Any, Any]]) -> None:
+    ours, _ = trials("a huge tool result")
+    assert (ours.lost, ours.failed, ours.over, ours.torn) == (0, 0, 0, 0)
+
+
+def test_checkpoints_grow_as_those_of_deep_agents_do(script: Callable[[str], ModuleType]) -> None:
+    growth = script("checkpoint_growth")
+    agents = growth.AGENTS
+    ours = growth.grown(agents["Deep Agents, conspectus"], 80)
+    theirs = growth.grown(agents["Deep Agents, its own"], 80)
+    plain = growth.grown(agents['LangChain, history="preserve", plain channel'], 80)
+    delta = growth.grown(agents['LangChain, history="preserve", PreservedState'], 80)
+    assert len(ours) == len(growth.PARTS)
+    assert ours[-1] <= 1.5 * theirs[-1]
+    assert plain[-1] > 5 * delta[-1]

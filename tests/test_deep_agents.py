@@ -1,0 +1,555 @@
+"""Deep Agents with our middleware: in every agent, with its own limits, and all else as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import importlib
+import inspect
+import logging
+import re
+import runpy
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import deepagents
+import pytest
+from deepagents.backends import FilesystemBackend, StateBackend
+from deepagents.middleware.summarization import SummarizationMiddleware as Theirs
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import ContextGuard, PolicyError, SummarizationMiddleware
+from conspectus.deep_agents import (
+    create_deep_agent,
+    summarization_defaults,
+    summarization_middleware,
+    wiring,
+)
+from conspectus.deep_agents.middleware import DeepAgentsSummarization
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+ROOT = Path(__file__).resolve().parents[1]
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+Stacks = dict[str, list[AgentMiddleware[Any, Any, Any]]]
+
+
+@pytest.fixture(scope="module")
+def scenario() -> Iterator[ModuleType]:
+    """The run of `benchmarks/deep_agents.py`."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module("deep_agent_run")
+
+
+@pytest.fixture
+def stacks(monkeypatch: pytest.MonkeyPatch) -> Stacks:
+    """The middleware of every agent that is compiled, by the agent's name."""
+    seen: Stacks = {}
+    subagents = sys.modules["deepagents.middleware.subagents"]
+    for place, name in (
+        (wiring, "compiled"),
+        (wiring.real, "create_agent"),
+        (subagents, "create_agent"),
+    ):
+        original = getattr(place, name)
+
+        def kept(*args: Any, original: Any = original, **kwargs: Any) -> Any:
+            seen[kwargs.get("name") or "main"] = list(kwargs["middleware"])
+            return original(*args, **kwargs)
+
+        monkeypatch.setattr(place, name, kept)
+    return seen
+
+
+def model(window: int | None = 50_000, answers: Any = "fine", **more: Any) -> ScriptedChatModel:
+    made = (lambda messages: answers) if isinstance(answers, str) else answers
+    profile: Any = {"max_input_tokens": window} if window else None
+    return ScriptedChatModel(answers=made, profile=profile, **more)
+
+
+def subagent(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "description": name, "system_prompt": f"You are {name}.", **more}
+
+
+# Wiring
+
+
+def test_it_is_called_like_the_one_of_deep_agents() -> None:
+    ours, theirs = (
+        inspect.signature(create_deep_agent),
+        inspect.signature(deepagents.create_deep_agent),
+    )
+    assert ours == theirs
+    with pytest.raises(TypeError, match="no_such_thing"):
+        create_deep_agent(model(), no_such_thing=1)  # type: ignore[call-arg]
+
+
+def test_ours_stands_in_every_agent_with_the_limits_of_its_model_and_a_guard_last(
+    stacks: Stacks,
+) -> None:
+    main, own = model(50_000), model(8_000)
+    create_deep_agent(main, subagents=[subagent("a", model=own), subagent("b")])
+    assert set(stacks) == {"main", "general-purpose", "a", "b"}
+    for name, stack in stacks.items():
+        found = [one for one in stack if one.name == "SummarizationMiddleware"]
+        assert [type(one) for one in found] == [DeepAgentsSummarization], name
+        ours = found[0]
+        assert isinstance(ours, DeepAgentsSummarization)
+        assert ours.history == "preserve"
+        assert ours.model is (own if name == "a" else main)
+        assert isinstance(stack[-1], ContextGuard)
+
+
+def test_all_else_stands_where_deep_agents_puts_it(stacks: Stacks) -> None:
+    class Mine(AgentMiddleware[Any, Any, Any]):
+        pass
+
+    given: dict[str, Any] = {
+        "middleware": [Mine()],
+        "subagents": [subagent("a", middleware=[Mine()], skills=["/skills/"]), subagent("b")],
+        "skills": ["/skills/"],
+        "memory": ["/AGENTS.md"],
+        "interrupt_on": {"write_file": True},
+    }
+    deepagents.create_deep_agent(model(), **given)
+    theirs = {name: [one.name for one in stack] for name, stack in stacks.items()}
+    stacks.clear()
+    create_deep_agent(model(), **given)
+    ours = {
+        name: [one.name for one in stack if not isinstance(one, ContextGuard)]
+        for name, stack in stacks.items()
+    }
+    # HumanInTheLoopMiddleware changes no request, so it may stand on either side.
+    for each in (theirs, ours):
+        for names in each.values():
+            names.sort(key=lambda name: name == "HumanInTheLoopMiddleware")
+    assert ours == theirs
+    for stack in stacks.values():
+        inner = [one for one in stack if not type(one).__name__.startswith("HumanInTheLoop")]
+        assert isinstance(inner[-1], ContextGuard)
+
+
+def test_settings_of_the_main_agent_reach_every_subagent(stacks: Stacks) -> None:
+    main, own = model(50_000), model(8_000)
+    mine = summarization_middleware(
+        main, None, keep=("messages", 3), archive="memory:", window=9_000
+    )
+    create_deep_agent(main, middleware=[mine], subagents=[subagent("a", model=own)])
+    for name in ("main", "general-purpose", "a"):
+        ours = next(one for one in stacks[name] if isinstance(one, DeepAgentsSummarization))
+        assert ours.keep == ("messages", 3)
+        assert ours.graph_engine.engine.tools.archive is mine.graph_engine.engine.tools.archive
+        assert ours.window == (None if name == "a" else 9_000)
+
+
+def test_a_summarisation_of_the_users_own_stays_where_it_was_put(stacks: Stacks) -> None:
+    theirs = Theirs(model(), backend=StateBackend())
+    create_deep_agent(model(), subagents=[subagent("a", middleware=[theirs]), subagent("b")])
+    assert theirs in stacks["a"]
+    assert not any(isinstance(one, ContextGuard) for one in stacks["a"])
+    assert isinstance(stacks["b"][-1], ContextGuard)
+
+
+def test_a_fork_has_the_limits_of_its_own_model(stacks: Stacks) -> None:
+    main, own = model(50_000), model(8_000)
+    mine = summarization_middleware(main, None, archive="memory:")
+    fork = {"name": "f", "description": "f", "mode": "fork", "model": own}
+    create_deep_agent(main, middleware=[mine], subagents=[fork])  # type: ignore[list-item]
+    ours = next(one for one in stacks["f"] if isinstance(one, DeepAgentsSummarization))
+    assert ours.model is own
+
+
+def test_compiled_and_remote_subagents_are_left_alone_and_the_log_says_so(
+    caplog: pytest.LogCaptureFixture, stacks: Stacks
+) -> None:
+    runnable = model()
+    remote: Any = {"name": "far", "description": "far", "graph_id": "g", "url": "http://localhost"}
+    compiled: Any = {"name": "done", "description": "done", "runnable": runnable}
+    with caplog.at_level(logging.WARNING, "conspectus"):
+        create_deep_agent(model(), subagents=[compiled, remote])
+    said = [record.getMessage() for record in caplog.records]
+    assert any("compiled subagent 'done' is left alone" in line for line in said)
+    assert any("remote subagent 'far' is left alone" in line for line in said)
+    assert set(stacks) == {"main", "general-purpose"}
+
+
+def test_a_profile_that_leaves_out_their_summarisation_leaves_out_ours(stacks: Stacks) -> None:
+    named = "SummarizationMiddleware"
+    for number, excluded in enumerate((named, Theirs)):
+        chat = model(model_name=f"excluding-{number}")
+        profile = deepagents.HarnessProfile(excluded_middleware=frozenset({excluded}))
+        real: Any = wiring.real
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(real, "_harness_profile_for_model", lambda *_, p=profile: p)
+            create_deep_agent(chat)
+        for stack in stacks.values():
+            assert not any(one.name == named or isinstance(one, ContextGuard) for one in stack)
+
+
+def test_a_version_that_is_put_together_in_another_way_is_refused_with_what_to_do() -> None:
+    def other(model: Any) -> Any:
+        return model
+
+    with pytest.raises(ImportError, match=r"conspectus\[deepagents\]"):
+        wiring._rebound(other, wiring._slots(None))
+
+
+def test_nothing_outside_of_the_call_is_changed() -> None:
+    before = dict(vars(wiring.real))
+    create_deep_agent(model())
+    assert all(vars(wiring.real)[name] is value for name, value in before.items())
+
+
+# Defaults
+
+
+def test_defaults_come_from_the_profile() -> None:
+    assert summarization_defaults(model(200_000)) == {
+        "trigger": ("fraction", 0.85),
+        "keep": ("fraction", 0.10),
+    }
+
+
+@pytest.mark.parametrize("profile", [None, {}, {"max_input_tokens": 0}, {"max_input_tokens": -5}])
+def test_defaults_without_a_usable_profile_are_fixed(profile: Any) -> None:
+    chat = ScriptedChatModel(answers=[], profile=profile)
+    assert summarization_defaults(chat) == {
+        "trigger": ("tokens", 170_000),
+        "keep": ("messages", 6),
+    }
+
+
+def test_a_wrong_profile_can_be_overridden() -> None:
+    assert summarization_defaults(model(1_000_000), window=32_000)["window"] == 32_000
+    assert summarization_defaults(model(None), window=32_000)["trigger"] == ("fraction", 0.85)
+    ours = summarization_middleware(model(1_000_000), window=32_000, archive="memory:")
+    assert ours.graph_engine.window is not None
+    assert ours.graph_engine.window.limit == 32_000
+    with pytest.raises(PolicyError):
+        summarization_defaults(model(), window=-1)
+
+
+def test_what_the_model_may_answer_is_reserved() -> None:
+    class Limited(ScriptedChatModel):
+        max_tokens: int = 4_000
+
+    chat = Limited(answers=[], profile={"max_input_tokens": 20_000})
+    assert summarization_defaults(chat)["reserved_tokens"] == 4_000
+    small = Limited(answers=[], profile={"max_input_tokens": 6_000})
+    assert summarization_defaults(small)["reserved_tokens"] == 3_000
+    ours = summarization_middleware(chat, archive="memory:")
+    assert ours.graph_engine.window is not None
+    assert ours.graph_engine.window.budget == 16_000
+
+
+# Runs
+
+
+def agent(scenario: ModuleType, folder: Path, **more: Any) -> tuple[Any, Any]:
+    run = scenario.Run(folder, create_deep_agent, **more)
+    main = run.model("main", run._either, run.main_window)
+    backend = FilesystemBackend(root_dir=folder, virtual_mode=True)
+    ours = summarization_middleware(main, backend, summarizer=scenario.summarise(run.watch))
+    compiled = run.agent(checkpointer=InMemorySaver(), store=InMemoryStore(), middleware=[ours])
+    return compiled, run
+
+
+def test_each_subagent_is_compacted_by_its_own_limits(scenario: ModuleType, tmp_path: Path) -> None:
+    compiled, run = agent(scenario, tmp_path, main_window=9_000, sub_windows=(5_500, 7_500))
+    for turn in range(15):
+        compiled.invoke(scenario.ask(turn), THREAD)
+    sizes = run.watch.sizes
+    assert sizes["reader"] <= 5_500 < sizes["counter"] <= 7_500 < sizes["main"] <= 9_000
+    assert run.watch.torn == 0
+    folders = list((tmp_path / "conversation_history").iterdir())
+    assert len(folders) >= 3  # the main agent's, and one for each job that was compacted
+
+
+def test_sync_and_async_give_the_same(scenario: ModuleType, tmp_path: Path) -> None:
+    one, run = agent(scenario, tmp_path / "sync")
+    other, arun = agent(scenario, tmp_path / "async")
+
+    async def talk() -> None:
+        for turn in range(8):
+            await other.ainvoke(scenario.ask(turn), THREAD)
+
+    for turn in range(8):
+        one.invoke(scenario.ask(turn), THREAD)
+    asyncio.run(talk())
+    views = [
+        [str(m.text) for m in each.models["main"].calls[-1].messages[2:]] for each in (run, arun)
+    ]
+    assert views[0] == views[1]
+    assert run.watch.summaries == arun.watch.summaries > 0
+
+
+def test_a_failing_model_call_never_pays_for_the_same_summary_twice(tmp_path: Path) -> None:
+    paid: list[int] = []
+    down = [False]
+
+    def answers(messages: list[Any]) -> Any:
+        if down[0] and paid:
+            return ConnectionError("the model is down")
+        return "Seen. " * 30
+
+    def summarise(messages: list[Any]) -> str:
+        paid.append(len(messages))
+        down[0] = True
+        return "The user asks about modules."
+
+    chat = model(20_000, answers)
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    for store in (InMemoryStore(), None):
+        paid.clear()
+        down[0] = False
+        mine = summarization_middleware(
+            chat, backend, trigger=("messages", 10), keep=("messages", 4), summarizer=summarise
+        )
+        compiled = create_deep_agent(
+            chat, backend=backend, middleware=[mine], checkpointer=InMemorySaver(), store=store
+        )
+        thread: Any = {"configurable": {"thread_id": f"t-{store is None}"}}
+        failed = 0
+        for turn in range(7):
+            given: Any = {"messages": [HumanMessage(f"Question {turn}")]}
+            while True:
+                try:
+                    compiled.invoke(given, thread)
+                    break
+                except ConnectionError:
+                    failed, given = failed + 1, None
+                    down[0] = failed % 3 != 0
+        assert failed >= 3
+        assert len(paid) == 1
+
+
+def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_path: Path) -> None:
+    paid: list[int] = []
+
+    def summarise(messages: list[Any]) -> str:
+        paid.append(len(messages))
+        return "The user asks about modules."
+
+    def answers(messages: list[Any]) -> Any:
+        last = messages[-1]
+        if isinstance(last, HumanMessage) and "delegate" in str(last.content):
+            args = {"description": "look into it", "subagent_type": "f"}
+            return AIMessage("", tool_calls=[{"name": "task", "args": args, "id": "c1"}])
+        return "Seen. " * 30
+
+    main, own = model(40_000, answers), model(40_000, "The fork has looked.")
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    mine = summarization_middleware(
+        main, backend, trigger=("messages", 12), keep=("messages", 4), summarizer=summarise
+    )
+    fork: Any = {"name": "f", "description": "f", "mode": "fork", "model": own}
+    compiled = create_deep_agent(
+        main,
+        backend=backend,
+        middleware=[mine],
+        subagents=[fork],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+    for turn in range(8):
+        compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
+    assert len(paid) == 1
+    state = compiled.invoke({"messages": [HumanMessage("Please delegate this")]}, THREAD)
+    assert any(
+        isinstance(m, ToolMessage) and "fork has looked" in m.text for m in state["messages"]
+    )
+    seen = own.calls[-1].messages
+    assert sum("asks about modules" in str(m.text) for m in seen) == 1
+    assert not any(str(m.text) == "Question 0" for m in seen)
+    assert len(paid) == 1
+
+
+# Readable files
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    there = (folder / "conversation_history").rglob("*")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in there if path.is_file()}
+
+
+def test_files_are_written_once_and_hold_arguments_and_media_whole(tmp_path: Path) -> None:
+    picture = bytes(range(256)) * 9
+    long = "x = 1  # a line that must not be shortened\n" * 150
+
+    def answers(messages: list[Any]) -> Any:
+        if isinstance(messages[-1], HumanMessage) and "write" in str(messages[-1].content):
+            args = {"file_path": "/long.py", "content": long}
+            return AIMessage("", tool_calls=[{"name": "write_file", "args": args, "id": "w1"}])
+        return "Seen. " * 30
+
+    chat = model(60_000, answers)
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    mine = summarization_middleware(
+        chat, backend, trigger=("messages", 12), keep=("messages", 4), summarizer=lambda m: "Short."
+    )
+    compiled = create_deep_agent(
+        chat,
+        backend=backend,
+        middleware=[mine],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+    data = "data:image/png;base64," + base64.b64encode(picture).decode()
+    image: Any = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": data}},
+    ]
+    compiled.invoke({"messages": [HumanMessage(image)]}, THREAD)
+    compiled.invoke({"messages": [HumanMessage("Please write it")]}, THREAD)
+    seen: dict[str, bytes] = {}
+    for turn in range(14):
+        compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
+        now = files(tmp_path)
+        assert seen.items() <= now.items()  # nothing that was written is changed or gone
+        seen = now
+    texts = [content.decode() for name, content in seen.items() if name.endswith(".md")]
+    assert len(texts) >= 2
+    assert picture in [content for name, content in seen.items() if name.endswith(".png")]
+    assert any(long.encode("unicode_escape").decode() in text for text in texts)
+    shown = chat.calls[-1].messages[0]
+    folder = str(next(iter(seen))).rsplit("/", 1)[0].removesuffix("/media")
+    assert f"/{folder}" in str(shown.content)
+
+
+def test_no_session_has_anothers_files(tmp_path: Path) -> None:
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    chat = model(40_000, "Seen. " * 30)
+    mine = summarization_middleware(
+        chat, backend, trigger=("messages", 8), keep=("messages", 2), summarizer=lambda m: "Short."
+    )
+    compiled = create_deep_agent(
+        chat,
+        backend=backend,
+        middleware=[mine],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+    for turn in range(8):
+        for who in ("ann", "bob"):
+            thread: Any = {"configurable": {"thread_id": who}}
+            compiled.invoke({"messages": [HumanMessage(f"{who} asks {turn}")]}, thread)
+    folders: dict[str, str] = {}
+    for name, content in files(tmp_path).items():
+        place = name.split("/")[1]
+        folders[place] = folders.get(place, "") + content.decode()
+    assert len(folders) == 2
+    assert sorted(("ann asks" in text, "bob asks" in text) for text in folders.values()) == [
+        (False, True),
+        (True, False),
+    ]
+    assert not any("ann" in name or "bob" in name for name in folders)
+
+
+def test_a_backend_that_fails_holds_nothing_up_and_is_written_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(FilesystemBackend):
+        down = True
+
+        def write(self, file_path: str, content: str) -> Any:
+            if self.down and "conversation_history" in file_path:
+                raise OSError("no space left on device")
+            return super().write(file_path, content)
+
+    backend = Failing(root_dir=tmp_path, virtual_mode=True)
+    chat = model(40_000, "Seen. " * 30)
+    mine = summarization_middleware(
+        chat, backend, trigger=("messages", 8), keep=("messages", 2), summarizer=lambda m: "Short."
+    )
+    compiled = create_deep_agent(
+        chat,
+        backend=backend,
+        middleware=[mine],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+    with caplog.at_level(logging.WARNING, "conspectus"):
+        for turn in range(6):
+            compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
+    assert not (tmp_path / "conversation_history").exists()
+    assert any("no space left" in record.getMessage() for record in caplog.records)
+    backend.down = False
+    compiled.invoke({"messages": [HumanMessage("And now?")]}, THREAD)
+    assert "Question 0" in "".join(content.decode() for content in files(tmp_path).values())
+
+
+def test_files_in_the_state_can_be_read_by_the_agent() -> None:
+    read: list[str] = []
+
+    def answers(messages: list[Any]) -> Any:
+        if isinstance(messages[-1], ToolMessage):
+            read.append(str(messages[-1].text))
+            return "Read."
+        if "find" in str(messages[-1].content):
+            args = {"pattern": "Question 0", "output_mode": "content"}
+            return AIMessage("", tool_calls=[{"name": "grep", "args": args, "id": "g1"}])
+        return "Seen. " * 30
+
+    chat = model(40_000, answers)
+    mine = summarization_middleware(
+        chat,
+        StateBackend(),
+        trigger=("messages", 8),
+        keep=("messages", 2),
+        summarizer=lambda m: "Short.",
+    )
+    compiled = create_deep_agent(
+        chat, middleware=[mine], checkpointer=InMemorySaver(), store=InMemoryStore()
+    )
+    for turn in range(6):
+        compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
+    compiled.invoke({"messages": [HumanMessage("please find it")]}, THREAD)
+    assert "Question 0" in read[0]
+
+
+def test_without_a_mirror_no_file_is_written(tmp_path: Path) -> None:
+    backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
+    chat = model(40_000, "Seen. " * 30)
+    mine = summarization_middleware(
+        chat, backend, mirror=False, trigger=("messages", 8), keep=("messages", 2)
+    )
+    assert isinstance(mine, SummarizationMiddleware)
+    compiled = create_deep_agent(
+        chat, backend=backend, middleware=[mine], checkpointer=InMemorySaver()
+    )
+    for turn in range(8):
+        compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
+    assert not (tmp_path / "conversation_history").exists()
+    with pytest.raises(PolicyError, match="backend"):
+        summarization_middleware(chat, "/tmp")  # type: ignore[arg-type]
+
+
+# The example, and what is said without the extra
+
+
+def test_the_example_finds_what_has_left(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(ROOT / "examples" / "deep_agent.py"), run_name="__main__")
+    said = dict(re.split(r"\s{3,}", line) for line in capsys.readouterr().out.splitlines())
+    assert said["the answer"] == "The code of room 3 is 1111."
+    assert said["messages in the state"].startswith("124")
+    assert "1 is a summary" in said["messages in the last view"]
+    largest, window = map(int, re.findall(r"\d+", said["largest request"].replace(",", "")))
+    assert largest <= window
+    assert int(said["files of the history"]) >= 2
+
+
+def test_without_the_extra_it_is_said_how_to_install_it() -> None:
+    code = (
+        "import sys; sys.modules['deepagents'] = None\n"
+        "from conspectus.deep_agents import summarization_defaults\n"
+        "from conspectus.deep_agents import create_deep_agent"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'conspectus[deepagents]'" in done.stderr.splitlines()[-1]

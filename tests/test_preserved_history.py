@@ -1,0 +1,376 @@
+"""`history="preserve"`: the state keeps every message, in whatever way a thread is gone through."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    RemoveMessage,
+    SystemMessage,
+    ToolMessage,
+)
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
+from langgraph.store.base import GetOp, Op, PutOp, Result
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import ArchiveError, ContextGuard, StuckError, SummarizationMiddleware
+from conspectus.compactor.agent_state import HELD, Held
+from conspectus.compactor.views import MESSAGES, THREADS, Views, laid_over
+from conspectus.middleware import PreservedState
+from conspectus.middleware.preserved import added
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+THREAD: Any = {"configurable": {"thread_id": "t"}}
+SCHEMAS = [None, PreservedState]
+
+
+class Talk:
+    """An agent with a preserved history; its summaries are counted, its model may be down."""
+
+    def __init__(self, store: Any = None, schema: Any = None, **more: Any) -> None:
+        self.read: list[list[str]] = []
+        self.down = False
+        self.model = ScriptedChatModel(answers=self._answer)
+        settings = {"trigger": ("messages", 10), "keep": ("messages", 4), **more}
+        self.middleware = SummarizationMiddleware(
+            None, summarizer=self._summary, history="preserve", **settings
+        )
+        self.store, self.saver, self.schema = store, InMemorySaver(), schema
+        self.graph = self.compiled()
+
+    def compiled(self) -> Any:
+        return create_agent(
+            self.model,
+            [],
+            middleware=[self.middleware],
+            checkpointer=self.saver,
+            store=self.store,
+            state_schema=self.schema,
+        )
+
+    def _summary(self, messages: list[BaseMessage]) -> str:
+        self.read.append([str(message.text) for message in messages])
+        return f"The user has asked {len(self.read)} rounds of questions."
+
+    def _answer(self, messages: list[BaseMessage]) -> Any:
+        return ConnectionError("down") if self.down else f"Answer to: {messages[-1].text}"
+
+    def ask(self, *turns: Any, config: Any = THREAD) -> None:
+        for turn in turns:
+            self.graph.invoke({"messages": [HumanMessage(f"Question {turn}")]}, config)
+
+    @property
+    def seen(self) -> list[str]:
+        return [str(message.text) for message in self.model.calls[-1].messages]
+
+    def channel(self, config: Any = THREAD) -> list[str]:
+        return [str(m.text) for m in self.graph.get_state(config).values["messages"]]
+
+
+def where(number: int) -> Any:
+    return InMemoryStore() if number else None
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("store", [0, 1])
+def test_a_compaction_is_checkpointed_before_the_model_is_called(store: int, schema: Any) -> None:
+    talk = Talk(where(store), schema)
+    talk.ask(*range(4))
+    talk.down = True
+    with pytest.raises(ConnectionError):
+        talk.ask(4, 5)
+    for _ in range(3):
+        with pytest.raises(ConnectionError):
+            talk.graph.invoke(None, THREAD)
+    talk.down = False
+    talk.graph.invoke(None, THREAD)
+    talk.ask(5, 6)
+    assert len(talk.read) == 1
+    assert len(talk.channel()) == 14
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("store", [0, 1])
+def test_another_process_goes_on_from_the_checkpoint_without_paying_again(
+    store: int, schema: Any
+) -> None:
+    talk = Talk(where(store), schema)
+    talk.ask(*range(6))
+    before = talk.seen
+    other = Talk(talk.store, schema)
+    other.saver = talk.saver
+    other.graph = other.compiled()
+    other.ask(6)
+    assert other.read == []
+    assert other.seen[: len(before)] == before
+    assert len(other.seen) == len(before) + 2
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("store", [0, 1])
+def test_a_rewind_brings_back_the_record_that_belongs_to_it(store: int, schema: Any) -> None:
+    talk = Talk(where(store), schema)
+    views: dict[int, tuple[Any, list[str]]] = {}
+    for turn in range(14):
+        talk.ask(turn)
+        views[turn] = (talk.graph.get_state(THREAD).config, talk.seen)
+    paid = len(talk.read)
+    assert paid >= 3
+    for turn in (12, 5, 8, 2):
+        config, seen = views[turn]
+        again = talk.graph.invoke(
+            {"messages": [HumanMessage("And once more")]}, {**config, "callbacks": None}
+        )
+        if len(talk.read) == paid:
+            assert talk.seen[: len(seen)] == seen
+        paid = len(talk.read)
+        assert [str(m.text) for m in again["messages"]][-2] == "And once more"
+        assert len(talk.seen) <= 12
+
+
+@pytest.mark.parametrize("store", [0, 1])
+def test_two_branches_go_on_with_their_own_summaries(store: int) -> None:
+    talk = Talk(where(store))
+    talk.ask(*range(4))
+    at = talk.graph.get_state(THREAD).config
+    for turn in range(4, 9):
+        talk.ask(f"left {turn}")
+    left = talk.graph.get_state(THREAD).config
+    talk.graph.invoke({"messages": [HumanMessage("Question right 4")]}, at)
+    for turn in range(5, 9):
+        talk.ask(f"right {turn}")
+    assert not any("left" in text for read in talk.read[-1:] for text in read)
+    assert not any("left" in text for text in talk.seen)
+    talk.graph.invoke({"messages": [HumanMessage("Question left 9")]}, left)
+    assert not any("right" in text for text in talk.seen)
+    assert any("left 8" in text for text in talk.seen)
+
+
+@pytest.mark.parametrize("store", [0, 1])
+def test_an_edit_of_a_summarised_message_drops_the_summary_of_it(store: int) -> None:
+    talk = Talk(where(store))
+    talk.ask(*range(6))
+    assert len(talk.read) == 1
+    first = talk.graph.get_state(THREAD).values["messages"][0]
+    talk.graph.update_state(THREAD, {"messages": [HumanMessage("Question zero", id=first.id)]})
+    talk.ask(6)
+    assert "Question zero" in talk.read[-1]
+    assert not any(text == "Question 0" for read in talk.read[1:] for text in read)
+    assert talk.channel()[0] == "Question zero"
+
+
+@pytest.mark.parametrize("store", [0, 1])
+def test_an_edit_of_a_message_in_view_changes_that_message_only(store: int) -> None:
+    talk = Talk(where(store))
+    talk.ask(*range(6))
+    newest = talk.graph.get_state(THREAD).values["messages"][-2]
+    talk.graph.update_state(THREAD, {"messages": [HumanMessage("Question new", id=newest.id)]})
+    talk.ask(6)
+    assert len(talk.read) == 1
+    assert "Question new" in talk.seen
+    assert "Question 5" not in talk.seen
+
+
+def test_a_removed_history_takes_its_summary_with_it() -> None:
+    talk = Talk(InMemoryStore())
+    talk.ask(*range(6))
+    talk.graph.update_state(THREAD, {"messages": [RemoveMessage(id=REMOVE_ALL_MESSAGES)]})
+    talk.ask("anew")
+    assert talk.seen == ["Question anew"]
+
+
+# Checkpoints
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_delta_channel_gives_what_the_plain_one_gives(number: int) -> None:
+    one, two = HumanMessage("one", id="1"), AIMessage("two", id="2")
+    writes: list[list[Any]] = [
+        [[one], [two], [HumanMessage("again", id="1")]],
+        [[one, two], [RemoveMessage(id="1")], [HumanMessage("three", id="3")]],
+        [[one], [RemoveMessage(id=REMOVE_ALL_MESSAGES), two], [one]],
+    ][number]
+    plain: Any = []
+    for write in writes:
+        plain = add_messages(plain, write)
+    for cut in range(len(writes) + 1):
+        assert added(added([], writes[:cut]), writes[cut:]) == plain
+
+
+def test_a_delta_channel_keeps_checkpoints_small() -> None:
+    def size(schema: Any) -> int:
+        talk = Talk(InMemoryStore(), schema)
+        talk.ask(*range(60))
+        assert len(talk.channel()) == 120
+        return sum(len(blob[1]) for blob in talk.saver.blobs.values())
+
+    assert size(PreservedState) < size(None) / 5
+
+
+# Views
+
+
+def channel(count: int) -> list[BaseMessage]:
+    return [HumanMessage(f"m{n}", id=f"m{n}") for n in range(count)]
+
+
+def held(thread: str = "t", head: str | None = "r1") -> Held:
+    return Held(thread, "main", head)
+
+
+def test_a_view_is_known_again_when_its_messages_come_back_as_other_objects() -> None:
+    views, first = Views(), channel(6)
+    summary = HumanMessage("summary", id="s")
+    views.keep(held(), first, [summary, *first[4:]])
+    again = [message.model_copy(deep=True) for message in first]
+    more = [*again, HumanMessage("new", id="new")]
+    found = views.find(held(), more)
+    assert found is not None
+    assert found[0] is summary
+    assert all(one is other for one, other in zip(found[1:], more[4:], strict=True))
+    again[1] = HumanMessage("edited", id="m1")
+    assert views.find(held(), again) is None
+    assert views.find(held(head="r2"), first) is None
+    assert views.find(held(), first[:5]) is None
+
+
+def test_views_keep_no_channel_alive_and_are_bounded() -> None:
+    views, messages = Views(), channel(4)
+    views.keep(held(), messages, [HumanMessage("s", id="s"), *messages[3:]])
+    known = [weakref.ref(message) for message in messages]
+    del messages
+    gc.collect()
+    assert not any(one() for one in known)
+    for number in range(THREADS + 9):
+        views.keep(held(f"t{number}"), channel(2), [])
+    assert views.messages <= 2 * THREADS <= MESSAGES
+
+
+def test_what_other_middleware_made_of_messages_is_kept_in_the_view() -> None:
+    own = channel(6)
+    summary = HumanMessage("summary", id="s")
+    clip = HumanMessage("clip", id="m4")
+    view = [own[0], summary, clip, own[5]]
+    assert laid_over(view, own, own) == view
+    changed = HumanMessage("shorter", id="m5")
+    extra = SystemMessage("note", id="x")
+    sent = [*own[:5], extra, changed]
+    assert laid_over(view, own, sent) == [own[0], summary, clip, extra, changed]
+    assert laid_over(view, own, view) == view
+    assert laid_over(view, own, own[1:4]) == [summary]
+
+
+def test_middleware_before_ours_does_not_make_the_records_misfit() -> None:
+    class Shorter(AgentMiddleware[Any, Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+            first, *rest = request.messages
+            changed = first.model_copy(update={"content": "(left out)"})
+            return handler(request.override(messages=[changed, *rest]))
+
+    talk = Talk(InMemoryStore())
+    talk.graph = create_agent(
+        talk.model,
+        [],
+        middleware=[Shorter(), talk.middleware],
+        checkpointer=talk.saver,
+        store=talk.store,
+    )
+    talk.ask(*range(8))
+    assert len(talk.seen) <= 10
+    assert "1 rounds of questions" in talk.seen[0]
+
+
+# While the archive is away
+
+
+class Failing(InMemoryStore):
+    """A store that fails on one kind of operation while it is told to."""
+
+    def __init__(self, kind: type[Any]) -> None:
+        super().__init__()
+        self.kind, self.down = kind, False
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        ops = list(ops)
+        if self.down and any(isinstance(op, self.kind) for op in ops):
+            raise OSError("input/output error")
+        return super().batch(ops)
+
+
+def guarded(store: Failing, talk: Talk, **more: Any) -> Any:
+    settings: dict[str, Any] = {"trigger": ("messages", 10), "keep": ("messages", 4), **more}
+    middleware = SummarizationMiddleware(
+        None, summarizer=talk._summary, history="preserve", window=1_500, **settings
+    )
+    guard = ContextGuard(middleware, window=1_500)
+    return create_agent(
+        talk.model, [], middleware=[middleware, guard], checkpointer=talk.saver, store=store
+    )
+
+
+@pytest.mark.parametrize("kind", [GetOp, PutOp])
+@pytest.mark.parametrize("fresh", [False, True])
+def test_no_step_fails_and_nothing_leaves_while_the_archive_is_away(
+    kind: type[Any], fresh: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    store, talk = Failing(kind), Talk()
+    talk.graph = guarded(store, talk)
+    long = "and what it imports, and what imports that. " * 12
+    talk.ask(*(f"{n} {long}" for n in range(8)))
+    before = talk.graph.get_state(THREAD).values[HELD]
+    paid = len(talk.read)
+    store.down = True
+    if fresh:  # a process that remembers nothing
+        talk.graph = guarded(store, talk)
+    with caplog.at_level(logging.WARNING, "conspectus"):
+        talk.ask(*(f"{n} {long}" for n in range(8, 14)))
+    assert talk.graph.get_state(THREAD).values[HELD]["head"] == before["head"]
+    assert len(talk.read) == paid
+    assert any("without the archive" in record.getMessage() for record in caplog.records)
+    store.down = False
+    talk.ask(f"14 {long}")
+    assert len(talk.read) == paid + 1
+    assert len(talk.channel()) == 30
+
+
+def test_those_who_want_errors_get_them() -> None:
+    store, talk = Failing(PutOp), Talk()
+    talk.graph = guarded(store, talk, on_failure="raise")
+    store.down = True
+    with pytest.raises(ArchiveError):
+        talk.ask(*range(8))
+    store, talk = Failing(PutOp), Talk()
+    talk.graph = guarded(store, talk, on_failure="keep")
+    store.down = True
+    with pytest.raises(StuckError):
+        talk.ask(*("word " * 120 for _ in range(12)))
+
+
+def test_a_pair_is_never_torn_by_a_view() -> None:
+    messages: list[BaseMessage] = []
+    for n in range(12):
+        call = {"name": "f", "args": {}, "id": f"c{n}"}
+        messages += [
+            HumanMessage(f"Question {n}", id=f"h{n}"),
+            AIMessage("", tool_calls=[call], id=f"a{n}"),
+            ToolMessage(os.urandom(4).hex(), tool_call_id=f"c{n}", id=f"t{n}"),
+        ]
+    talk = Talk(InMemoryStore())
+    talk.graph.invoke({"messages": [*messages, HumanMessage("And?")]}, THREAD)
+    shown = talk.model.calls[-1].messages
+    calls = [c["id"] for m in shown if isinstance(m, AIMessage) for c in m.tool_calls]
+    results = [m.tool_call_id for m in shown if isinstance(m, ToolMessage)]
+    assert calls == results
+    assert len(talk.read) == 1
