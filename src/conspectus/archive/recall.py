@@ -11,7 +11,7 @@ from conspectus._core.records import Chain
 from conspectus._drive import Flow, Io
 from conspectus.archive.flows import ArchiveFlows
 from conspectus.archive.index import IndexLost
-from conspectus.archive.layout import Piece
+from conspectus.archive.layout import Piece, onwards
 from conspectus.archive.lookup import Match
 from conspectus.archive.packing import Room
 from conspectus.archive.scope import Scope
@@ -77,6 +77,7 @@ def recall_flow(
     query: str | None = None,
     id: str | None = None,
     range: tuple[str, str] | None = None,
+    start: int = 0,
     tokens: int = 1024,
     count: Callable[[str], int],
 ) -> Flow[RecallResult]:
@@ -93,6 +94,8 @@ def recall_flow(
         query: words, names, paths, in any language.
         id: a message's id, or how a summary cites it.
         range: the first and the last message, each by id or citation.
+        start: characters of a message asked for by id that are left out at its beginning, to read
+            on in one that does not fit.
         tokens: the most that the text may take.
         count: tokens of a text.
 
@@ -108,13 +111,15 @@ def recall_flow(
         raise InputError("recall takes exactly one of query, id and range")
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
         raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
+    if isinstance(start, bool) or not isinstance(start, int) or start < 0 or (start and id is None):
+        raise InputError(f"start is a whole number of characters, and goes with id; got {start!r}")
     room = Room(tokens, count)
     if query is not None:
         _text("query", query)
         return (yield from _by_query(archive, scope, chain, query, room))
     if id is not None:
         keys = yield from _keys(archive, scope, chain, id)
-        yield from _take(archive, scope, keys, room)
+        yield from _take(archive, scope, keys, room, start)
         if not room.read:
             raise NotFoundError(
                 f"{_shown(id)} was archived here and is gone: it has expired or was forgotten; go "
@@ -163,15 +168,17 @@ def _by_query(
     return _result(room)
 
 
-def _take(archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: Room) -> Flow[None]:
+def _take(
+    archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: Room, start: int = 0
+) -> Flow[None]:
     """Messages in order until the room is used up."""
-    for start in builtins.range(0, len(keys), AT_ONCE):
-        part = keys[start : start + AT_ONCE]
+    for first in builtins.range(0, len(keys), AT_ONCE):
+        part = keys[first : first + AT_ONCE]
         found = yield from archive.find_flow(scope, part)
-        for at, key in enumerate(part, start):
+        for at, key in enumerate(part, first):
             if key not in found:
                 continue
-            piece = replace(_piece(found[key]), place=at)
+            piece = onwards(replace(_piece(found[key]), place=at), start)
             if not room.add(piece, len(keys) - at - 1, alone=len(keys) == 1):
                 room.left_out = len(keys) - at
                 return

@@ -14,7 +14,7 @@ from langchain.agents.middleware.types import (
     ModelResponse,
 )
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus._core.flow import OnFailure
@@ -23,21 +23,27 @@ from conspectus._drive import Flow, arun, run
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.turn_state import asking
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for
 from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import PreviewChoice, asked_of
+from conspectus.middleware.recalling import Recalling
 from conspectus.middleware.settings import (
     built_model,
     copied,
     deprecated,
     profile_window,
+    read_recall,
     read_summarizer,
 )
+from conspectus.middleware.tools import compact_tool as tool_to_compact
+from conspectus.middleware.tools import recall_tool
 from conspectus.tokens import TokenCounter
 
 History = Literal["replace", "preserve"]
+Recall = Literal["off", "tool", "auto"]
 
 
 class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
@@ -86,6 +92,12 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
             summariser runs once.
+        recall: `"tool"` gives the agent a tool `recall` that finds archived originals again;
+            `"auto"` also puts those that a user's message needs before the model, unasked; `"off"`
+            does neither. See `docs/middleware.md`.
+        recall_tokens: the most that is put before the model at a turn, in tokens; an answer of the
+            tool takes at most twice that. Both take at most a quarter of the window.
+        compact_tool: gives the agent a tool `compact_conversation`, which asks for a compaction.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
         name: of this instance, so that two can stand in one agent. Default: of its class.
@@ -131,6 +143,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         max_summarizer_tokens: int | None = None,
         pin: Pin | None = None,
         preview: PreviewChoice = False,
+        recall: Recall = "off",
+        recall_tokens: int = 512,
+        compact_tool: bool = False,
         on_event: OnEvent | None = None,
         name: str | None = None,
         window: int | None = None,
@@ -171,6 +186,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
         self.history: History = history
+        read_recall(recall, recall_tokens)
         engine = Engine.build(
             summarizer if summarizer is not None else self.model,
             policy,
@@ -187,7 +203,14 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         )
         self.graph_engine = GraphEngine(engine, tenant, counting.message, asked_of(preview))
         room = window_of(known, reserved_tokens)
-        self._planner = Planner(self.graph_engine, counting, room, history == "preserve")
+        shown = recall_tokens if recall == "auto" else 0
+        self._planner = Planner(self.graph_engine, counting, room, history == "preserve", shown)
+        self._recalling = Recalling(self.graph_engine, self._planner, shown) if shown else None
+        self.tools = []
+        if recall != "off":
+            self.tools.append(recall_tool(self.graph_engine, self._planner, 2 * recall_tokens))
+        if compact_tool:
+            self.tools.append(tool_to_compact())
 
     @property
     def name(self) -> str:
@@ -208,16 +231,71 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             MessageError: a message cannot be understood.
             SummaryError: no summary could be made, and `on_failure` is `"raise"`.
         """
-        return run(self._planner.step(state, runtime))
+        return run(self._step(state, runtime))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        return await arun(self._planner.step(state, runtime))
+        return await arun(self._step(state, runtime))
+
+    def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
+        update = yield from self._planner.step(state, runtime)
+        if self._recalling is None:
+            return update
+        return (yield from self._recalling.step(state, update, runtime))
+
+    def compact(
+        self, state: Any, runtime: Any, *, focus: str | None = None
+    ) -> dict[str, Any] | None:
+        """Summarise now, whatever the trigger says.
+
+        For a node or a tool of one's own, where the state and the runtime are at hand. From
+        outside, `agent.update_state(config, request_compaction())` asks the next step for it.
+
+        Args:
+            state: of the graph; a dict with `messages` is enough.
+            runtime: of the run; a bare `Runtime()` is enough.
+            focus: what to keep above all, in plain words.
+
+        Returns:
+            An update of the state; None where nothing can leave it.
+
+        Raises:
+            MessageError: a message cannot be understood.
+            SummaryError: no summary could be made, and `on_failure` is `"raise"`.
+
+        Example:
+            >>> from langchain_core.messages import HumanMessage
+            >>> from langgraph.runtime import Runtime
+            >>> said = [HumanMessage(f"Look at module {n}.") for n in range(3)]
+            >>> update = SummarizationMiddleware(None, keep=("messages", 1)).compact(
+            ...     {"messages": said}, Runtime(), focus="modules")
+            >>> len(update["messages"])
+            3
+        """
+        return run(self._planner.step(state, runtime, focus or ""))
+
+    async def acompact(
+        self, state: Any, runtime: Any, *, focus: str | None = None
+    ) -> dict[str, Any] | None:
+        """`compact` on an event loop."""
+        return await arun(self._planner.step(state, runtime, focus or ""))
+
+    @staticmethod
+    def request_compaction(focus: str | None = None) -> dict[str, Any]:
+        """An update of the state that asks for a compaction before the next call of the model.
+
+        Args:
+            focus: what to keep above all, in plain words; at most 2,000 characters of it count.
+
+        Example:
+            `agent.update_state(config, SummarizationMiddleware.request_compaction("the schema"))`
+        """
+        return asking(focus)
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model the view, where the state keeps every message."""
+        """Show the model the view, where the state keeps every message, and what was recalled."""
         return handler(run(self._shown(request)))
 
     async def awrap_model_call(
@@ -229,10 +307,13 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         return await handler(await arun(self._shown(request)))
 
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
-        if self.history == "replace":
+        messages: Sequence[BaseMessage] = request.messages
+        if self.history == "preserve":
+            held = read_held(request.state, request.runtime, messages)
+            if held.data is not None:
+                messages = yield from self.graph_engine.view(held, messages, request.runtime)
+        if self._recalling is not None:
+            messages = yield from self._recalling.shown(request.state, messages, request.runtime)
+        if messages is request.messages:
             return request
-        held = read_held(request.state, request.runtime, request.messages)
-        if held.data is None:
-            return request
-        view = yield from self.graph_engine.view(held, request.messages, request.runtime)
-        return request.override(messages=cast("list[AnyMessage]", view))
+        return request.override(messages=cast("list[AnyMessage]", messages))

@@ -17,10 +17,18 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._core.items import Size, Window
 from conspectus._drive import Flow
-from conspectus.compactor.agent_state import HELD, Held, Requested, read_held, read_requested
+from conspectus.compactor.agent_state import (
+    ASKED,
+    HELD,
+    Held,
+    Requested,
+    read_held,
+    read_requested,
+)
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.stream_events import hide_from_streams
+from conspectus.compactor.turn_state import read_asked
 from conspectus.messages import is_summary_message
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_summary
@@ -31,6 +39,9 @@ logger = logging.getLogger("conspectus")
 
 Update = dict[str, Any]
 
+RECALL_SHARE = 0.25
+"""Share of the room for messages that what is recalled takes at most, at once."""
+
 
 class Planner:
     """Decides and carries out the steps of every thread that one middleware serves.
@@ -40,15 +51,21 @@ class Planner:
         counting: how trigger and keep count.
         window: of the model that answers; None where it is unknown.
         preserve: the channel keeps every message, and the model sees the view.
+        recalled: tokens that what is recalled for a turn may take; 0 where nothing is.
 
     Attributes:
         graph: as given; the guard compacts with it too.
     """
 
     def __init__(
-        self, graph: GraphEngine, counting: Counting, window: Window | None, preserve: bool
+        self,
+        graph: GraphEngine,
+        counting: Counting,
+        window: Window | None,
+        preserve: bool,
+        recalled: int = 0,
     ) -> None:
-        self.graph, self.preserve = graph, preserve
+        self.graph, self.preserve, self._recalled = graph, preserve, recalled
         self._counting, self._window = counting, window
         self._policy = graph.engine.policy
         self._meter = graph.engine.tools.meter
@@ -58,8 +75,26 @@ class Planner:
         self._tallies = Tallies(*counts)
         self._metered = Tallies(self._meter.message)
 
-    def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
-        """What a step changes in the state; None for nothing."""
+    def step(
+        self, state: Mapping[str, Any], runtime: object, focus: str | None = None
+    ) -> Flow[Update | None]:
+        """What a step changes in the state; None for nothing.
+
+        Args:
+            state: of the graph.
+            runtime: of the run.
+            focus: what to keep above all in a compaction that takes place whatever the trigger
+                says; None to go by the trigger, unless the state says that somebody has asked.
+        """
+        asked = read_asked(state)
+        update = yield from self._step(state, runtime, asked if focus is None else focus)
+        if asked is not None:
+            update = {**(update or {}), ASKED: {}}
+        return update
+
+    def _step(
+        self, state: Mapping[str, Any], runtime: object, focus: str | None
+    ) -> Flow[Update | None]:
         messages: list[BaseMessage] = state["messages"]
         held = read_held(state, runtime, messages)
         view = messages
@@ -69,7 +104,8 @@ class Planner:
         named(messages if self.preserve else messages[sizes.fresh :])
         room = self.room(read_requested(state))
         foreign = foreign_summary(state) if held.data is None else None
-        if foreign is None and not held.pending and not self._due(view, sizes, held, room, runtime):
+        wanted = focus is not None or foreign is not None or held.pending
+        if not wanted and not self._due(view, sizes, held, room, runtime):
             return None
         asked = self._asked(view, sizes, held)
         ratio = self._tokens(view, sizes, held, room)[1]
@@ -77,7 +113,7 @@ class Planner:
         if foreign is not None:
             result = yield from session.adopt(messages, foreign.covers, foreign.text, foreign.by)
         else:
-            result = yield from session.compact(messages, False, "")
+            result = yield from session.compact(messages, focus is not None, focus or "")
         self._report(result)
         return self._update(result, held, messages)
 
@@ -133,11 +169,25 @@ class Planner:
 
     def room(self, requested: Requested) -> Window | None:
         """The window of the model that answers, less what the guard has seen beside messages."""
-        known = [n for n in (requested.window, self._window and self._window.limit) if n]
-        if not known:
+        limit = self._limit(requested)
+        if limit is None:
             return None
+        recalled = self.room_for(self._recalled, requested)
+        return Window(limit, self._beside(requested) + recalled)
+
+    def room_for(self, recalled: int, requested: Requested) -> int:
+        """The most that something recalled may take, in tokens, of what is asked for."""
+        limit = self._limit(requested)
+        free = math.inf if limit is None else limit - self._beside(requested)
+        return max(0, int(min(recalled, free * RECALL_SHARE)))
+
+    def _limit(self, requested: Requested) -> int | None:
+        known = (requested.window, self._window and self._window.limit)
+        return min((n for n in known if n), default=None)
+
+    def _beside(self, requested: Requested) -> int:
         seen = requested.overhead + requested.reserved
-        return Window(min(known), max(self._reserved, seen) + self._counting.base)
+        return max(self._reserved, seen) + self._counting.base
 
     # What is done about it
 
