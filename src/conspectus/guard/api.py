@@ -24,6 +24,7 @@ from conspectus._core.policy import Policy
 from conspectus._drive import Flow, Io, arun, run
 from conspectus.compactor.agent_state import (
     HELD,
+    RECALLED,
     REQUEST,
     CompactionState,
     Held,
@@ -35,10 +36,12 @@ from conspectus.compactor.agent_state import (
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.turn_state import Recalled, turn_of
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError, StuckError
 from conspectus.guard.measuring import Measured, Measuring, model_name
 from conspectus.guard.overflow import read_overflow
+from conspectus.messages.recalled import with_recalled, without_recalled
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter
 
@@ -161,30 +164,36 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
         held = read_held(request.state, request.runtime, request.messages)
         before = read_requested(request.state)
-        call = _Call(request, held, held)
+        call = _Call.of(request, held)
         if held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
-            view = yield from self._graph.view(held, request.messages, request.runtime)
+            view = yield from self._graph.view(held, call.request.messages, request.runtime)
             call = call.showing(view)
-        measured = self._measuring.measure(call.request, held, before)
+        measured = self._measuring.measure(call.request, held, before, call.recalled)
         if measured.over:
             call = yield from self._fitted(call, measured, measured.room)
         try:
-            response = yield send(call.request)
+            response = yield send(call.sent)
         except Exception as error:
             if not is_overflow(error):
                 raise
             call, measured = yield from self._rescued(call, measured, error)
-            response = yield send(call.request)
+            response = yield send(call.sent)
         return _answered(response, call, before, measured.requested)
 
     def _fitted(self, call: _Call, measured: Measured, room: Window | None) -> Flow[_Call]:
-        """The call with a request that fits the room."""
-        request = call.request
-        session = self._graph.session(
-            call.held, request.runtime, room, ratio=measured.ratio, preview=True
-        )
-        result = yield from session.compact(request.messages, False, "")
+        """The call with a request that fits the room.
+
+        What was recalled is no part of the history: it is not archived and not summarised, and it
+        is the first to go when a compaction alone does not help.
+        """
+        result = yield from self._compacted(call, measured, room, measured.recalled)
+        if result.outcome == "stuck" and call.recalled is not None:
+            logger.info("what was recalled for this turn is left out: there is no room for it")
+            call = call.alone()
+            if room is not None and measured.history <= room.budget:
+                return call
+            result = yield from self._compacted(call, measured, room, 0)
         if result.outcome == "stuck":
             if self._on_stuck == "raise":
                 needed = (result.needed or result.tokens_after) + measured.requested.overhead
@@ -196,6 +205,17 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 )
             logger.warning("sent although it does not fit: %s", result.reason)
         return call.compacted(result, self._counted(result))
+
+    def _compacted(
+        self, call: _Call, measured: Measured, room: Window | None, recalled: int
+    ) -> Flow[CompactionResult]:
+        """The history brought to what the room has beside what was recalled, in tokens."""
+        if room is not None:
+            room = replace(room, reserved=room.reserved + recalled)
+        session = self._graph.session(
+            call.held, call.request.runtime, room, ratio=measured.ratio, preview=True
+        )
+        return (yield from session.compact(call.request.messages, False, ""))
 
     def _counted(self, result: CompactionResult) -> int:
         sizes = self._graph.sizes
@@ -218,7 +238,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             fitted = yield from self._fitted(call, measured, Window(limit, seen.overhead))
         except StuckError as stuck:
             raise stuck from error
-        if fitted.request is call.request:
+        if fitted.request is call.request and fitted.recalled is call.recalled:
             raise error
         learned = replace(seen, model=model_name(call.request.model), learned=limit)
         return fitted, replace(measured, requested=learned)
@@ -226,14 +246,42 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call on its way: the request as it stands, and what the state will hold."""
+    """One call on its way: the request as it stands, and what the state will hold.
+
+    Attributes:
+        request: without what was recalled.
+        recalled: the message that shows it; None for nothing.
+        dropped: it was left out for lack of room, and stays so for the rest of the turn.
+    """
 
     request: Request
     held: Held
     first: Held
+    recalled: BaseMessage | None = None
+    dropped: bool = False
+
+    @classmethod
+    def of(cls, request: Request, held: Held) -> _Call:
+        own, recalled = without_recalled(request.messages, request.state["messages"])
+        call = cls(request, held, held, recalled)
+        return call if recalled is None else call.showing(own)
+
+    @property
+    def sent(self) -> Request:
+        """The request with what was recalled."""
+        if self.recalled is None:
+            return self.request
+        return self._with(with_recalled(self.request.messages, self.recalled))
+
+    def alone(self) -> _Call:
+        """This without what was recalled."""
+        return replace(self, recalled=None, dropped=True)
 
     def showing(self, view: list[BaseMessage]) -> _Call:
-        return replace(self, request=self.request.override(messages=cast("list[AnyMessage]", view)))
+        return replace(self, request=self._with(view))
+
+    def _with(self, messages: list[BaseMessage]) -> Request:
+        return self.request.override(messages=cast("list[AnyMessage]", messages))
 
     def compacted(self, result: CompactionResult, tokens: int) -> _Call:
         if result.record is None:
@@ -258,6 +306,8 @@ def _answered(
     update: dict[str, Any] = {}
     if call.held is not call.first:
         update[HELD] = call.held.to_json()
+    if call.dropped:
+        update[RECALLED] = Recalled(turn_of(call.request.state["messages"])).to_json()
     if seen != before:
         update[REQUEST] = seen.to_json()
     if not update:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from langchain.agents.middleware.types import ModelRequest
+from langchain_core.messages import BaseMessage
 
 from conspectus._core.items import Window
 from conspectus.compactor.agent_state import Held, Requested
@@ -32,6 +33,7 @@ class Measured:
 
     Attributes:
         messages: tokens of its messages.
+        recalled: those among them of what was recalled for the turn.
         requested: what stands beside them, and the window.
         ratio: by what reports of models have corrected the estimate.
     """
@@ -39,6 +41,12 @@ class Measured:
     messages: int
     requested: Requested
     ratio: float
+    recalled: int = 0
+
+    @property
+    def history(self) -> int:
+        """Tokens of the messages that belong to the history."""
+        return self.messages - self.recalled
 
     @property
     def room(self) -> Window | None:
@@ -69,25 +77,36 @@ class Measuring:
         self._known: OrderedDict[tuple[int, ...], tuple[object, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def measure(self, request: ModelRequest[Any], held: Held, before: Requested) -> Measured:
+    def measure(
+        self,
+        request: ModelRequest[Any],
+        held: Held,
+        before: Requested,
+        recalled: BaseMessage | None = None,
+    ) -> Measured:
         """The size of a request.
 
         Args:
-            request: as it would be sent.
+            request: as it would be sent, without what was recalled.
             held: what the state holds of us.
             before: what was seen of the request before it.
+            recalled: the message that shows what was recalled, which is sent with it.
         """
         overhead = self._beside(request)
         sizes = self._tallies.follow(held.name, request.messages)
         reports = sizes.reports(held.messages_after, 0)
-        ratio = 1.0 if self._meter.exact else correction(reports, overhead)
+        shown = self._meter.message(recalled) if recalled is not None else 0
+        # Each turn was sent with about as much recalled as this one.
+        ratio = 1.0 if self._meter.exact else correction(reports, overhead + shown)
         window = self._window or profile_window(request.model)
         model, learned = before.model, before.learned
         if learned is not None and model == model_name(request.model):
             window = min(window or learned, learned)
         reserved = self._answer(request, window)
-        messages = math.ceil(sizes.totals[0] * ratio)
-        return Measured(messages, Requested(overhead, reserved, window, model, learned), ratio)
+        shown = math.ceil(shown * ratio)
+        messages = math.ceil(sizes.totals[0] * ratio) + shown
+        seen = Requested(overhead, reserved, window, model, learned)
+        return Measured(messages, seen, ratio, shown)
 
     def _beside(self, request: ModelRequest[Any]) -> int:
         system = request.system_message
