@@ -42,6 +42,9 @@ logger = logging.getLogger("conspectus")
 SLACK = 4
 """Tokens of the limit left free, as a whole message may count for more than its parts."""
 
+DELEGATIONS = 20
+"""Pieces of work handed to others, the latest ones, that every summary tells of, if it has room."""
+
 OnEvent = Callable[[str, Mapping[str, Any]], None]
 
 
@@ -321,7 +324,8 @@ class Work:
         text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
         if text:
             room = limit - self.tools.frame - SLACK
-            text = with_missing_facts(text, self.ledger.standing(), room, meter.text)
+            needed = (*self.ledger.standing(), *self.ledger.delegations()[:DELEGATIONS])
+            text = with_missing_facts(text, needed, room, meter.text)
         if self.tools.archive is None:
             text = _uncited(text, {entry.cite for entry in entries})
         tokens = self._size(text)
