@@ -19,6 +19,7 @@ from conspectus.archive.search import resolve_flow, search_flow
 from conspectus.archive.values import Archived, manifest
 from conspectus.archive.words import query_of
 from conspectus.errors import InputError, NotFoundError
+from conspectus.messages.recalled import says_again
 
 AT_ONCE = 50
 """Messages read at a time, as the last of them seldom fit."""
@@ -161,7 +162,7 @@ def _by_query(
         if gone:  # expired or forgotten elsewhere: the index must not remember them either
             yield Io(partial(_drop, archive, scope, gone))
         for match in part:
-            if match.key in found and not room.full:
+            if match.key in found and not room.full and not _again(found[match.key]):
                 room.offer(_found(found[match.key], match), alone=len(matches) == 1)
         if room.full:
             break
@@ -196,6 +197,11 @@ def _keys(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -> Flow[
             "view, expired, forgotten or of another branch; try a query"
         )
     return keys
+
+
+def _again(one: Archived) -> bool:
+    """Whether it only shows what was recalled once: as a neighbour it would crowd out others."""
+    return one.role == "tool" and says_again(one.text)
 
 
 def _drop(archive: ArchiveFlows, scope: Scope, keys: list[str]) -> None:

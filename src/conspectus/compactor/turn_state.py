@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from conspectus.compactor.agent_state import ASKED, RECALLED, VERSION
-from conspectus.messages import read_messages
+from conspectus.messages import POINTER, read_messages
 from conspectus.messages.recalled import newest_user, recalled_message
 
 FOCUS = 2_000
@@ -21,7 +22,7 @@ class Recalled:
     """What was chosen for one turn, so that it stays the same, byte for byte, until the next.
 
     Attributes:
-        turn: key of the user's message that the turn began with.
+        turn: names the user's message that the turn began with; what `turn_of` gave.
         text: what the model is shown; empty for nothing.
         keys: of the originals in it, which must be within reach as long as it is shown.
     """
@@ -51,10 +52,22 @@ def read_recalled(state: Mapping[str, Any]) -> Recalled | None:
     return Recalled(turn, text, tuple(map(str, keys)))
 
 
-def turn_of(messages: Sequence[BaseMessage]) -> str:
-    """Names the turn under way by the message that it began with; empty where there is none."""
+def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> str:
+    """Names the turn under way by the message that it began with; empty where there is none.
+
+    Args:
+        messages: the history.
+        known: what was chosen latest. A message that is now shown short is the same one still,
+            and one that was edited is another.
+    """
     place = newest_user(messages)
-    return "" if place is None else read_messages([messages[place]])[0].key
+    if place is None:
+        return ""
+    [entry] = read_messages([messages[place]])
+    name = hashlib.sha256(entry.id.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    if known is not None and known.turn.startswith(name) and POINTER in entry.text:
+        return known.turn
+    return f"{name}{entry.key}"
 
 
 def read_asked(state: Mapping[str, Any]) -> str | None:

@@ -36,12 +36,12 @@ from conspectus.compactor.agent_state import (
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
-from conspectus.compactor.turn_state import Recalled, turn_of
+from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError, StuckError
 from conspectus.guard.measuring import Measured, Measuring, model_name
 from conspectus.guard.overflow import read_overflow
-from conspectus.messages.recalled import with_recalled, without_recalled
+from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter
 
@@ -188,7 +188,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         is the first to go when a compaction alone does not help.
         """
         result = yield from self._compacted(call, measured, room, measured.recalled)
-        if result.outcome == "stuck" and call.recalled is not None:
+        if call.recalled is not None and not _helped(result, call.request):
             logger.info("what was recalled for this turn is left out: there is no room for it")
             call = call.alone()
             if room is not None and measured.history <= room.budget:
@@ -295,6 +295,14 @@ class _Call:
         return replace(call, held=self.held.with_record(result.record, after, pending=True))
 
 
+def _helped(result: CompactionResult, request: Request) -> bool:
+    """Whether it fits now, and what the user has just said was not shown short for that."""
+    before, after = newest_user(request.messages), newest_user(result.messages)
+    if result.outcome == "stuck" or before is None or after is None:
+        return result.outcome != "stuck"
+    return result.messages[after] is request.messages[before]
+
+
 def _summary(message: BaseMessage) -> bool:
     return message.additional_kwargs.get("lc_source") == "summarization"
 
@@ -307,7 +315,9 @@ def _answered(
     if call.held is not call.first:
         update[HELD] = call.held.to_json()
     if call.dropped:
-        update[RECALLED] = Recalled(turn_of(call.request.state["messages"])).to_json()
+        state = call.request.state
+        turn = turn_of(state["messages"], read_recalled(state))
+        update[RECALLED] = Recalled(turn).to_json()
     if seen != before:
         update[REQUEST] = seen.to_json()
     if not update:

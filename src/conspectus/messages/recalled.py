@@ -48,7 +48,7 @@ def recalled_message(text: str, turn: str) -> BaseMessage:
     """
     return HumanMessage(
         content=text,
-        id=f"recalled-{turn[:16]}",
+        id=f"recalled-{turn[:24]}",
         additional_kwargs={"lc_source": RECALLED, "conspectus": {"turn": turn}},
     )
 

@@ -30,6 +30,7 @@ from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.stream_events import hide_from_streams
 from conspectus.compactor.turn_state import read_asked
 from conspectus.messages import is_summary_message
+from conspectus.messages.recalled import newest_user
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_summary
 from conspectus.tokens import correction
@@ -102,7 +103,7 @@ class Planner:
             view = yield from self.graph.view(held, messages, runtime)
         sizes = self._tallies.follow(held.name, view)
         named(messages if self.preserve else messages[sizes.fresh :])
-        room = self.room(read_requested(state))
+        room = self.room(read_requested(state), messages)
         foreign = foreign_summary(state) if held.data is None else None
         wanted = focus is not None or foreign is not None or held.pending
         if not wanted and not self._due(view, sizes, held, room, runtime):
@@ -167,18 +168,22 @@ class Planner:
     def _reserved(self) -> int:
         return self._window.reserved if self._window is not None else 0
 
-    def room(self, requested: Requested) -> Window | None:
+    def room(self, requested: Requested, messages: Sequence[BaseMessage]) -> Window | None:
         """The window of the model that answers, less what the guard has seen beside messages."""
         limit = self._limit(requested)
         if limit is None:
             return None
-        recalled = self.room_for(self._recalled, requested)
+        recalled = self.room_for(self._recalled, requested, messages)
         return Window(limit, self._beside(requested) + recalled)
 
-    def room_for(self, recalled: int, requested: Requested) -> int:
-        """The most that something recalled may take, in tokens, of what is asked for."""
-        limit = self._limit(requested)
-        free = math.inf if limit is None else limit - self._beside(requested)
+    def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
+        """The most that something recalled may take, in tokens, of what is asked for: no more than
+        its share of what the user's own newest words leave."""
+        limit, newest = self._limit(requested), newest_user(messages)
+        if not recalled or limit is None:
+            return recalled
+        said = 0 if newest is None else self._meter.message(messages[newest])
+        free = limit - self._beside(requested) - said
         return max(0, int(min(recalled, free * RECALL_SHARE)))
 
     def _limit(self, requested: Requested) -> int | None:

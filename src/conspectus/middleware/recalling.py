@@ -57,11 +57,11 @@ class Recalling:
         after: dict[str, Any] = {**state, **(update or {})}
         messages = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
         after["messages"] = messages
-        turn = turn_of(messages)
+        known = read_recalled(after)
+        turn = turn_of(messages, known)
         if not turn:
             return update
         held = read_held(after, runtime, messages)
-        known = read_recalled(after)
         if known is not None and known.turn == turn:
             try:
                 if (yield from self._within_reach(known, held, messages, runtime)):
@@ -83,7 +83,7 @@ class Recalling:
         """
         known = read_recalled(state)
         channel: list[BaseMessage] = state["messages"]
-        if known is None or not known.text or known.turn != turn_of(channel):
+        if known is None or not known.text or known.turn != turn_of(channel, known):
             return messages
         held = read_held(state, runtime, channel)
         try:
@@ -121,7 +121,9 @@ class Recalling:
                 scope_of(held, self._graph.tenant, runtime),
                 chain,
                 query=query,
-                tokens=max(1, self._planner.room_for(self._tokens, read_requested(state))),
+                tokens=max(
+                    1, self._planner.room_for(self._tokens, read_requested(state), messages)
+                ),
                 count=lambda text: meter.message(recalled_message(recalled_text(text), turn)),
             )
         except InputError:  # no word in it to look for
