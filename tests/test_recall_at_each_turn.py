@@ -126,7 +126,7 @@ def test_nothing_is_shown_unasked_unless_it_is_wanted(choice: str) -> None:
 
 
 def test_by_default_there_is_no_recall_and_no_tool() -> None:
-    middle = SummarizationMiddleware(None, trigger=("messages", 20))
+    middle = SummarizationMiddleware(None)
     assert list(middle.tools) == []
     assert [t.name for t in SummarizationMiddleware(None, recall="auto").tools] == ["recall"]
     assert [t.name for t in SummarizationMiddleware(None, recall="tool").tools] == ["recall"]
