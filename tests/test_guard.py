@@ -5,16 +5,23 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Union
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, ModelFallbackMiddleware
+from langchain.agents.middleware import (
+    AgentMiddleware,
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
+    ModelFallbackMiddleware,
+)
+from langchain.agents.structured_output import ToolStrategy
 from langchain_core.exceptions import ContextOverflowError
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
+from pydantic import BaseModel
 
 from conspectus import (
     ContextGuard,
@@ -24,6 +31,7 @@ from conspectus import (
     TokenMeter,
     is_summary_message,
 )
+from conspectus._drive import run
 from conspectus.guard.overflow import read_overflow
 from conspectus.testing.openai_server import OpenAIServer
 from conspectus.testing.scripted_models import ScriptedChatModel
@@ -59,13 +67,13 @@ class Agent:
         self._error = error or (lambda limit, sent: ContextOverflowError("too long"))
         self.model = ScriptedChatModel(answers=self._answer)
         self.store = InMemoryStore()
+        more.setdefault("store", self.store)
         self.graph = create_agent(
             self.model,
             [read_file],
             system_prompt=PROMPT,
             middleware=middleware,
             checkpointer=InMemorySaver(),
-            store=self.store,
             **more,
         )
 
@@ -77,7 +85,8 @@ class Agent:
         self.sent.append(size)
         self.requests.append(messages)
         number = len(self.sent)
-        if isinstance(messages[-1], ToolMessage):
+        own = [message for message in messages if "Remember" not in str(message.content)]
+        if isinstance(own[-1], ToolMessage):
             return f"The answer is {number}."
         call = {"name": "read_file", "args": {"path": f"/src/m{number}.py"}, "id": f"c{number}"}
         return AIMessage("", tool_calls=[call])
@@ -165,7 +174,8 @@ def test_an_overflow_is_compacted_and_sent_again_once(
     agent.talk(12)
     assert len(agent.sent) == 24
     assert agent.refused == 1  # what was learned the first time holds for the next calls
-    assert agent.values["_conspectus_request"]["learned"] <= WINDOW
+    seen = agent.values["_conspectus_request"]
+    assert seen["learned"][seen["model"]] <= WINDOW
     assert not any(broken(request) for request in agent.requests)
 
 
@@ -190,7 +200,7 @@ def test_a_rescue_is_paid_for_once() -> None:
 
 def test_a_call_that_cannot_be_rescued_says_so_with_the_providers_error_behind_it() -> None:
     middle = summarization()
-    agent = Agent(middle, ContextGuard(middle), limit=60)
+    agent = Agent(middle, ContextGuard(middle), limit=60, store=None)  # nothing can be clipped
     with pytest.raises(StuckError) as caught:
         agent.talk(1)
     assert isinstance(caught.value.__cause__, ContextOverflowError)
@@ -206,6 +216,172 @@ def test_another_overflow_after_the_rescue_is_the_providers_own_error() -> None:
     with pytest.raises(ContextOverflowError):
         agent.talk(1, 8)
     assert agent.refused == 2
+
+
+def paid(*more: Any, turns: int = 24, giant: bool = False, **settings: Any) -> tuple[int, Agent]:
+    """Summaries that a guard alone pays for, beside other middleware."""
+    calls: list[int] = []
+
+    def summarise(messages: list[BaseMessage]) -> str:
+        calls.append(len(messages))
+        return "The agent looked at modules."
+
+    guard = ContextGuard(window=2_200, summarizer=summarise, keep=("messages", 4), **settings)
+    agent = Agent(*more, guard)
+    if giant:
+        said = HumanMessage("table " + "row of a long table " * 2_000)
+        agent.graph.invoke({"messages": [said]}, CONFIG)
+    agent.talk(turns)
+    assert max(agent.sent) <= 2_200
+    return len(calls), agent
+
+
+class Reminding(AgentMiddleware[Any, Any, Any]):
+    """Adds a message to each request, as reminders do."""
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        reminder = HumanMessage("Remember to be careful.")
+        return handler(request.override(messages=[*request.messages, reminder]))
+
+
+def test_what_other_middleware_copies_changes_or_adds_is_not_summarised_again() -> None:
+    alone, _ = paid()
+    edits = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=10**6)])
+    copied, agent = paid(edits)
+    assert copied <= alone + 1
+    assert agent.values["_conspectus"]["head"]
+    added, agent = paid(Reminding())
+    assert added <= alone * 2
+    assert all("Remember" in str(request[-1].content) for request in agent.requests)
+
+
+def test_a_message_that_was_shown_short_is_not_summarised_at_every_call() -> None:
+    alone, _ = paid()
+    with_giant, agent = paid(giant=True)
+    assert with_giant <= alone + 2
+    records = [
+        i for i in agent.store.search(("conspectus",), limit=1_000) if "records" in i.namespace
+    ]
+    assert len(records) <= with_giant + 3
+
+
+def test_the_middlewares_own_window_is_the_guards_too() -> None:
+    middle = summarization(window=2_500)
+    agent = Agent(middle, ContextGuard(middle))
+    said = HumanMessage("table " + "row of a long table " * 3_000)
+    agent.graph.invoke({"messages": [said]}, CONFIG)
+    assert max(agent.sent) <= 2_500
+
+
+def test_a_rescue_where_the_tools_take_most_gives_way_in_messages_alone() -> None:
+    @tool
+    def large(query: str) -> str:
+        """A tool with a long description."""
+        return query
+
+    large.description = "What it can look up, and how. " * 1_500
+    tools = METER.tools([large])
+
+    def answer(messages: list[BaseMessage]) -> Any:
+        size = METER.messages(messages) + tools
+        sizes.append(size)
+        if size > tools + 2_000:
+            return ValueError(f"prompt is too long: {size} tokens > {tools + 2_000} maximum")
+        return "fine"
+
+    sizes: list[int] = []
+    middle = summarization()
+    graph = create_agent(
+        ScriptedChatModel(answers=answer),
+        [large],
+        middleware=[middle, ContextGuard(middle)],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+    for turn in range(30):
+        graph.invoke({"messages": [HumanMessage(f"Question {turn}: {LONG}")]}, CONFIG)
+    assert sum(size > tools + 2_000 for size in sizes) == 1
+    assert len(sizes) == 31
+
+
+def test_an_error_about_a_name_that_is_too_long_is_no_overflow() -> None:
+    text = (
+        "Error code: 400 - Invalid 'messages[3].tool_calls[0].id': string too long. Expected a "
+        "string with maximum length 64, but got a string with length 70 instead."
+    )
+    middle = summarization()
+    agent = Agent(middle, ContextGuard(middle), limit=1, error=lambda *_: ValueError(text))
+    with pytest.raises(ValueError, match="string too long"):
+        agent.talk(1)
+    assert agent.refused == 1
+
+
+def test_a_smaller_model_that_answered_once_does_not_shrink_the_history_for_the_larger() -> None:
+    small = ScriptedChatModel(
+        answers=lambda messages: "small", profile={"max_input_tokens": 1_500}, model_name="small"
+    )
+    calls = 0
+
+    def answer(messages: list[BaseMessage]) -> Any:
+        nonlocal calls
+        calls += 1
+        return RuntimeError("busy") if calls == 15 else "large"
+
+    large = ScriptedChatModel(
+        answers=answer, profile={"max_input_tokens": 50_000}, model_name="large"
+    )
+    middle = SummarizationMiddleware(
+        large, trigger=("tokens", 40_000), keep=("messages", 4), summarizer="embedded"
+    )
+    graph = create_agent(
+        large,
+        [],
+        middleware=[middle, ModelFallbackMiddleware(small), ContextGuard(middle)],
+        checkpointer=InMemorySaver(),
+    )
+    for turn in range(14):
+        graph.invoke({"messages": [HumanMessage(f"Question {turn}: {LONG}")]}, CONFIG)
+    before = large.calls[-1].messages
+    graph.invoke({"messages": [HumanMessage("One more.")]}, CONFIG)  # the small one answers
+    planned = middle._planner.step({**graph.get_state(CONFIG).values, "_conspectus": None}, _Run())
+    assert run(planned) is None
+    assert len(before) > 20
+
+
+class _Run:
+    """A run outside a graph."""
+
+    store = None
+    stream_writer = None
+
+
+def test_any_response_format_is_measured() -> None:
+    class Yes(BaseModel):
+        """It is so."""
+
+        why: str
+
+    class No(BaseModel):
+        """It is not so."""
+
+        because: str
+
+    call = {"name": "Yes", "args": {"why": "so"}, "id": "1"}
+    for form in (Yes | No, Union[Yes, No], Yes, ToolStrategy(Yes | No)):  # noqa: UP007
+        model = ScriptedChatModel(answers=lambda messages: AIMessage("", tool_calls=[call]))
+        graph = create_agent(
+            model, [], response_format=form, middleware=[ContextGuard(window=8_000)]
+        )
+        state = graph.invoke({"messages": [HumanMessage("Is it?")]})
+        assert state["structured_response"].why == "so"
+
+
+def test_two_guards_in_one_agent_are_one_too_many_and_do_no_harm() -> None:
+    middle = summarization()
+    guards = [ContextGuard(middle, window=WINDOW), ContextGuard(middle, window=WINDOW, name="two")]
+    agent = Agent(middle, *guards)
+    agent.talk(12)
+    assert max(agent.sent) <= WINDOW
 
 
 def test_other_errors_pass_and_change_nothing() -> None:

@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from langchain_conformance.behaviour import BEHAVIOURS, OURS, THEIRS, Behaviour, kept
+from langchain_conformance.behaviour import BEHAVIOURS, OURS, THEIRS, Behaviour, Raised, kept
 from langchain_conformance.cuts import drawn, is_legal
 from langchain_conformance.page import PAGE, outcome, page
+
+EMPTY = {
+    "`keep` as large as the trigger: warnings when built",
+    "`tools`",
+    "`model` is no model",
+    '`stream_mode="custom"`: events',
+}
+"""Behaviours of which an empty outcome is LangChain's real one."""
 
 
 @pytest.mark.parametrize("one", BEHAVIOURS, ids=lambda one: f"{one.section}: {one.name}")
@@ -26,6 +34,21 @@ def test_it_comes_out_the_same_or_differs_as_stated(one: Behaviour) -> None:
 
 def test_the_page_is_what_the_behaviours_write() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "write it anew with `make conformance`"
+
+
+def test_an_error_is_the_same_if_it_can_be_caught_alike_and_says_what_theirs_says() -> None:
+    one = Behaviour("x", "y", lambda side: None)
+    theirs = Raised(("ValueError",), "n must be above 0")
+    assert one.same(theirs, Raised(("ValueError", "KeyError"), "n must be above 0. Write 1"))
+    assert not one.same(theirs, Raised(("TypeError",), "n must be above 0"))
+    assert not one.same(theirs, Raised(("ValueError",), "n is wrong"))
+    assert not one.same(theirs, "accepted")
+    assert not one.same("accepted", theirs)
+
+
+def test_no_behaviour_comes_out_as_nothing_on_both_sides_for_want_of_a_run() -> None:
+    empty = [one.name for one in BEHAVIOURS if outcome(one).theirs in ([], (), {}, "")]
+    assert set(empty) <= EMPTY
 
 
 @given(st.integers(0, 2**63))

@@ -127,7 +127,7 @@ def test_a_keep_above_its_trigger_is_warned_about_and_does_not_loop() -> None:
         {"keep": ("fraction", 0.5)},
         {"max_summary_tokens": 3},
         {"on_failure": "explode"},
-        {"pin": "yes"},
+        {"pin": 7},
         {"token_counter": 7},
         {"summarizer": 7},
         {"archive": 3},

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 from langchain.agents import create_agent
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -118,6 +119,39 @@ def _(side: Side) -> Any:
         ask = HumanMessage(f"And part {n}?", id=f"m{n}")
         state = agent(one, checkpointer=saver).invoke({"messages": [ask]}, config)
     return shown(state["messages"])
+
+
+class Watcher(BaseCallbackHandler):
+    """What tracing sees of calls of models."""
+
+    def __init__(self) -> None:
+        self.seen: list[Any] = []
+
+    def on_chat_model_start(self, serialized: Any, messages: Any, **about: Any) -> None:
+        metadata = about.get("metadata") or {}
+        nested = about.get("parent_run_id") is not None
+        names = ("langgraph_node", "thread_id", "lc_source", "team")
+        self.seen.append((nested, *(metadata.get(name) for name in names)))
+
+
+@behaviour(AGENT, "what callbacks see: is it nested, node, thread, source, metadata of the run")
+def _(side: Side) -> Any:
+    watcher = Watcher()
+    config = {
+        "callbacks": [watcher],
+        "metadata": {"team": "docs"},
+        "configurable": {"thread_id": "t"},
+    }
+    agent(side).invoke(seven(), config)
+    return watcher.seen
+
+
+@behaviour(AGENT, "what callbacks see of an async run")
+def _(side: Side) -> Any:
+    watcher = Watcher()
+    config = {"callbacks": [watcher], "metadata": {"team": "docs"}}
+    asyncio.run(agent(side).ainvoke(seven(), config))
+    return watcher.seen
 
 
 def two(side: Side, **names: Any) -> Any:

@@ -19,7 +19,7 @@ from conspectus.testing.scripted_models import ScriptedChatModel
 
 @dataclass(frozen=True)
 class Raised:
-    """An error that was expected to be possible: what it can be caught as, and its first sentence."""
+    """An error: what it can be caught as, and its first sentence."""
 
     kinds: tuple[str, ...]
     text: str

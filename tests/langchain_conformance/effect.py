@@ -8,6 +8,7 @@ import random
 from typing import Any
 
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.graph.message import add_messages
 from langgraph.runtime import Runtime
 
@@ -20,8 +21,11 @@ from langchain_conformance.behaviour import (
     caught,
     kept,
     talk,
+    tens,
     work,
+    writer,
 )
+from langchain_conformance.counting import provided
 from langchain_conformance.cuts import drawn, is_legal, newest, pairs
 
 STATE, CUT = "Effect on the state", "Where the history is cut"
@@ -212,6 +216,61 @@ def _(side: Side) -> Any:
     return issubclass(side.cls, THEIRS.cls), hasattr(side.cls, "_create_summary")
 
 
+def migrated(side: Side) -> Any:
+    """A thread that LangChain's class has summarised; its answers report more than the trigger."""
+    old = HumanMessage(LINE + "- old", additional_kwargs={"lc_source": "summarization"}, id="s")
+    history: list[AnyMessage] = [old, *talk(9)]
+    for message in history:
+        if isinstance(message, AIMessage):
+            usage = {"input_tokens": 5999, "output_tokens": 1, "total_tokens": 6000}
+            message.usage_metadata = usage  # type: ignore[assignment]
+            message.response_metadata = {"model_provider": "openai"}
+    model = provided("openai")
+    settings = {"trigger": ("tokens", 5000), "keep": ("messages", 2), "token_counter": tens}
+    return kept(side.step(history, model, **settings))
+
+
+add(
+    STATE,
+    "a thread that LangChain has summarised: a report above the trigger",
+    migrated,
+    "nobody knows whether it measured the history before that summary; what is counted decides "
+    "until there is a summary of ours",
+)
+
+
+# A window
+
+
+def in_window(side: Side, limit: int, **settings: Any) -> Any:
+    history = talk(12)
+    for message in history:
+        message.content = "word " * 300
+    settings = {"keep": ("messages", 8), "summarizer": writer(), **settings}
+    update = side.step(history, writer(limit), **settings)
+    left = history if update is None else update["messages"][1:]
+    return {"summarised": update is not None, "fits": count_tokens_approximately(left) <= limit}
+
+
+add(
+    STATE,
+    "a history within the window of its model, and below the trigger",
+    lambda side: in_window(side, 10_000, trigger=("messages", 50)),
+)
+add(
+    STATE,
+    "a history larger than the window of its model, and below the trigger",
+    lambda side: in_window(side, 3_000, trigger=("messages", 50)),
+    "the model would turn the request down",
+)
+add(
+    STATE,
+    "what `keep` asks for is larger than the window of its model",
+    lambda side: in_window(side, 2_000, trigger=("messages", 12)),
+    "the model would turn the request down: the cut moves on until it fits",
+)
+
+
 # Cuts
 
 
@@ -290,7 +349,7 @@ add(
         ],
         3,
     ),
-    "LangChain parts the first result from its call, or a call from its results; providers reject that",
+    "LangChain parts the first result from its call; providers reject that",
 )
 add(
     CUT,
@@ -324,7 +383,7 @@ class Cuts(list[Any]):
         return f"{len(self)} legal cuts of {GENERATED}"
 
 
-GENERATED = 600
+GENERATED = 300
 
 
 @behaviour(

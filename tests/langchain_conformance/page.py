@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "langchain_conformance.md"
 LONGEST = 160
 """Characters of an outcome that are shown."""
 
-for _part in ("settings", "counting", "effect", "summariser", "agent"):
+for _part in ("settings", "counting", "effect", "runs", "summariser", "agent"):
     import_module(f"langchain_conformance.{_part}")
 
 
@@ -58,8 +58,8 @@ def page() -> str:
         "# The same as LangChain's middleware, and where it is not",
         "",
         "`conspectus.middleware.SummarizationMiddleware` takes the place of",
-        f"`langchain.agents.middleware.SummarizationMiddleware` ({version('langchain')}). This page",
-        "is written by a test, which runs each public behaviour on both classes: "
+        f"`langchain.agents.middleware.SummarizationMiddleware` ({version('langchain')}).",
+        "This page is written by a test, which runs each public behaviour on both classes: "
         "`tests/test_langchain_conformance.py`",
         "fails when something comes out differently that is not stated here, when a stated",
         "difference is gone, and when this page is not what it writes. `make conformance` writes "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from collections.abc import Callable
+from contextvars import ContextVar, copy_context
 from typing import Any
 
 import pytest
@@ -134,6 +136,76 @@ add(
     "white space around what it wrote",
     lambda side: said(side.step(talk(7), summarizer=lambda _: "\n - neat \n\n", **SETTINGS)),
 )
+
+
+@behaviour(WHO, "`model` with settings bound to it, and with a configuration")
+def _(side: Side) -> Any:
+    bound = scripted("- bound").bind(stop=["x"])
+    with_config = scripted("- configured").with_config(tags=["notes"])
+    return [said(side.step(talk(7), model, **SETTINGS)) for model in (bound, with_config)]
+
+
+@behaviour(WHO, "`model` that is told by each run's configuration")
+def _(side: Side) -> Any:
+    from langchain.chat_models import init_chat_model
+
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("OPENAI_API_KEY", "none")
+        model: Any = init_chat_model("openai:gpt-4.1-mini", configurable_fields=["temperature"])
+        made = side.make(model, trigger=("fraction", 0.5))
+        step = made.before_model({"messages": talk(7)}, Runtime())
+    return made.model is model, step
+
+
+add(
+    WHO,
+    "`model` is no model",
+    lambda side: caught(lambda: side.make(object())).kinds,
+    "a `ValueError` that says what can be given, instead of Python's own",
+)
+
+
+CALLER: ContextVar[str] = ContextVar("caller", default="nobody")
+
+
+def who_calls(messages: Any) -> str:
+    return f"- for {CALLER.get()}"
+
+
+@behaviour(WHO, "a function sees the context variables of its caller")
+def _(side: Side) -> Any:
+    def one() -> Any:
+        CALLER.set("ada")
+        made = side.make(summarizer=who_calls, **SETTINGS)
+        return said(made.before_model({"messages": talk(7)}, Runtime())), said(
+            asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime()))
+        )
+
+    return copy_context().run(one)
+
+
+@behaviour(WHO, "a sync function does not hold up the event loop")
+def _(side: Side) -> Any:
+    where: list[bool] = []
+
+    def function(messages: Any) -> str:
+        where.append(threading.current_thread() is threading.main_thread())
+        return SUMMARY
+
+    made = side.make(summarizer=function, **SETTINGS)
+    asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime()))
+    return where
+
+
+@behaviour(
+    WHO,
+    "`summarizer` is a model with a configuration: a Runnable that returns a message",
+    f"it answers the conversation and does not sum it up: that is not used; {KEEPS}",
+)
+def _(side: Side) -> Any:
+    wrapped = scripted("- configured").with_config(tags=["notes"])
+    done = caught(lambda: side.step(talk(7), summarizer=wrapped, **SETTINGS))
+    return done.kinds if isinstance(done, Raised) else said(done)
 
 
 # What it reads

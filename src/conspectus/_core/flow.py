@@ -97,9 +97,14 @@ class SaveDraft:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """Let a person read a checked draft; answered with it as approved, or None if refused."""
+    """Let a person read a checked draft; answered with it as approved, or None if refused.
+
+    Attributes:
+        kept: the draft was found, and not made just now.
+    """
 
     draft: Draft
+    kept: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +246,10 @@ def _steps(order: Order) -> Compaction:
         found = yield from _summary(order)
         if isinstance(found, Failed):
             return found
-        checked, spent, failures = found
+        checked, spent, failures, kept = found
         draft, ledger = checked.draft, checked.ledger
         if order.preview:
-            draft = yield Preview(draft)
+            draft = yield Preview(draft, kept)
             if draft is None:
                 said = "the summary was refused by the person who was asked"
                 return Failed(said, SummaryError(said), spent, refused=True)
@@ -284,8 +289,11 @@ def _archive(keys: tuple[str, ...]) -> Generator[Effect, Any, None]:
 
 def _summary(
     order: Order,
-) -> Generator[Effect, Any, tuple[Checked, Cost, tuple[str, ...]] | Failed]:
-    """The draft if there is one; else each summariser in turn, then the last resort."""
+) -> Generator[Effect, Any, tuple[Checked, Cost, tuple[str, ...], bool] | Failed]:
+    """The draft if there is one; else each summariser in turn, then the last resort.
+
+    Answers with it, what it took, tries that failed, and whether it was found.
+    """
     limit = order.plan.summary_tokens
     try:
         draft = yield FindDraft(order.hash)
@@ -294,7 +302,7 @@ def _summary(
     if draft is not None:
         checked = yield Check(draft, order.keys, limit)
         if not checked.problems:
-            return checked, Cost(), ()
+            return checked, Cost(), (), True
     spent = Cost()
     failures: tuple[str, ...] = ()
     ladder = order.summarisers
@@ -309,7 +317,7 @@ def _summary(
                 checked = yield Check(draft, order.keys, limit)
                 if not checked.problems:
                     yield SaveDraft(order.hash, checked.draft)
-                    return checked, spent, failures
+                    return checked, spent, failures, False
                 error = SummaryRejected(
                     f"the summary by {by} was refused: {'; '.join(checked.problems)}",
                     checked.problems,

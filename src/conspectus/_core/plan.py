@@ -22,6 +22,7 @@ from conspectus._core.policy import (
     REARM,
     SMALLEST_SUMMARY,
     Policy,
+    grown,
     tightest,
 )
 
@@ -42,6 +43,7 @@ def plan(
     *,
     asked: Size | None = None,
     last: Size | None = None,
+    failed: int | None = None,
     force: bool = False,
     clip: bool = True,
     floor: int = SMALLEST_SUMMARY,
@@ -55,6 +57,8 @@ def plan(
         asked: the size that the trigger is compared with, where the caller counts in its own way;
             None for the sum of the items.
         last: the size that the latest compaction reached, or at which the latest one failed.
+        failed: tokens that the history had when its latest summary failed or was refused although
+            the window was exceeded; None where none was. It must grow before another is made.
         force: compact although nothing asks for it.
         clip: whether messages may be clipped, which needs an archive for their originals.
         floor: the smallest useful summary message, in tokens, its frame included.
@@ -77,6 +81,8 @@ def plan(
         waits_for = fired.threshold(limit) if fired else budget
         if waits_for is not None and (relief := room.clip_stale(waits_for)):
             return relief
+    if over and not force and failed is not None and not grown(size.tokens, failed):
+        return room.held_back()
     return room.summarise(clip)
 
 
@@ -184,7 +190,8 @@ class _Room:
         shares = dict.fromkeys((limit, max(self.floor, limit // 2), min(self.floor, limit)))
         if self.policy.keep_first:
             roomy = int(self.budget / REARM)
-            if least[self.wanted] + limit <= roomy and (
+            whole = self._kept([item.tokens for item in self.items])
+            if whole[self.wanted] + limit <= roomy and (
                 found := self._fit(self.wanted, limit, level, roomy)
             ):
                 return found
@@ -247,6 +254,16 @@ class _Room:
         if not clip:
             reason += "; with an archive, large messages could be clipped"
         return Stuck(reason, self.tokens, needed, self.budget)
+
+    def held_back(self) -> Stuck:
+        """Too large, and the summary that would help failed or was refused a moment ago."""
+        assert self.budget is not None
+        reason = (
+            f"the history takes {self.tokens:,} tokens of {self.budget:,}, and its latest summary "
+            "failed or was refused; another one is made once it has grown by a tenth, or when it "
+            "is asked for by force"
+        )
+        return Stuck(reason, self.tokens, self.tokens, self.budget)
 
     def _compact(self, tried: _Division, clips: tuple[Clip, ...], share: int) -> Compact:
         shown = {clip.index: clip.limit for clip in clips}

@@ -255,8 +255,8 @@ class Policy:
                 continue
             if last is None or not clause.met(last, limit):
                 return clause
-            grown = size.messages >= last.messages * REARM and clause.messages is not None
-            if grown or size.tokens >= last.tokens * REARM:
+            longer = clause.messages is not None and grown(size.messages, last.messages)
+            if longer or grown(size.tokens, last.tokens):
                 return clause
         return None
 
@@ -265,6 +265,11 @@ class Policy:
         if self.max_summary_tokens is not None:
             return self.max_summary_tokens + self.summary_frame
         return 1024 if budget is None else min(LARGEST_SUMMARY, max(256, budget // 8))
+
+
+def grown(now: int, before: int) -> bool:
+    """Whether a history of so many tokens, or messages, is enough larger to try again."""
+    return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
 
 
 LARGEST_SUMMARY = 4096

@@ -165,6 +165,7 @@ class Record:
 
         Raises:
             ValueError: it was written by a newer version, or is no record.
+            KeyError, TypeError: a part of it is missing, or is not what it should be.
         """
         if data.get("v") != FORMAT:
             raise ValueError(f"record format {data.get('v')!r} is not {FORMAT}")
@@ -172,7 +173,22 @@ class Record:
         parts["covers"] = tuple(parts["covers"])
         parts["clips"] = tuple(ClipMark(**clip) for clip in parts["clips"])
         parts["cost"] = Cost(**parts["cost"])
-        return cls(**parts)
+        record = cls(**parts)
+        record._check()
+        return record
+
+    def _check(self) -> None:
+        texts = [self.id, self.summary, self.cause, self.by, *self.covers]
+        texts += [text for clip in self.clips for text in (clip.key, clip.shown)]
+        cost = (self.cost.calls, self.cost.input_tokens, self.cost.output_tokens)
+        counts = [self.tokens_before, self.tokens_after, self.messages_after, *cost]
+        counts += [clip.limit for clip in self.clips]
+        named = self.parent is None or isinstance(self.parent, str)
+        whole = isinstance(self.ledger, Mapping) and isinstance(self.archived, bool)
+        if not (named and whole and all(isinstance(text, str) for text in texts)):
+            raise TypeError("a part of the record is not what it should be")
+        if not all(isinstance(count, int) for count in counts):
+            raise TypeError("a count of the record is no whole number")
 
 
 Chain = Sequence[Record]

@@ -26,7 +26,7 @@ from conspectus.archive.scope import (
 from conspectus.archive.values import Archived, from_data, manifest, same, to_data, to_row
 from conspectus.archive.wire import Wire, aside, check_version, meaning_op, search_op
 from conspectus.errors import ArchiveError, ArchiveUnconfirmed, NotFoundError
-from conspectus.messages import Entry
+from conspectus.messages import Entry, read_messages
 
 logger = logging.getLogger("conspectus")
 
@@ -178,6 +178,34 @@ class ArchiveFlows:
         """Point to a record that is there already, or to none: the history went back to it."""
         data = {"record": record_id}
         yield from self._wire.batch([self._wire.put_op(scope.namespace("head"), HEAD, data)])
+
+    def pointer_flow(self, scope: Scope) -> Flow[str | None]:
+        """Id of the record that is pointed to; empty for none, None where there is no pointer."""
+        found = yield from self._wire.read(scope.namespace("head"), [HEAD])
+        if HEAD not in found:
+            return None
+        return str((found[HEAD] or {}).get("record") or "")
+
+    def copy_flow(self, source: Scope, target: Scope, head: str) -> Flow[None]:
+        """Put a chain, with all that it answers for, into another scope too, in force there.
+
+        Args:
+            source: where it is.
+            target: where it goes; what is there already is not written again.
+            head: id of its last record.
+        """
+        chain = yield from self.chain_at_flow(source, head)
+        keys = manifest(chain)
+        for begin in range(0, len(keys), PAGE):
+            found = yield from self.find_flow(source, keys[begin : begin + PAGE])
+            entries = []
+            for key, original in found.items():
+                entry = read_messages([original.message])[0]
+                entry.key, entry.id = key, original.id
+                entries.append(entry)
+            yield from self.put_flow(target, entries)
+        for record in chain:
+            yield from self.commit_flow(target, record, alone=False)
 
     def chain_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
         """Records from the first to the head.

@@ -13,6 +13,7 @@ import typer
 from conspectus.cli import options, output
 from conspectus.cli.failures import DONE, STUCK, one_line
 from conspectus.cli.options import JsonOption
+from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from conspectus.cli.readers import History
@@ -108,7 +109,10 @@ def replay(
     with Live(window, live) as screen:
         for name, history in histories:
             screen.title(name, len(history.messages))
-            found.append(run(history.messages, name=name, on_event=screen.tell, **settings))
+            try:
+                found.append(run(history.messages, name=name, on_event=screen.tell, **settings))
+            except InputError as error:
+                raise InputError(f"{name}: {error}") from error
     data = _as_json(found)
     if out is not None:
         output.write_file(out, json.dumps(data, indent=1) + "\n")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware.types import AgentState, PrivateStateAttr
 from langchain_core.messages import BaseMessage
 
-from conspectus._core.items import Size
+from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus.archive import Scope
 from conspectus.errors import InputError
@@ -97,14 +97,17 @@ class Held:
     @property
     def head_id(self) -> str:
         """Id of the record in force; empty for none."""
-        found = self.data[-1].get("id") if isinstance(self.data, list) else self.data
+        found: object = self.data
+        if isinstance(self.data, list):
+            found = self.data[-1].get("id") if self.data else None
         return found if isinstance(found, str) else ""
 
     def with_record(self, record: Record, after: Size, *, pending: bool = False) -> Held:
         """This with another record in force; one that is archived is named only."""
         if record.archived:
             return replace(self, data=record.id, after=after, pending=pending)
-        before = self.data if isinstance(self.data, list) else []
+        # Records that cannot be read hold nothing that fits this one.
+        before = self.data if isinstance(self.data, list) and self.head else []
         # Only the ledger in force is of use again.
         earlier = [{**one, "ledger": {}} for one in before]
         return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
@@ -143,21 +146,43 @@ class Requested:
     Attributes:
         overhead: tokens beside the messages: system prompt, tools, response format.
         reserved: tokens of the window that are left for the answer.
-        window: input limit of the model that answered, in tokens; None where it is unknown.
-        model: the model that refused a request as too long; empty for none.
-        learned: the most that may be sent to it, in tokens; None for nothing learned.
+        window: input limit of the model that was called, in tokens; None where it is unknown.
+        model: that model.
+        learned: the most that may be sent to a model that refused a request as too long, in
+            tokens, by model.
     """
 
     overhead: int = 0
     reserved: int = 0
     window: int | None = None
     model: str = ""
-    learned: int | None = None
+    learned: Mapping[str, int] = field(default_factory=dict)
+
+    def room(self, least: int = 0) -> Window | None:
+        """The window, less what messages cannot have; None where nothing is known of it.
+
+        Args:
+            least: tokens that messages cannot have in any case.
+        """
+        rooms = []
+        if self.window is not None:
+            rooms.append(Window(self.window, max(least, self.overhead + self.reserved)))
+        if self.model in self.learned:  # a limit of what is sent; the answer is no part of it
+            rooms.append(Window(self.learned[self.model], self.overhead))
+        return min(rooms, key=lambda room: room.budget, default=None)
+
+    def having_learned(self, limit: int) -> Requested:
+        """This with the most that may be sent to its model."""
+        others = [one for one in self.learned.items() if one[0] != self.model][-LEARNED:]
+        return replace(self, learned={**dict(others), self.model: limit})
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON data."""
         return {"v": VERSION, **asdict(self)}
 
+
+LEARNED = 3
+"""Other models whose limits are remembered."""
 
 NOTHING_SEEN = Requested()
 
@@ -165,13 +190,24 @@ NOTHING_SEEN = Requested()
 def read_requested(state: Mapping[str, Any]) -> Requested:
     """What the guard has left; nothing where it has not, or where it cannot be read."""
     data = state.get(REQUEST)
-    if data is None or not isinstance(data, Mapping) or data.get("v") != VERSION:
+    if not data or not isinstance(data, Mapping) or data.get("v") != VERSION:
         return NOTHING_SEEN
-    sizes = [data.get(name) for name in ("overhead", "reserved", "window", "learned")]
-    numbers = [n if isinstance(n, int) and n > 0 else 0 for n in sizes]
-    overhead, reserved, window, learned = numbers
-    model = data.get("model")
-    return Requested(overhead, reserved, window or None, str(model or ""), learned or None)
+    overhead, reserved, window = (_size(data.get(n)) for n in ("overhead", "reserved", "window"))
+    learned = data.get("learned")
+    known = learned.items() if isinstance(learned, Mapping) else ()
+    return Requested(
+        overhead,
+        reserved,
+        window or None,
+        str(data.get("model") or ""),
+        {str(model): size for model, limit in known if (size := _size(limit))},
+    )
+
+
+def _size(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return 0
+    return max(0, value)
 
 
 def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]) -> Held:
@@ -180,10 +216,10 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
     What cannot be read is not trusted: the history then goes on without its records.
     """
     data = state.get(HELD)
-    if data is not None and isinstance(data, Mapping) and data.get("v") == VERSION:
+    if data and isinstance(data, Mapping) and data.get("v") == VERSION:
         try:
             return _held(data)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             pass
     return Held(thread_of(runtime, messages), session_of(runtime, messages))
 
@@ -191,12 +227,27 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
 def _held(data: Mapping[str, Any]) -> Held:
     head, after = data["head"], data["after"]
     thread, session = data["thread"], data["session"]
-    if not (isinstance(thread, str) and isinstance(session, str)):
+    if not (_is_name(thread) and _is_name(session)):
         raise TypeError("thread and session are text")
-    if not (head is None or isinstance(head, str) or (isinstance(head, list) and head)):
+    # Whether records can be read is seen where they are needed; a step needs only their id.
+    records = isinstance(head, list) and head and all(_is_name(one.get("id")) for one in head)
+    if not (head is None or _is_name(head) or records):
         raise TypeError("the head is an id, or records")
-    size = Size(int(after[0]), int(after[1])) if after else None
+    size = None
+    if after is not None:
+        tokens, messages = after
+        if not (_is_count(tokens) and _is_count(messages)):
+            raise TypeError("a size is tokens and messages")
+        size = Size(tokens, messages)
     return Held(thread, session, head, size, bool(data["pending"]))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def scope_of(held: Held, tenant: Tenant, runtime: object) -> Scope:
@@ -229,6 +280,12 @@ def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
     info = getattr(runtime, "execution_info", None)
     thread = getattr(info, "thread_id", None) or _configured_thread()
     return str(thread) if thread else f"unnamed-{_mark(messages)}"
+
+
+def checkpointed_thread(runtime: object) -> str | None:
+    """The thread that a checkpointer keeps; None where there is none, or outside a graph."""
+    thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
+    return str(thread) if thread else None
 
 
 def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:

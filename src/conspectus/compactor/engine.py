@@ -111,7 +111,8 @@ class Engine:
         named: dict[str, Summarizer] = {}
         for one in (made(summarizer), *map(made, fallbacks)):
             name = one.name
-            while name in named:
+            # The embedded one's name is its own: it is the last resort under it.
+            while name in named or (name == EMBEDDED and not isinstance(one, ExtractiveSummarizer)):
                 name += "'"
             named[name] = one
         frame = frame_of(meter)

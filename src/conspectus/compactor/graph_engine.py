@@ -6,7 +6,8 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Any
 
 from langchain_core.messages import BaseMessage
@@ -17,12 +18,14 @@ from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.archive.values import manifest
-from conspectus.compactor.agent_state import Held, Tenant, scope_of
+from conspectus.compactor.agent_state import Held, Requested, Tenant, scope_of
 from conspectus.compactor.anchors import StateAnchor
+from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
+from conspectus.compactor.memory import Failure
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
-from conspectus.compactor.views import Grown, Views
+from conspectus.compactor.views import Grown, Views, laid_over
 from conspectus.compactor.work import Preview
 
 logger = logging.getLogger("conspectus")
@@ -38,6 +41,8 @@ class GraphEngine:
     Attributes:
         engine: what compactions work with.
         tenant: whose conversations these are.
+        window: of the model that is managed, as configured or by its profile; None if unknown.
+        model: the only one that the window is for; empty for any.
         sizes: tokens of a message as `keep` counts; None for the meter's.
         preview: who reads a summary before it takes effect.
         views: what the model sees of channels that keep every message.
@@ -46,13 +51,27 @@ class GraphEngine:
 
     engine: Engine
     tenant: Tenant = None
+    window: Window | None = None
+    model: str = ""
     sizes: Callable[[Any], int] | None = None
     preview: Preview | None = None
     views: Views = field(default_factory=Views)
     reaches: Grown[frozenset[str]] = field(default_factory=Grown)
     _archives: OrderedDict[int, tuple[BaseStore, Archive]] = field(default_factory=OrderedDict)
     _said: set[str] = field(default_factory=set)
+    _branches: Branches = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self._branches = Branches(self.tenant)
+
+    def follow(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object, *, turn: bool
+    ) -> Flow[Held]:
+        """What the state holds, the archive put right where the thread went back, over to another
+        branch or was copied; see `Branches.follow`."""
+        archive = self._open(runtime)
+        return (yield from self._branches.follow(held, channel, archive, runtime, turn=turn))
 
     def session(
         self,
@@ -89,19 +108,40 @@ class GraphEngine:
             ratio=ratio,
         )
 
-    def failed_at(self, held: Held, runtime: object) -> Size | None:
-        """The size of the history when its latest summary failed, if none succeeded since."""
+    def room(self, seen: Requested) -> Window | None:
+        """What there is for messages when the managed model answers; None if nothing is known.
+
+        Args:
+            seen: what the guard has seen of the latest request, perhaps of another model.
+        """
+        own = self.window
+        least = own.reserved if own is not None else 0
+        if own is not None:
+            same = not self.model or seen.model in ("", self.model)
+            limit = min(own.limit, seen.window or own.limit) if same else own.limit
+            seen = replace(seen, model=self.model or seen.model, window=limit)
+        return seen.room(least)
+
+    def failure(self, held: Held, messages: int, over: bool, runtime: object) -> Failure | None:
+        """The latest summary of the history, if it failed; see `Remembered.failure`.
+
+        Args:
+            held: what the state holds of us.
+            messages: in the history as the model sees it.
+            over: it does not fit the window.
+            runtime: of the run.
+        """
         memory = self.engine.tools.memory
         if not memory.any_failed:
             return None
-        failed = memory.of(scope_of(held, self.tenant, runtime)).failed
-        return failed[1] if failed is not None and failed[0] == (held.head_id or None) else None
+        remembered = memory.of(scope_of(held, self.tenant, runtime))
+        return remembered.failure(held.head_id or None, messages, over)
 
     def view(
         self, held: Held, channel: Sequence[BaseMessage], runtime: object
     ) -> Flow[list[BaseMessage]]:
         """What the model sees of a channel that holds messages which a record covers."""
-        found = self.views.view(held, channel)
+        found = self.views.find(held, channel)
         if found is None:
             folded = yield from self.session(held, runtime, None).fold(channel)
             found = [one for one in folded.sources if isinstance(one, BaseMessage)]
@@ -130,17 +170,51 @@ class GraphEngine:
         self.reaches.keep(held, channel, found)
         return found
 
+    def now(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object
+    ) -> Flow[Sequence[BaseMessage]]:
+        """What the model would see of a channel just now: its view, where a record is in force
+        that covers messages which are still there; else the channel."""
+        if held.data is None:
+            return channel
+        return (yield from self.view(held, channel, runtime))
+
+    def shown(
+        self,
+        held: Held,
+        channel: Sequence[BaseMessage],
+        sent: Sequence[BaseMessage],
+        runtime: object,
+    ) -> Flow[list[BaseMessage]]:
+        """The view of a channel, with what other middleware has changed of it on the way.
+
+        Args:
+            held: what the state holds of us.
+            channel: the messages in the state.
+            sent: the messages of the request as they are now.
+            runtime: of the run.
+        """
+        view = yield from self.view(held, channel, runtime)
+        if len(sent) == len(channel) and all(map(is_, sent, channel)):
+            return view
+        return laid_over(view, channel, sent)
+
     def archive(self, runtime: object) -> Archive | None:
         """The archive: the one that was given, else one in the graph's own store."""
+        found = self._open(runtime)
+        if found is None:
+            self.say_once(
+                "no archive was given and the graph has no store: originals cannot be recalled "
+                "after a compaction"
+            )
+        return found
+
+    def _open(self, runtime: object) -> Archive | None:
         given = self.engine.tools.archive
         if given is not None:
             return given
         store = getattr(runtime, "store", None)
         if not isinstance(store, BaseStore):
-            self.say_once(
-                "no archive was given and the graph has no store: originals cannot be recalled "
-                "after a compaction"
-            )
             return None
         with self._lock:
             found = self._archives.pop(id(store), None) or (store, Archive(store))

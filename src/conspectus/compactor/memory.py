@@ -18,6 +18,23 @@ KEPT = 8
 """Drafts, and chains, remembered of each session."""
 
 
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A summary that failed, or that a person refused.
+
+    Attributes:
+        head: the record that was in force.
+        asked: the size of the history as its trigger counts.
+        size: and as the meter does.
+        over: it did not fit the window.
+    """
+
+    head: str | None
+    asked: Size
+    size: Size
+    over: bool
+
+
 @dataclass(slots=True)
 class Remembered:
     """What is remembered of one session.
@@ -26,14 +43,27 @@ class Remembered:
         chain: the records in force, where there is no archive to hold them.
         chains: earlier and other ones by the name of their head, likewise.
         drafts: its drafts, likewise.
-        failed: the head and the size of the view when the latest summary failed; None since the
-            latest success.
+        failed: the latest summary, if it failed; None since the latest success.
     """
 
     chain: tuple[Record, ...] = ()
     chains: OrderedDict[str, tuple[Record, ...]] = field(default_factory=OrderedDict)
     drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict)
-    failed: tuple[str | None, Size] | None = None
+    failed: Failure | None = None
+
+    def failure(self, head: str | None, messages: int, over: bool) -> Failure | None:
+        """The latest failure, if it tells anything of the history as it is now.
+
+        Args:
+            head: the record in force.
+            messages: in the history; one that is shorter has gone back and failed elsewhere.
+            over: the history does not fit the window. Where it did when the summary failed, more
+                is at stake now than was then, and it is asked for once more.
+        """
+        found = self.failed
+        if found is None or found.head != head or messages < found.size.messages:
+            return None
+        return None if over and not found.over else found
 
 
 class Memory:
@@ -50,7 +80,8 @@ class Memory:
     @property
     def any_failed(self) -> bool:
         """Whether the latest summary of any session has failed."""
-        return any(one.failed is not None for one in tuple(self._threads.values()))
+        with self._lock:  # other workers come and go
+            return any(one.failed is not None for one in self._threads.values())
 
     def of(self, scope: Scope) -> Remembered:
         """What is remembered of a session, made empty if it is new."""

@@ -16,7 +16,7 @@ from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.memory import Remembered
+from conspectus.compactor.memory import Failure, Remembered
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.view import History, corrected, look, reports_of, with_floors
 from conspectus.compactor.work import SLACK, Tools, Work, shown_in
@@ -90,7 +90,9 @@ class Session:
     def _go_on(
         self, history: History, remembered: Remembered, force: bool, focus: str
     ) -> Flow[CompactionResult]:
-        history, decided = self._decide(history, self._last(history, remembered), force)
+        head = history.head.id if history.head else None
+        failed = remembered.failure(head, history.size.messages, self._over(history))
+        history, decided = self._decide(history, failed, force)
         if not isinstance(decided, Compact):
             return self._unchanged(history, decided)
         work = Work(self.tools, self.scope, self.anchor, history, decided, focus)
@@ -156,6 +158,11 @@ class Session:
         pins = [self.pin is not None and bool(self.pin(entry.source)) for entry in entries]
         known = yield from self.anchor.chain_flow()
         history = look(entries, known, self.tools.meter, pins, self.sizes)
+        if self.tools.archive is not None and not all(record.archived for record in known):
+            # Made when there was no archive: what they say stands, like another library's summary.
+            before = history.head
+            history = look(entries, (), self.tools.meter, pins, self.sizes)
+            return replace(history, before=before)
         for entry in reversed(entries):
             # A summary that the records in force do not know may be that of another branch, or
             # of a time that the history has gone back to.
@@ -171,18 +178,23 @@ class Session:
             yield from self.anchor.moved_flow(history.chain)
         return history
 
-    def _last(self, history: History, remembered: Remembered) -> Size | None:
+    def _over(self, history: History) -> bool:
+        return self.room is not None and history.size.tokens > self.room.budget
+
+    def _last(self, history: History, failed: Failure | None) -> Size | None:
         """The size that the trigger is compared with, so that nothing is tried without growth."""
-        head = history.head
-        if remembered.failed is not None and remembered.failed[0] == (head.id if head else None):
-            return remembered.failed[1]
+        if failed is not None:
+            return failed.asked
         if self.asked is not None:
             return self.last
-        return head.size_after if head else None
+        return history.head.size_after if history.head else None
 
-    def _decide(self, history: History, last: Size | None, force: bool) -> tuple[History, Plan]:
+    def _decide(
+        self, history: History, failed: Failure | None, force: bool
+    ) -> tuple[History, Plan]:
         """Plan with the floors of large messages; with those of all only if that is not enough."""
         clip = self.tools.archive is not None
+        last = self._last(history, failed)
         floor = self.tools.frame + SUMMARY_FLOOR
 
         def decide(view: History) -> Plan:
@@ -192,6 +204,7 @@ class Session:
                 self.room,
                 asked=self.asked,
                 last=last,
+                failed=failed.size.tokens if failed is not None and failed.over else None,
                 force=force,
                 clip=clip,
                 floor=floor,
@@ -238,8 +251,8 @@ class Session:
         )
 
     def _remember_failure(self, remembered: Remembered, history: History) -> None:
-        size = self.asked or history.size
-        remembered.failed = (history.head.id if history.head else None, size)
+        head, size = history.head.id if history.head else None, history.size
+        remembered.failed = Failure(head, self.asked or size, size, self._over(history))
 
     def _done(
         self, history: History, decided: Compact, outcome: Done, after: History, work: Work

@@ -1,4 +1,5 @@
-"""Who is told of a compaction: the user's own listener, and the graph's custom stream."""
+"""Who is told of a compaction: the user's own listener, and the graph's custom stream; and who is
+not: those who read a run's messages."""
 
 from __future__ import annotations
 

@@ -59,12 +59,15 @@ class History:
         chain: the records in force.
         dropped: messages left out because the chain covers them.
         like: the caller's kind of message.
+        before: the record whose facts go on although it is none of the chain: it was made when
+            there was no archive, and a chain in an archive cannot begin with what is not there.
     """
 
     places: tuple[Place, ...]
     chain: tuple[Record, ...]
     dropped: int
     like: type
+    before: Record | None = None
 
     @property
     def items(self) -> list[Item]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import call, is_
 from typing import Generic, TypeVar
 from weakref import ref
@@ -61,10 +62,54 @@ class Grown(Generic[T]):
         return known.value, len(known.channel)
 
 
-class Views(Grown[list[BaseMessage]]):
-    """What the model sees of channels that keep every message."""
+class Views:
+    """The views of many threads: bounded; a channel that was changed is noticed.
 
-    def view(self, held: Held, channel: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+    Of a view only what is not in its channel is kept alive: the summary and the clips.
+    """
+
+    def __init__(self) -> None:
+        self._known: Grown[Sequence[Callable[[], BaseMessage | None]]] = Grown()
+
+    def keep(self, held: Held, channel: Sequence[BaseMessage], view: Sequence[BaseMessage]) -> None:
+        """Remember the view of a channel as it is now."""
+        refs = {id(message): ref(message) for message in channel}
+        shown = [refs.get(id(message)) or partial(_itself, message) for message in view]
+        self._known.keep(held, channel, shown)
+
+    def find(self, held: Held, channel: Sequence[BaseMessage]) -> list[BaseMessage] | None:
         """The view of a channel that has only grown since; None if it must be made anew."""
-        found = self.find(held, channel)
-        return None if found is None else [*found[0], *channel[found[1] :]]
+        found = self._known.find(held, channel)
+        if found is None:
+            return None
+        # What is in the channel lives, so all of the view does.
+        view = [one for one in map(call, found[0]) if one is not None]
+        return [*view, *channel[found[1] :]]
+
+
+def _itself(message: BaseMessage) -> BaseMessage:
+    return message
+
+
+def laid_over(
+    view: Sequence[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
+) -> list[BaseMessage]:
+    """A view of a channel, made of messages that other middleware has changed, added or removed.
+
+    What the view leaves out is left out, and what it shows short is, unless others have changed it
+    already; summaries stand where they do in the view. Messages are told by their ids.
+    """
+    kept = {message.id: message for message in view}
+    own = {message.id: message for message in channel}
+    out = [
+        kept.get(message.id, message) if message is own.get(message.id) else message
+        for message in sent
+        if message.id is None or message.id not in own or message.id in kept
+    ]
+    before: list[str | None] = []
+    for message in view:
+        if message.id not in own:
+            last = next((n for n, m in enumerate(out) if before and m.id == before[-1]), -1)
+            out.insert(last + 1, message)
+        before.append(message.id)
+    return out

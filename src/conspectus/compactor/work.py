@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from conspectus._core import flow
 from conspectus._core.items import Compact
@@ -29,6 +29,7 @@ from conspectus.messages.framing import as_notes
 from conspectus.messages.summary import summary_body
 from conspectus.summarize import (
     FLOOR,
+    ExtractiveSummarizer,
     Summarizer,
     Summary,
     SummaryRequest,
@@ -42,6 +43,10 @@ logger = logging.getLogger("conspectus")
 SLACK = 4
 """Tokens of the limit left free, as a whole message may count for more than its parts."""
 
+MANY, LONG = 50, 20_000
+"""Messages, and characters of them, that are read on the event loop itself at most."""
+
+T = TypeVar("T")
 DELEGATIONS = 20
 """Pieces of work handed to others, the latest ones, that every summary tells of, if it has room."""
 
@@ -59,6 +64,7 @@ class PreviewRequest:
         limit: the most that the text may take, in tokens.
         by: name of the summariser.
         problem: what is wrong with the answer before; empty the first time.
+        kept: it was made at an earlier time and kept since, so it may have been read already.
     """
 
     summary: str
@@ -67,6 +73,7 @@ class PreviewRequest:
     limit: int
     by: str
     problem: str = ""
+    kept: bool = False
 
 
 Preview = Callable[[PreviewRequest], str | None]
@@ -133,7 +140,7 @@ class Work:
     def run(self) -> Flow[tuple[flow.Done | flow.Failed, History]]:
         """Carry out the plan; the history that comes back is the new view, or the old one."""
         yield from self._gather()
-        order = self._order()
+        order = yield from self._order()
         outcome = yield from interpret(flow.compaction(order), self._perform)
         if isinstance(outcome, flow.Failed):
             return outcome, self.history
@@ -172,12 +179,16 @@ class Work:
                 place, self.originals[place.item.key], clip, self.tools.meter
             )
 
-    def _order(self) -> flow.Order:
+    def _order(self) -> Flow[flow.Order]:
         head, plan, tools = self.history.head, self.plan, self.tools
-        before = _ledger_of(head) if head else Ledger()
+        standing = head or self.history.before
+        before = _ledger_of(standing) if standing else Ledger()
         # A summary quotes others: what it says is nobody's own statement.
         left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
-        self.ledger = before.updated(left).without_superseded(self._staying())
+        staying = self._staying()
+        self.ledger = yield from _reading(
+            lambda: before.updated(left).without_superseded(staying), [*left, *staying]
+        )
         gone = set(plan.evicted)
         kept = [
             self.clips.get(i, place)
@@ -238,8 +249,8 @@ class Work:
                 return self._check(draft, keys, limit)
             case flow.SaveDraft(plan, draft):
                 yield from anchor.save_draft_flow(plan, draft)
-            case flow.Preview(draft):
-                return (yield from self._preview(draft))
+            case flow.Preview(draft, kept):
+                return (yield from self._preview(draft, kept))
             case flow.Commit(record):
                 yield from anchor.commit_flow(self.history.chain, record)
             case flow.Wait(seconds):
@@ -263,13 +274,17 @@ class Work:
         )
         steps = getattr(summarizer, "summarize_flow", None)
         try:
-            if steps is not None:  # it sets a time for each of its own calls
+            if isinstance(summarizer, ExtractiveSummarizer):
+                answer = yield from _reading(
+                    lambda: summarizer.summarize(request), [*request.entries, *request.kept]
+                )
+            elif steps is not None:  # it sets a time for each of its own calls
                 answer = yield from steps(request)
             else:
                 answer = yield Io(
                     lambda: summarizer.summarize(request),
                     lambda: summarizer.asummarize(request),
-                    None if by == flow.EMBEDDED else timeout,
+                    timeout,
                 )
             return _draft(answer, by)
         except SummaryError:
@@ -280,7 +295,7 @@ class Work:
         except Exception as error:
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
 
-    def _preview(self, draft: Draft) -> Flow[Draft | None]:
+    def _preview(self, draft: Draft, kept: bool) -> Flow[Draft | None]:
         """The draft as a person approved it; None where it was refused."""
         yield from ()
         ask, limit, problem = self.tools.preview, self._limit(), ""
@@ -293,6 +308,7 @@ class Work:
                 limit=max(1, limit - self.tools.frame - SLACK),
                 by=draft.by,
                 problem=problem,
+                kept=kept,
             )
             # In the caller's own thread and context: a graph's interrupt works nowhere else.
             text = ask(request)
@@ -360,6 +376,14 @@ def _ledger_of(record: Record) -> Ledger:
             "; ".join(wrong[:3]),
         )
     return ledger
+
+
+def _reading(work: Callable[[], T], entries: Sequence[Entry]) -> Flow[T]:
+    """Work of our own on these messages: where there is much of it, off the event loop, which has
+    others to serve."""
+    if len(entries) > MANY or sum(len(entry.reading) for entry in entries) > LONG:
+        return cast("T", (yield Io(work)))
+    return work()
 
 
 def _foreign(place: Place) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
@@ -37,9 +38,10 @@ from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, 
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
+from conspectus.compactor.views import laid_over
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError, StuckError
-from conspectus.guard.measuring import Measured, Measuring, model_name
+from conspectus.guard.measuring import Measured, Measuring
 from conspectus.guard.overflow import read_overflow
 from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
 from conspectus.summarize.provider_errors import is_overflow
@@ -48,8 +50,14 @@ from conspectus.tokens import TokenCounter, TokenMeter
 logger = logging.getLogger("conspectus")
 
 RESCUE = 0.8
-"""Share of what was too much that a request may take when it is sent again: the provider counts
-in another way than the estimate, or it would not have been sent."""
+"""Share of what was too much that messages may take when they are sent again: the provider counts
+in another way than the estimate, or they would not have been sent."""
+
+LEARNED = 0.9
+"""Share of what was too much that they may grow to again."""
+
+_INSIDE: ContextVar[bool] = ContextVar("inside a guard", default=False)
+"""Of two guards around one call, the outer one alone tells the state of it."""
 
 Request = ModelRequest[Any]
 Send = Callable[[Request], Io]
@@ -75,8 +83,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     Args:
         summarization: the `SummarizationMiddleware` of the same agent, whose summariser, archive
             and settings are used. Default: the embedded summariser, and the settings below.
-        window: input limit of the model, in tokens. Default: that of the profile of the model
-            that is called, which other middleware may have changed.
+        window: input limit of the model, in tokens. Default: the one that `summarization` was
+            given, for its own model; else that of the profile of the model that is called.
         reserved_tokens: tokens left for the answer. Default: the model's own limit of its output,
             where it has one, and at most half of the window.
         on_stuck: where nothing can make it fit: `"raise"` a `StuckError` with the numbers, or
@@ -137,7 +145,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         else:
             graph = summarization.graph_engine
         self._graph, self._on_stuck, self._name = graph, on_stuck, name
-        self._measuring = Measuring(graph.engine.tools.meter, window, reserved_tokens)
+        self._measuring = Measuring(graph.engine.tools.meter, window, reserved_tokens, graph)
 
     @property
     def name(self) -> str:
@@ -162,16 +170,19 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return await arun(self._guarded(request, send))
 
     def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
-        held = read_held(request.state, request.runtime, request.messages)
+        channel, runtime = request.state["messages"], request.runtime
+        held = read_held(request.state, runtime, channel)
         before = read_requested(request.state)
         call = _Call.of(request, held)
         if held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
-            view = yield from self._graph.view(held, call.request.messages, request.runtime)
+            view = yield from self._graph.shown(held, channel, call.request.messages, runtime)
             call = call.showing(view)
         measured = self._measuring.measure(call.request, held, before, call.recalled)
         if measured.over:
             call = yield from self._fitted(call, measured, measured.room)
+        inside = _INSIDE.get()
+        _INSIDE.set(True)
         try:
             response = yield send(call.sent)
         except Exception as error:
@@ -179,68 +190,109 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 raise
             call, measured = yield from self._rescued(call, measured, error)
             response = yield send(call.sent)
+        finally:
+            _INSIDE.set(inside)
+        if inside:
+            return cast("ModelCallResult[Any]", response)
         return _answered(response, call, before, measured.requested)
 
     def _fitted(self, call: _Call, measured: Measured, room: Window | None) -> Flow[_Call]:
         """The call with a request that fits the room.
 
-        What was recalled is no part of the history: it is not archived and not summarised, and it
-        is the first to go when a compaction alone does not help.
+        What was recalled is no part of the history: it is neither archived nor summarised. It goes
+        where a compaction alone does not help, and before the user's own words are shown short.
         """
-        result = yield from self._compacted(call, measured, room, measured.recalled)
-        if call.recalled is not None and not _helped(result, call.request):
+        fitted, stuck = yield from self._tried(call, measured, room)
+        if call.recalled is not None and (stuck is not None or not _kept_whole(call, fitted)):
             logger.info("what was recalled for this turn is left out: there is no room for it")
             call = call.alone()
-            if room is not None and measured.history <= room.budget:
+            measured = replace(measured, messages=measured.messages - measured.recalled, recalled=0)
+            if room is not None and measured.messages <= room.budget:
                 return call
-            result = yield from self._compacted(call, measured, room, 0)
-        if result.outcome == "stuck":
-            if self._on_stuck == "raise":
-                needed = (result.needed or result.tokens_after) + measured.requested.overhead
-                raise StuckError(
-                    f"{result.reason} ({measured.requested.overhead:,} tokens are taken by the "
-                    "system prompt and the tools)",
-                    needed=needed,
-                    budget=room.limit if room else 0,
-                )
-            logger.warning("sent although it does not fit: %s", result.reason)
-        return call.compacted(result, self._counted(result))
+            fitted, stuck = yield from self._tried(call, measured, room)
+        if stuck is not None and room is not None:
+            self._stuck(stuck, measured, room)
+        return fitted
+
+    def _tried(
+        self, call: _Call, measured: Measured, room: Window | None
+    ) -> Flow[tuple[_Call, CompactionResult | None]]:
+        """The call as far as a compaction makes it fit, and what it was stuck with if it does not.
+
+        The history in the state is compacted, and what other middleware has changed of it on the
+        way is laid over the result: so the state can hold what was done, and it is done once. What
+        others have added is not in the state; if that is too much, it is made to fit for this call.
+        """
+        own = yield from self._graph.now(call.held, call.channel, call.runtime)
+        sent: Sequence[BaseMessage] = call.request.messages
+        added = measured.messages - self._measuring.size(own, measured.ratio)
+        tight = room and replace(room, reserved=room.reserved + max(0, added))
+        result = yield from self._compacted(call, tight, measured, call.channel)
+        if result.record is not None:
+            held = call.held.with_record(result.record, self._after(result), pending=True)
+            call = replace(call, held=held)
+            sent = laid_over(result.messages, own, sent)
+            call = call.showing(sent)
+        room = room and replace(room, reserved=room.reserved + measured.recalled)
+        if room is None or self._measuring.size(sent, measured.ratio) <= room.budget:
+            return call, None
+        result = yield from self._compacted(call, room, measured, sent)
+        if result.record is not None:
+            call = call.showing(result.messages)
+        return call, result if result.outcome == "stuck" else None
 
     def _compacted(
-        self, call: _Call, measured: Measured, room: Window | None, recalled: int
+        self,
+        call: _Call,
+        room: Window | None,
+        measured: Measured,
+        messages: Sequence[BaseMessage],
     ) -> Flow[CompactionResult]:
-        """The history brought to what the room has beside what was recalled, in tokens."""
-        if room is not None:
-            room = replace(room, reserved=room.reserved + recalled)
         session = self._graph.session(
-            call.held, call.request.runtime, room, ratio=measured.ratio, preview=True
+            call.held, call.runtime, room, ratio=measured.ratio, preview=True
         )
-        return (yield from session.compact(call.request.messages, False, ""))
+        return (yield from session.compact(messages, False, ""))
 
-    def _counted(self, result: CompactionResult) -> int:
-        sizes = self._graph.sizes
-        return result.tokens_after if sizes is None else sum(map(sizes, result.messages))
+    def _stuck(self, result: CompactionResult, measured: Measured, room: Window) -> None:
+        overhead = measured.requested.overhead
+        if self._on_stuck == "send":
+            logger.warning("sent although it does not fit: %s", result.reason)
+            return
+        raise StuckError(
+            f"{result.reason} ({overhead:,} tokens are taken by the system prompt and the tools)",
+            needed=(result.needed or result.tokens_after) + overhead,
+            budget=room.limit,
+        )
+
+    def _after(self, result: CompactionResult) -> Size:
+        count = self._graph.sizes
+        tokens = result.tokens_after if count is None else sum(map(count, result.messages))
+        return Size(tokens, len(result.messages))
 
     def _rescued(
         self, call: _Call, measured: Measured, error: Exception
     ) -> Flow[tuple[_Call, Measured]]:
         """A smaller request, after the provider has refused this one as too long."""
         told = read_overflow(error)
-        seen = measured.requested
-        whole = measured.messages + seen.overhead
-        limit = whole
+        seen, messages = measured.requested, measured.messages
+        budget = messages
         if told.limit is not None:
             # The provider's tokens are not the estimate's: its limit in ours.
-            limit = min(whole, told.limit * whole // max(told.sent or told.limit, 1))
-        limit = max(1, int(limit * RESCUE))
+            whole = messages + seen.overhead
+            limit = told.limit * whole // max(told.sent or told.limit, 1)
+            budget = min(messages, limit - seen.overhead)
+        # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
+        budget = int(budget * RESCUE) if budget > 0 else messages // 2
         logger.warning("the request was too long (%s): compacting, and sending it again", error)
+        room = Window(budget + seen.overhead, seen.overhead)
         try:
-            fitted = yield from self._fitted(call, measured, Window(limit, seen.overhead))
+            fitted = yield from self._fitted(call, measured, room)
         except StuckError as stuck:
             raise stuck from error
         if fitted.request is call.request and fitted.recalled is call.recalled:
             raise error
-        learned = replace(seen, model=model_name(call.request.model), learned=limit)
+        most = int(messages * LEARNED) if told.limit is None else int(budget / RESCUE * LEARNED)
+        learned = seen.having_learned(seen.overhead + max(budget, most))
         return fitted, replace(measured, requested=learned)
 
 
@@ -262,6 +314,7 @@ class _Call:
 
     @classmethod
     def of(cls, request: Request, held: Held) -> _Call:
+        """The call as it comes in."""
         own, recalled = without_recalled(request.messages, request.state["messages"])
         call = cls(request, held, held, recalled)
         return call if recalled is None else call.showing(own)
@@ -271,40 +324,33 @@ class _Call:
         """The request with what was recalled."""
         if self.recalled is None:
             return self.request
-        return self._with(with_recalled(self.request.messages, self.recalled))
+        return self.showing(with_recalled(self.request.messages, self.recalled)).request
 
     def alone(self) -> _Call:
         """This without what was recalled."""
         return replace(self, recalled=None, dropped=True)
 
-    def showing(self, view: list[BaseMessage]) -> _Call:
-        return replace(self, request=self._with(view))
+    @property
+    def channel(self) -> list[BaseMessage]:
+        """The messages in the state."""
+        return cast("list[BaseMessage]", self.request.state["messages"])
 
-    def _with(self, messages: list[BaseMessage]) -> Request:
-        return self.request.override(messages=cast("list[AnyMessage]", messages))
+    @property
+    def runtime(self) -> object:
+        """Of the run."""
+        return self.request.runtime
 
-    def compacted(self, result: CompactionResult, tokens: int) -> _Call:
-        if result.record is None:
-            return self
-        call = self.showing(result.messages)
-        channel = {id(message) for message in self.request.state["messages"]}
-        own = all(id(m) in channel for m in self.request.messages if not _summary(m))
-        if not own:
-            return call  # other middleware has changed what is sent: the state knows nothing of it
-        after = Size(tokens, len(result.messages))
-        return replace(call, held=self.held.with_record(result.record, after, pending=True))
+    def showing(self, view: Sequence[BaseMessage]) -> _Call:
+        """This with other messages."""
+        messages = cast("list[AnyMessage]", list(view))
+        return replace(self, request=self.request.override(messages=messages))
 
 
-def _helped(result: CompactionResult, request: Request) -> bool:
-    """Whether it fits now, and what the user has just said was not shown short for that."""
-    before, after = newest_user(request.messages), newest_user(result.messages)
-    if result.outcome == "stuck" or before is None or after is None:
-        return result.outcome != "stuck"
-    return result.messages[after] is request.messages[before]
-
-
-def _summary(message: BaseMessage) -> bool:
-    return message.additional_kwargs.get("lc_source") == "summarization"
+def _kept_whole(call: _Call, fitted: _Call) -> bool:
+    """Whether what the user has just said is still as it was."""
+    before, after = call.request.messages, fitted.request.messages
+    one, other = newest_user(before), newest_user(after)
+    return one is None or (other is not None and after[other] is before[one])
 
 
 def _answered(
@@ -315,8 +361,7 @@ def _answered(
     if call.held is not call.first:
         update[HELD] = call.held.to_json()
     if call.dropped:
-        state = call.request.state
-        turn = turn_of(state["messages"], read_recalled(state))
+        turn = turn_of(call.channel, read_recalled(call.request.state))
         update[RECALLED] = Recalled(turn).to_json()
     if seen != before:
         update[REQUEST] = seen.to_json()

@@ -7,13 +7,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 
 from langchain.agents.middleware.types import ModelRequest
 from langchain_core.messages import BaseMessage
 
 from conspectus._core.items import Window
 from conspectus.compactor.agent_state import Held, Requested
+from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.models import model_name, profile_window
+from conspectus.errors import PolicyError
 from conspectus.tokens import TokenMeter, correction
 from conspectus.tokens.tally import Tallies
 
@@ -36,25 +40,19 @@ class Measured:
         recalled: those among them of what was recalled for the turn.
         requested: what stands beside them, and the window.
         ratio: by what reports of models have corrected the estimate.
+        least: tokens that messages cannot have in any case, as the user has set.
     """
 
     messages: int
     requested: Requested
     ratio: float
+    least: int
     recalled: int = 0
-
-    @property
-    def history(self) -> int:
-        """Tokens of the messages that belong to the history."""
-        return self.messages - self.recalled
 
     @property
     def room(self) -> Window | None:
         """The window and what of it messages cannot have; None where no window is known."""
-        seen = self.requested
-        if seen.window is None:
-            return None
-        return Window(seen.window, seen.overhead + seen.reserved)
+        return self.requested.room(self.least)
 
     @property
     def over(self) -> bool:
@@ -69,10 +67,14 @@ class Measuring:
         meter: counts tokens.
         window: input limit of the model, in tokens, instead of its profile's.
         reserved: tokens left for the answer, instead of what the model's settings say.
+        managed: what the middleware knows of its own model.
     """
 
-    def __init__(self, meter: TokenMeter, window: int | None, reserved: int | None) -> None:
+    def __init__(
+        self, meter: TokenMeter, window: int | None, reserved: int | None, managed: GraphEngine
+    ) -> None:
         self._meter, self._window, self._reserved = meter, window, reserved
+        self._managed = managed
         self._tallies = Tallies(meter.message)
         self._known: OrderedDict[tuple[int, ...], tuple[object, int]] = OrderedDict()
         self._lock = threading.Lock()
@@ -98,15 +100,17 @@ class Measuring:
         shown = self._meter.message(recalled) if recalled is not None else 0
         # Each turn was sent with about as much recalled as this one.
         ratio = 1.0 if self._meter.exact else correction(reports, overhead + shown)
-        window = self._window or profile_window(request.model)
-        model, learned = before.model, before.learned
-        if learned is not None and model == model_name(request.model):
-            window = min(window or learned, learned)
-        reserved = self._answer(request, window)
+        name = model_name(request.model)
+        own = self._managed.window if self._managed.model in ("", name) else None
+        window = self._window or (own.limit if own else profile_window(request.model))
         shown = math.ceil(shown * ratio)
         messages = math.ceil(sizes.totals[0] * ratio) + shown
-        seen = Requested(overhead, reserved, window, model, learned)
-        return Measured(messages, seen, ratio, shown)
+        seen = Requested(overhead, self._answer(request, window), window, name, before.learned)
+        return Measured(messages, seen, ratio, own.reserved if own else 0, shown)
+
+    def size(self, messages: Sequence[BaseMessage], ratio: float) -> int:
+        """Tokens of messages, as reports of models have corrected the estimate."""
+        return math.ceil(sum(map(self._meter.message, messages)) * ratio)
 
     def _beside(self, request: ModelRequest[Any]) -> int:
         system = request.system_message
@@ -117,12 +121,18 @@ class Measuring:
         with self._lock:
             known = self._known.get(key)
         if known is None:
-            known = (things, self._meter.tools(things))
+            known = (things, self._things(things))
             with self._lock:
                 self._known[key] = known  # the things are held, so that no id is used again
                 while len(self._known) > KNOWN:
                     self._known.popitem(last=False)
         return size + known[1]
+
+    def _things(self, things: Sequence[Any]) -> int:
+        try:
+            return self._meter.tools(things)
+        except PolicyError:  # whether it is a tool is for the agent and its model to say
+            return sum(self._meter.text(repr(thing)) for thing in things)
 
     def _answer(self, request: ModelRequest[Any], window: int | None) -> int:
         if self._reserved is not None:
@@ -135,30 +145,17 @@ class Measuring:
         return 0
 
 
-def profile_window(model: object) -> int | None:
-    """The input limit in a model's profile, in tokens; None where it has none that makes sense."""
-    profile = _of(model, "profile")
-    limit = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
-    known = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
-    return limit if known else None
-
-
-def model_name(model: object) -> str:
-    """How a model is told from others."""
-    named = (_of(model, name) for name in ("model_name", "model", "model_id", "deployment_name"))
-    found = next((name for name in named if isinstance(name, str) and name), "")
-    return f"{type(model).__name__}:{found}"
-
-
 def _of(holder: object, name: str) -> Any:
     return getattr(holder, name, None)
 
 
 def _schemas(response_format: object) -> Sequence[Any]:
-    """The schemas that a structured answer adds to a request, once as large as a tool's."""
+    """The schemas that a structured answer adds to a request, each about as large as a tool's."""
     specs = _of(response_format, "schema_specs") or [_of(response_format, "schema_spec")]
     found = [schema for spec in specs if (schema := _of(spec, "json_schema"))]
     if found:
         return found
     schema = _of(response_format, "schema")
-    return [] if schema is None else [schema]
+    if schema is None:
+        return []
+    return get_args(schema) if isinstance(schema, UnionType) or get_args(schema) else [schema]

@@ -13,9 +13,9 @@ from langchain.agents.middleware.types import (
     ModelRequest,
     ModelResponse,
 )
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import Runnable
 
 from conspectus._core.flow import OnFailure
 from conspectus._core.policy import Policy
@@ -23,6 +23,7 @@ from conspectus._drive import Flow, arun, run
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.models import model_name, profile_window
 from conspectus.compactor.turn_state import asking
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError
@@ -31,15 +32,16 @@ from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import PreviewChoice, asked_of
 from conspectus.middleware.recalling import Recalling
 from conspectus.middleware.settings import (
+    Model,
     built_model,
     copied,
     deprecated,
-    profile_window,
     read_recall,
     read_summarizer,
 )
 from conspectus.middleware.tools import compact_tool as tool_to_compact
 from conspectus.middleware.tools import recall_tool
+from conspectus.summarize import ChatModelSummarizer
 from conspectus.tokens import TokenCounter
 
 History = Literal["replace", "preserve"]
@@ -91,7 +93,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
-            summariser runs once.
+            summariser runs once; where the answer may come to another process, that takes an
+            archive, without which an approval there is void and the history stays.
         recall: `"tool"` gives the agent a tool `recall` that finds archived originals again;
             `"auto"` also puts those that a user's message needs before the model, unasked; `"off"`
             does neither. See `docs/middleware.md`.
@@ -126,7 +129,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
 
     def __init__(
         self,
-        model: str | BaseChatModel | None,
+        model: str | Model | None,
         *,
         trigger: Any = None,
         keep: Any = ("messages", 20),
@@ -187,8 +190,18 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             raise PolicyError(f"name must be a text, not {name!r}")
         self.history: History = history
         read_recall(recall, recall_tokens)
+        writes: AnySummarizer | None = summarizer if summarizer is not None else self.model
+        if writes is self.model and isinstance(writes, Runnable):
+            # Whatever stands for the model answers prompts, and is no function of messages.
+            writes = ChatModelSummarizer(
+                writes,
+                prompt=summary_prompt,
+                trim_tokens_to_summarize=trim_tokens_to_summarize,
+                max_summarizer_tokens=max_summarizer_tokens,
+                timeout=summarizer_timeout,
+            )
         engine = Engine.build(
-            summarizer if summarizer is not None else self.model,
+            writes,
             policy,
             meter_for(token_counter, self.model),
             archive=archive,
@@ -201,10 +214,16 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             summarizer_timeout=summarizer_timeout,
             on_event=on_event,
         )
-        self.graph_engine = GraphEngine(engine, tenant, counting.message, asked_of(preview))
-        room = window_of(known, reserved_tokens)
+        self.graph_engine = GraphEngine(
+            engine,
+            tenant,
+            window_of(known, reserved_tokens),
+            model_name(self.model) if window is None else "",
+            counting.message,
+            asked_of(preview),
+        )
         shown = recall_tokens if recall == "auto" else 0
-        self._planner = Planner(self.graph_engine, counting, room, history == "preserve", shown)
+        self._planner = Planner(self.graph_engine, counting, history == "preserve", shown)
         self._recalling = Recalling(self.graph_engine, self._planner, shown) if shown else None
         self.tools = []
         if recall != "off":
@@ -307,13 +326,15 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         return await handler(await arun(self._shown(request)))
 
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
+        channel, runtime, graph = request.state["messages"], request.runtime, self.graph_engine
+        found = read_held(request.state, runtime, channel)
+        # A run may begin here, with the model's turn: `before_model` has not seen it then.
+        held = yield from graph.follow(found, channel, runtime, turn=False)
         messages: Sequence[BaseMessage] = request.messages
-        if self.history == "preserve":
-            held = read_held(request.state, request.runtime, messages)
-            if held.data is not None:
-                messages = yield from self.graph_engine.view(held, messages, request.runtime)
+        if self.history == "preserve" and held.data is not None:
+            messages = yield from graph.shown(held, channel, messages, runtime)
         if self._recalling is not None:
-            messages = yield from self._recalling.shown(request.state, messages, request.runtime)
+            messages = yield from self._recalling.shown(request.state, held, messages, runtime)
         if messages is request.messages:
             return request
         return request.override(messages=cast("list[AnyMessage]", messages))

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
@@ -45,7 +44,7 @@ class Counting:
         whole: counts a whole history, as LangChain's middleware does.
     """
 
-    def __init__(self, counter: TokenCounter, model: BaseChatModel | None) -> None:
+    def __init__(self, counter: TokenCounter, model: object) -> None:
         self.approximate = counter is count_tokens_approximately
         self._provider = _provider(model)
         self._counter: Callable[[list[BaseMessage]], Any] = rounded(counter)
@@ -129,12 +128,13 @@ def _whole(count: object) -> int:
     return count
 
 
-def _is_anthropic(model: BaseChatModel | None) -> bool:
+def _is_anthropic(model: object) -> bool:
     return str(getattr(model, "_llm_type", "")).startswith("anthropic-chat")
 
 
-def _provider(model: BaseChatModel | None) -> str | None:
+def _provider(model: Any) -> str | None:
     try:
-        return None if model is None else model._get_ls_params().get("ls_provider")
+        found = None if model is None else model._get_ls_params().get("ls_provider")
+        return found if isinstance(found, str) else None
     except Exception:  # a model of one's own may have no parameters to tell
         return None

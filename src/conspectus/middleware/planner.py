@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import math
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import BaseMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._core.items import Size, Window
+from conspectus._core.policy import grown
 from conspectus._drive import Flow
 from conspectus.compactor.agent_state import (
     ASKED,
@@ -27,12 +29,14 @@ from conspectus.compactor.agent_state import (
 )
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import hide_from_streams
 from conspectus.compactor.turn_state import read_asked
 from conspectus.messages import is_summary_message
 from conspectus.messages.recalled import newest_user
 from conspectus.middleware.counting import Counting
-from conspectus.middleware.migration import foreign_summary
+from conspectus.middleware.migration import foreign_mark, foreign_summary
+from conspectus.middleware.waiting import Waiting
 from conspectus.tokens import correction
 from conspectus.tokens.tally import Sizes, Tallies
 
@@ -50,7 +54,6 @@ class Planner:
     Args:
         graph: what compactions work with.
         counting: how trigger and keep count.
-        window: of the model that answers; None where it is unknown.
         preserve: the channel keeps every message, and the model sees the view.
         recalled: tokens that what is recalled for a turn may take; 0 where nothing is.
 
@@ -59,22 +62,18 @@ class Planner:
     """
 
     def __init__(
-        self,
-        graph: GraphEngine,
-        counting: Counting,
-        window: Window | None,
-        preserve: bool,
-        recalled: int = 0,
+        self, graph: GraphEngine, counting: Counting, preserve: bool, recalled: int = 0
     ) -> None:
         self.graph, self.preserve, self._recalled = graph, preserve, recalled
-        self._counting, self._window = counting, window
+        self._counting = counting
         self._policy = graph.engine.policy
         self._meter = graph.engine.tools.meter
         # What a message really takes is counted beside, where a window is there to be exceeded.
-        metered = window is not None and not self._meter.exact
+        metered = graph.window is not None and not self._meter.exact
         counts = [counting.message, self._meter.message] if metered else [counting.message]
         self._tallies = Tallies(*counts)
         self._metered = Tallies(self._meter.message)
+        self._waiting = Waiting()
 
     def step(
         self, state: Mapping[str, Any], runtime: object, focus: str | None = None
@@ -97,26 +96,53 @@ class Planner:
         self, state: Mapping[str, Any], runtime: object, focus: str | None
     ) -> Flow[Update | None]:
         messages: list[BaseMessage] = state["messages"]
-        held = read_held(state, runtime, messages)
+        named(messages[:1])  # a history without a thread is told by its first message
+        found = read_held(state, runtime, messages)
+        held = yield from self.graph.follow(found, messages, runtime, turn=True)
+        copied = held is not found
         view = messages
         if self.preserve and held.data is not None:
             view = yield from self.graph.view(held, messages, runtime)
         sizes = self._tallies.follow(held.name, view)
         named(messages if self.preserve else messages[sizes.fresh :])
-        room = self.room(read_requested(state), messages)
-        foreign = foreign_summary(state) if held.data is None else None
-        wanted = focus is not None or foreign is not None or held.pending
-        if not wanted and not self._due(view, sizes, held, room, runtime):
-            return None
-        asked = self._asked(view, sizes, held)
-        ratio = self._tokens(view, sizes, held, room)[1]
-        session = self.graph.session(held, runtime, room, asked=asked, ratio=ratio, preview=True)
-        if foreign is not None:
-            result = yield from session.adopt(messages, foreign.covers, foreign.text, foreign.by)
-        else:
-            result = yield from session.compact(messages, focus is not None, focus or "")
+        room = self._room(read_requested(state), messages)
+
+        def session() -> Session:
+            asked = self._asked(view, sizes, held)
+            ratio = self._tokens(view, sizes, held, room)[1]
+            return self.graph.session(held, runtime, room, asked=asked, ratio=ratio, preview=True)
+
+        over = self._over(view, sizes, held, room)
+        forced = focus is not None
+        waits = not forced and self._waiting.waits(held.name, held.head_id, over, sizes.messages)
+        result = None if waits else (yield from self._taken_over(state, held, session))
+        if result is None:
+            due = not waits and self._due(view, sizes, held, room, runtime, over)
+            if not (held.pending or due or forced):
+                return {HELD: held.to_json()} if copied else None
+            result = yield from session().compact(messages, forced, focus or "")
+        if result.record is None:
+            self._waiting.helped_nothing(held.name, held.head_id, over, sizes.messages)
         self._report(result)
-        return self._update(result, held, messages)
+        return self._update(result, held, messages, copied)
+
+    def _taken_over(
+        self, state: Mapping[str, Any], held: Held, session: Callable[[], Session]
+    ) -> Flow[CompactionResult | None]:
+        """What came of a summary that another library has left; None where there is none, or it
+        stands for nothing that may leave: then we compact as if it were not there."""
+        mark = foreign_mark(state) if held.data is None else None
+        if mark is None or self._waiting.useless(held.name, mark):
+            return None
+        foreign = foreign_summary(state)
+        if foreign is not None:
+            messages = state["messages"]
+            adopt = session().adopt(messages, foreign.covers, foreign.text, foreign.by)
+            result = yield from adopt
+            if result.record is not None or result.failed:
+                return result
+        self._waiting.found_useless(held.name, mark)
+        return None
 
     # Whether anything is due
 
@@ -127,24 +153,32 @@ class Planner:
         held: Held,
         room: Window | None,
         runtime: object,
+        over: bool,
     ) -> bool:
         policy = self._policy
         if not policy.trigger:
             self.graph.say_once("no trigger is set, so SummarizationMiddleware never summarises")
             return False
-        if room is not None and self._tokens(view, sizes, held, room)[0] > room.budget:
-            return True
+        failed = self.graph.failure(held, sizes.messages, over, runtime)
+        if over:
+            tokens = self._tokens(view, sizes, held, room)[0]
+            return failed is None or grown(tokens, failed.size.tokens)
         limit = room.limit if room is not None else None
         asked = self._asked(view, sizes, held)
         if policy.fired(asked, limit, held.after) is None:
             return False
-        failed = self.graph.failed_at(held, runtime)
-        if failed is not None and policy.fired(asked, limit, failed) is None:
+        if failed is not None and policy.fired(asked, limit, failed.asked) is None:
             return False
         kind, amount = policy.keep
         if kind == "messages":
             return sizes.messages > amount
         return sizes.totals[0] > (policy.keep_tokens(limit) or 0)
+
+    def _over(
+        self, view: Sequence[BaseMessage], sizes: Sizes, held: Held, room: Window | None
+    ) -> bool:
+        """Whether the view does not fit the window."""
+        return room is not None and self._tokens(view, sizes, held, room)[0] > room.budget
 
     def _asked(self, view: Sequence[BaseMessage], sizes: Sizes, held: Held) -> Size:
         """The size that the trigger is compared with."""
@@ -164,44 +198,36 @@ class Planner:
         ratio = correction(sizes.reports(_since(view, held), column), reserved)
         return math.ceil(sizes.totals[column] * ratio), ratio
 
-    @property
-    def _reserved(self) -> int:
-        return self._window.reserved if self._window is not None else 0
-
-    def room(self, requested: Requested, messages: Sequence[BaseMessage]) -> Window | None:
-        """The window of the model that answers, less what the guard has seen beside messages."""
-        limit = self._limit(requested)
-        if limit is None:
-            return None
-        recalled = self.room_for(self._recalled, requested, messages)
-        return Window(limit, self._beside(requested) + recalled)
+    def _room(self, requested: Requested, messages: Sequence[BaseMessage]) -> Window | None:
+        """The window of the model that answers, less what messages cannot have."""
+        room = self.graph.room(requested)
+        beside = self._counting.base + self.room_for(self._recalled, requested, messages)
+        return room and replace(room, reserved=room.reserved + beside)
 
     def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
         """The most that something recalled may take, in tokens, of what is asked for: no more than
         its share of what the user's own newest words leave."""
-        limit, newest = self._limit(requested), newest_user(messages)
-        if not recalled or limit is None:
+        room, newest = self.graph.room(requested), newest_user(messages)
+        if not recalled or room is None:
             return recalled
         said = 0 if newest is None else self._meter.message(messages[newest])
-        free = limit - self._beside(requested) - said
+        free = room.budget - self._counting.base - said
         return max(0, int(min(recalled, free * RECALL_SHARE)))
-
-    def _limit(self, requested: Requested) -> int | None:
-        known = (requested.window, self._window and self._window.limit)
-        return min((n for n in known if n), default=None)
-
-    def _beside(self, requested: Requested) -> int:
-        seen = requested.overhead + requested.reserved
-        return max(self._reserved, seen) + self._counting.base
 
     # What is done about it
 
     def _update(
-        self, result: CompactionResult, held: Held, messages: Sequence[BaseMessage]
+        self,
+        result: CompactionResult,
+        held: Held,
+        messages: Sequence[BaseMessage],
+        copied: bool,
     ) -> Update | None:
         view = result.messages
-        if result.record is None and not held.pending:
-            return None
+        # A caller may have sent the whole history with its summary: what that covers goes again.
+        rest = bool(result.dropped) and not self.preserve
+        if result.record is None and not held.pending and not rest:
+            return {HELD: held.to_json()} if copied else None
         if result.record is not None:
             tokens = sum(map(self._counting.message, view))
             held = held.with_record(result.record, Size(tokens, len(view)))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from langgraph.types import interrupt
 
 from conspectus.compactor.work import Preview, PreviewRequest
+
+logger = logging.getLogger("conspectus")
 
 PreviewChoice = bool | Callable[[PreviewRequest], str | None]
 
@@ -40,6 +43,13 @@ def _interrupt(request: PreviewRequest) -> str | None:
             }
         )
         understood, text = _read(answer, request.summary)
+        if understood and text == request.summary and not request.kept:
+            # An interrupt answers at once only where it was asked before: about another text.
+            logger.warning(
+                "the summary that was approved is gone with the process that made it, so the "
+                "history was kept as it was: pass archive= or a store, which keep it"
+            )
+            return None
         if understood:
             return text
         problem = f"{answer!r:.200} is no answer: {FORMS}"

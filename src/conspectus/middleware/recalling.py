@@ -72,12 +72,17 @@ class Recalling:
         return {**(update or {}), RECALLED: chosen.to_json()}
 
     def shown(
-        self, state: Mapping[str, Any], messages: Sequence[BaseMessage], runtime: object
+        self,
+        state: Mapping[str, Any],
+        held: Held,
+        messages: Sequence[BaseMessage],
+        runtime: object,
     ) -> Flow[Sequence[BaseMessage]]:
         """The messages of a request with what was chosen for its turn.
 
         Args:
             state: as the request has it.
+            held: what it holds of us.
             messages: of the request.
             runtime: of the run.
         """
@@ -85,7 +90,6 @@ class Recalling:
         channel: list[BaseMessage] = state["messages"]
         if known is None or not known.text or known.turn != turn_of(channel, known):
             return messages
-        held = read_held(state, runtime, channel)
         try:
             within = yield from self._within_reach(known, held, channel, runtime)
         except ArchiveError as error:

@@ -15,6 +15,8 @@ from conspectus.compactor.engine import AnySummarizer
 from conspectus.errors import PolicyError
 from conspectus.summarize import Summarizer
 
+Model = BaseChatModel | Runnable[Any, Any]
+
 KEEP = ("messages", 20)
 """What stays where nothing is said."""
 
@@ -93,8 +95,11 @@ def _warn(text: str) -> None:
     warnings.warn(text, DeprecationWarning, stacklevel=4)
 
 
-def built_model(model: str | BaseChatModel | None) -> BaseChatModel | None:
+def built_model(model: str | Model | None) -> Model | None:
     """The model, built where only its name was given.
+
+    One to which settings are bound, or whose name is told by each run's configuration, is a model
+    too, though not a `BaseChatModel`.
 
     Raises:
         PolicyError: it is neither a model nor the name of one.
@@ -103,17 +108,9 @@ def built_model(model: str | BaseChatModel | None) -> BaseChatModel | None:
         from langchain.chat_models import init_chat_model
 
         return init_chat_model(model)
-    if model is not None and not isinstance(model, BaseChatModel):
+    if model is not None and not isinstance(model, Runnable):
         raise PolicyError(
             "model must be a LangChain chat model, a 'provider:model' string or None, not "
             f"{model!r}"
         )
     return model
-
-
-def profile_window(model: object) -> int | None:
-    """The input limit in a model's profile, in tokens; None where it has none that makes sense."""
-    profile = getattr(model, "profile", None)
-    limit = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
-    known = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
-    return limit if known else None

@@ -246,7 +246,10 @@ def _play(graph: Any, recording: Recording, config: Any) -> str:
     """Turn after turn; gives why it ended early, or nothing."""
     for turn in recording.turns:
         try:
-            graph.invoke({"messages": [m.model_copy() for m in turn]}, config)
+            said = {"messages": [message.model_copy() for message in turn]}
+            # Each turn is saved at its end: nobody resumes in the midst of one, and writing a
+            # thread that is never compacted after every step would take most of the time.
+            graph.invoke(said, config, durability="exit")
         except Exception as error:  # whatever a policy's code raises is a finding, not our failure
             return f"{type(error).__name__}: {error}"
     return ""

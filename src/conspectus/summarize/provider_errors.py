@@ -26,7 +26,7 @@ _OVERFLOW = re.compile(
     r"|(?:prompt|input|message|request|conversation)s? (?:is|are) too (?:long|large)"
     r"|too many (?:input |prompt )?tokens|input (?:token|length|tokens)\b.{0,60}\bexceed"
     r"|prompt token count\b.{0,60}\bexceed|max_(?:model|seq)_len|model_max_length"
-    r"|reduce the length of (?:the|your)|tokens_limit_reached|string too long"
+    r"|reduce the length of (?:the|your)|tokens_limit_reached|content'?: string too long"
     r"|range of input length|max_new_tokens\W+must be|too large for model with",
     re.IGNORECASE | re.DOTALL,
 )

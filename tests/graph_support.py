@@ -1,0 +1,255 @@
+"""Real agent graphs for tests, and what must hold of them, told by code of its own.
+
+Nothing here asks the middleware what it did: what was sent is taken from the model, what was ever
+said from the checkpoints, and what is archived from the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import re
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    AnyMessage,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+)
+from langchain_core.outputs import ChatGenerationChunk
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+
+from conspectus._drive import arun, run
+from conspectus.archive import Archive, Scope
+from conspectus.middleware import SummarizationMiddleware
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+SUMMARY = "The work on the modules goes on"
+FILLER = "pass  # some more lines of this module " * 6
+
+
+@tool
+def look(name: str) -> str:
+    """Look at a module."""
+    return f"module {name}: {FILLER}"
+
+
+class StreamingModel(ScriptedChatModel):
+    """The scripted model, word by word."""
+
+    def _chunks(self, messages: list[BaseMessage], manager: Any, options: Any) -> Iterator[Any]:
+        number = self._begin(messages, manager, options)
+        try:
+            message = self._answer(number, messages).generations[0].message
+        finally:
+            self._end()
+        assert isinstance(message, AIMessage)
+        if message.tool_calls or not message.content:
+            yield AIMessageChunk(content=message.content, tool_calls=message.tool_calls)
+            return
+        for word in re.findall(r"\S+\s*", str(message.content)):
+            yield AIMessageChunk(content=word)
+
+    def _stream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Iterator[ChatGenerationChunk]:
+        for one in self._chunks(messages, run_manager, kwargs):
+            chunk = ChatGenerationChunk(message=one)
+            if run_manager:
+                run_manager.on_llm_new_token(one.content, chunk=chunk)
+            yield chunk
+
+    async def _astream(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> AsyncIterator[ChatGenerationChunk]:
+        for one in self._chunks(messages, run_manager, kwargs):
+            await asyncio.sleep(0)
+            chunk = ChatGenerationChunk(message=one)
+            if run_manager:
+                await run_manager.on_llm_new_token(one.content, chunk=chunk)
+            yield chunk
+
+
+def calls(*names: str, text: str = "") -> AIMessage:
+    """An answer that asks for a look at each of these; ids are reused, as some providers do."""
+    asked = [
+        {"name": "look", "args": {"name": name}, "id": f"call_{name}", "type": "tool_call"}
+        for name in names
+    ]
+    return AIMessage(text or f"Looking at {', '.join(names)}.", tool_calls=asked)
+
+
+def steps(count: int, last: str = "All looked at.", prefix: str = "m") -> list[Any]:
+    """A run of the agent: so many looks, then an answer."""
+    return [*(calls(f"{prefix}{n}") for n in range(count)), last]
+
+
+def summariser(**more: Any) -> ScriptedChatModel:
+    """A model whose summaries name every module that it read of."""
+
+    def write(messages: list[BaseMessage]) -> str:
+        named = re.findall(r"\b[a-z]+\d+\b", str(messages[-1].content))
+        return f"{SUMMARY}: {' '.join(dict.fromkeys(named))[:150]} are looked at."
+
+    return ScriptedChatModel(answers=write, **more)
+
+
+def middleware(**more: Any) -> SummarizationMiddleware:
+    """Ours, eager enough for small tests."""
+    more.setdefault("trigger", ("messages", 10))
+    more.setdefault("keep", ("messages", 4))
+    model = more.pop("model", None) or summariser()
+    return SummarizationMiddleware(model, **more)
+
+
+def agent(answers: Any, *own: Any, **more: Any) -> tuple[Any, ScriptedChatModel]:
+    """An agent with tool, checkpointer and store, and the model that answers in it."""
+    model = (
+        answers if isinstance(answers, ScriptedChatModel) else ScriptedChatModel(answers=answers)
+    )
+    more.setdefault("checkpointer", InMemorySaver())
+    more.setdefault("store", InMemoryStore())
+    more.setdefault("tools", [look])
+    return create_agent(model, middleware=list(own), **more), model
+
+
+def thread(name: str = "t") -> dict[str, Any]:
+    """The configuration of a thread."""
+    return {"configurable": {"thread_id": name}, "recursion_limit": 500}
+
+
+def said(*texts: str) -> dict[str, Any]:
+    """An input of user messages."""
+    return {"messages": [HumanMessage(text) for text in texts]}
+
+
+def on_a_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """A test that is a coroutine, run on an event loop of its own."""
+
+    @functools.wraps(test)
+    def run_it(*args: Any, **kwargs: Any) -> None:
+        asyncio.run(test(*args, **kwargs))
+
+    return run_it
+
+
+# What must hold
+
+
+def is_summary(message: BaseMessage) -> bool:
+    """Whether a message is a summary, by LangChain's marker."""
+    return message.additional_kwargs.get("lc_source") == "summarization"
+
+
+def torn(messages: Sequence[BaseMessage], pending: Sequence[str] = ()) -> list[str]:
+    """What a strict provider would reject: results without their call right before them, calls
+    without all their results right after them."""
+    wrong: list[str] = []
+    open_calls: set[str] = set()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in open_calls:
+                wrong.append(f"no call for {message.tool_call_id}")
+            open_calls.discard(message.tool_call_id)
+            continue
+        wrong += [f"no result for {one}" for one in sorted(open_calls) if one not in pending]
+        open_calls = set()
+        if isinstance(message, AIMessage):
+            open_calls = {str(call["id"]) for call in message.tool_calls}
+    return wrong + [f"no result for {one}" for one in sorted(open_calls) if one not in pending]
+
+
+def check_sent(*models: ScriptedChatModel, pending: Sequence[str] = ()) -> None:
+    """What these models were really sent could be sent to any provider, and a user speaks in it."""
+    assert any(model.calls for model in models)
+    for model in models:
+        for call in model.calls:
+            assert torn(call.messages, pending) == []
+            assert any(isinstance(m, HumanMessage) for m in call.messages)
+            assert sum(map(is_summary, call.messages)) <= 1
+
+
+def same(one: BaseMessage, other: BaseMessage) -> bool:
+    """Equal in all that a model sees."""
+    calls_of = [getattr(m, "tool_calls", None) for m in (one, other)]
+    return type(one) is type(other) and one.content == other.content and calls_of[0] == calls_of[1]
+
+
+def ever_said(history: Sequence[Any]) -> dict[tuple[str, str], AnyMessage]:
+    """Every message of a thread's checkpoints, by id and text."""
+    return {
+        (str(message.id), str(message.content)): message
+        for snapshot in history
+        for message in snapshot.values.get("messages", ())
+        if not is_summary(message)
+    }
+
+
+def scope_of(values: dict[str, Any], name: str, tenant: str = "local") -> Scope:
+    """Where the originals of a state lie."""
+    held = values.get("_conspectus") or {"thread": name, "session": "main"}
+    return Scope(tenant, held["thread"], held["session"])
+
+
+def check_nothing_lost(graph: Any, store: BaseStore, name: str = "t", tenant: str = "local") -> int:
+    """Every message that was ever said on this branch and is not in its state is archived, and
+    within reach of the state's own record; answers with their number."""
+    tip = graph.get_state(thread(name))
+    history = _branch(tip, list(graph.get_state_history(thread(name))))
+    return _check(tip, history, store, name, tenant)
+
+
+async def acheck_nothing_lost(
+    graph: Any, store: BaseStore, name: str = "t", tenant: str = "local"
+) -> int:
+    """`check_nothing_lost` on an event loop."""
+    tip = await graph.aget_state(thread(name))
+    history = _branch(tip, [one async for one in graph.aget_state_history(thread(name))])
+    _, found = await arun(_reached(tip, store, name, tenant))
+    return _compare(tip, history, found)
+
+
+def _check(tip: Any, history: Sequence[Any], store: BaseStore, name: str, tenant: str) -> int:
+    _, found = run(_reached(tip, store, name, tenant))
+    return _compare(tip, history, found)
+
+
+def _reached(tip: Any, store: BaseStore, name: str, tenant: str) -> Any:
+    archive, scope = Archive(store), scope_of(tip.values, name, tenant)
+    head = (tip.values.get("_conspectus") or {}).get("head")
+    chain = () if head is None else (yield from archive.chain_at_flow(scope, head))
+    keys = [key for record in chain for key in record.covers]
+    return chain, [one.message for one in (yield from archive.get_flow(scope, keys))]
+
+
+def _compare(tip: Any, history: Sequence[Any], archived: Sequence[Any]) -> int:
+    here = {(str(m.id), str(m.content)) for m in tip.values["messages"]}
+    gone = {key: m for key, m in ever_said(history).items() if key not in here}
+    kept = {(str(m.id), str(m.content)): m for m in archived}
+    for key, message in gone.items():
+        assert key in kept, f"lost: {message!r:.200}"
+        assert same(message, kept[key])
+    assert len(kept) == len(archived), "archived twice"
+    both = [key for key in kept if key in here]
+    assert not both, f"in view and archived: {both}"
+    return len(gone)
+
+
+def _branch(tip: Any, history: Sequence[Any]) -> list[Any]:
+    """The checkpoints that lead to a state, and none of other branches."""
+    by_id = {one.config["configurable"]["checkpoint_id"]: one for one in history}
+    out = []
+    at: Any = tip.config["configurable"]["checkpoint_id"]
+    while at in by_id:
+        out.append(by_id[at])
+        parent = by_id[at].parent_config
+        at = parent["configurable"]["checkpoint_id"] if parent else None
+    return out

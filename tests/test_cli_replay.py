@@ -1,0 +1,233 @@
+"""`conspectus replay`: a table, JSON, a page, and a code to fail on."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from conspectus.cli.app import app
+from conspectus.cli.live import in_words
+from conspectus.replay import Compaction, Fact, Original
+from made_transcripts import agent
+
+WINDOW = ("--window", "2500", "--keep", "messages:6")
+
+
+def run(*arguments: object, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["replay", *map(str, arguments)], input=stdin)
+
+
+def data(*arguments: object) -> dict[str, Any]:
+    done = run(*arguments, "--json")
+    assert done.exit_code == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def write(path: Path, value: object) -> Path:
+    path.write_text(json.dumps(value), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write(tmp_path / "agent.json", agent(30))
+
+
+def test_three_policies_are_compared_on_the_same_requests(file: Path) -> None:
+    found = data(file, *WINDOW)
+    [one] = found["replays"]
+    assert [row["policy"] for row in one["runs"]] == ["none", "langchain", "conspectus"]
+    assert {len(row["steps"]) for row in one["runs"]} == {30}
+    none, _, ours = (row["totals"] for row in one["runs"])
+    assert none["peak_tokens"] > 2_500 >= ours["peak_tokens"]
+    assert (ours["broken"], ours["over"], ours["missing"], ours["read_share"]) == (0, 0, 0, 1.0)
+    assert (one["name"], one["window"], one["keep"]) == ("agent.json", 2_500, "6 messages")
+
+
+def test_a_person_sees_the_numbers_of_the_data(file: Path) -> None:
+    totals = data(file, *WINDOW)["totals"]
+    shown = run(file, *WINDOW)
+    assert shown.exit_code == 0
+    for policy, title in (("none", "no compaction"), ("conspectus", "Conspectus")):
+        row = next(line for line in shown.stdout.splitlines() if line.strip().startswith(title))
+        figures = totals[policy]
+        assert f"{figures['compactions']:,}" in row.split()
+        assert f"{figures['peak_tokens']:,}" in row.split()
+        assert f"{figures['sent_tokens']:,}" in row.split()
+    assert "100.0%" in shown.stdout
+    assert "trigger 0.85 of the window, keep 6 messages, summariser" in " ".join(
+        shown.stdout.split()
+    )
+
+
+def test_settings_are_passed_on(file: Path) -> None:
+    more = ("--trigger", "messages:12", "--keep", "tokens:500", "--summary-tokens", "256")
+    found = data(file, "--window", "4000", *more, "--policy", "conspectus")
+    [one] = found["replays"]
+    assert (one["trigger"], one["keep"]) == ("12 messages", "500 tokens")
+    assert [row["policy"] for row in one["runs"]] == ["conspectus"]
+    assert one["runs"][0]["compactions"][0]["step"] <= 7
+
+
+def test_several_files_have_rows_of_their_own_and_a_sum(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    other = write(tmp_path / "other" / "agent.json", agent(12))
+    found = data(file, other, file, *WINDOW)
+    assert [one["name"] for one in found["replays"]] == ["agent.json", str(other)]
+    for place, policy in enumerate(("none", "langchain", "conspectus")):
+        each = [one["runs"][place]["totals"] for one in found["replays"]]
+        whole = found["totals"][policy]
+        assert whole["requests"] == 42
+        assert whole["sent_tokens"] == sum(one["sent_tokens"] for one in each)
+        assert whole["peak_tokens"] == max(one["peak_tokens"] for one in each)
+    shown = run(file, other, *WINDOW).stdout
+    assert "all 2 transcripts" in shown
+    assert len(re.findall(r"^ +Conspectus ", shown, re.MULTILINE)) == 3
+
+
+def test_standard_output_stays_pure_while_compactions_are_shown_live(file: Path) -> None:
+    shown = run(file, *WINDOW, "--live", "--json")
+    found = json.loads(shown.stdout)
+    count = found["totals"]["conspectus"]["compactions"]
+    lines = shown.stderr.split("Conspectus: 30 requests")[1]
+    assert lines.count(" tokens (") == count > 1
+    assert "read whole" in lines
+    assert run(file, *WINDOW, "--json").stderr == ""
+
+
+def test_the_figures_and_the_page_are_written(file: Path, tmp_path: Path) -> None:
+    numbers, page = tmp_path / "now.json", tmp_path / "page.html"
+    done = run(file, *WINDOW, "-o", numbers, "--report", page)
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(numbers.read_text())
+    assert found["totals"]["conspectus"]["over"] == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    assert "agent.json" in text
+    assert f"Report: {page}" in done.stdout.replace("\n", "")
+
+
+def test_standard_input_is_read(file: Path) -> None:
+    done = run("-", *WINDOW, "--policy", "none", "--json", stdin=file.read_text())
+    assert json.loads(done.stdout)["replays"][0]["name"] == "standard input"
+
+
+def test_lines_that_were_skipped_are_told(tmp_path: Path) -> None:
+    lines = [
+        {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "hi"}},
+        {"type": "progress", "uuid": "u2"},
+        {"type": "assistant", "uuid": "u3", "message": {"role": "assistant", "content": "yes?"}},
+    ]
+    file = tmp_path / "session.jsonl"
+    file.write_text("\n".join(json.dumps(line) for line in lines))
+    assert "session.jsonl: 1 lines that are no part" in run(file).stdout
+
+
+def test_what_cannot_fit_ends_with_1_and_says_so(file: Path) -> None:
+    done = run(file, "--window", "600")
+    assert done.exit_code == 1
+    assert "requests do not fit the window of 600 tokens" in done.stderr
+    assert "Conspectus" in done.stdout
+    assert "Note: the history does not fit" in done.stdout
+    assert run(file, "--window", "600", "--policy", "none").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--policy", "best"), "there is no policy 'best'"),
+        (("--window", "0"), "window must be"),
+        (("--trigger", "pages:3"), "--trigger cannot be"),
+        (("--keep", "all"), "--keep cannot be"),
+        (("--summarizer", "gpt"), "--summarizer cannot be"),
+        (("--report", "nowhere/page.html"), "does not exist"),
+    ],
+)
+def test_wrong_options_end_with_2(file: Path, arguments: tuple[str, ...], told: str) -> None:
+    done = run(file, *arguments)
+    assert (done.exit_code, told in done.stderr) == (2, True), done.stderr
+
+
+def test_files_that_cannot_be_replayed_end_with_2(tmp_path: Path) -> None:
+    file = write(tmp_path / "asked.json", [{"role": "user", "content": "hi"}])
+    done = run(file)
+    assert done.exit_code == 2
+    assert "asked.json: no assistant speaks" in done.stderr
+    assert run(tmp_path / "nothing.json").exit_code == 2
+
+
+def test_a_compaction_is_told_in_one_line() -> None:
+    left = (Original("m1", "m1", "user", "", "hi there", 4),)
+    done = Compaction(
+        step=3,
+        cause="window",
+        before=1_200,
+        after=300,
+        left=left,
+        read=4,
+        characters=8,
+        summary="",
+        carried=(Fact("path", "a.py"),),
+        calls=1,
+        summarizer_tokens=9,
+        by="x",
+        shortened=2,
+    )
+    assert in_words(done) == (
+        "  request 3: 1,200 → 300 tokens (window); 1 message left, 50% of them read; "
+        "2 shown short; 1 fact carried"
+    )
+
+
+# The benchmark
+
+
+@pytest.fixture
+def benchmark_script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "benchmarks")
+    return importlib.import_module("replay")
+
+
+def test_the_benchmark_finds_a_window_in_which_each_transcript_compacts_twice(
+    benchmark_script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "agent").mkdir()
+    write(tmp_path / "agent" / "a.json", agent(30))
+    write(tmp_path / "agent" / "b.json", agent(20))
+    monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
+    assert benchmark_script.main(["--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in found["rows"]] == ["a", "b"]
+    assert all(row["conspectus"]["compactions"] >= 2 for row in found["rows"])
+    assert found["totals"]["conspectus"]["read_share"] == 1.0
+    assert benchmark_script.main([]) == 0
+    assert "2 transcripts" in capsys.readouterr().out
+
+
+def test_the_benchmark_says_when_there_are_no_transcripts(
+    benchmark_script: ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
+    assert benchmark_script.main([]) == 0
+    assert "skipped: there are no transcripts" in capsys.readouterr().out
+
+
+def test_the_benchmark_fails_where_a_promise_is_broken(benchmark_script: ModuleType) -> None:
+    row = benchmark_script.one_row("a", agent(30))
+    assert row.wrong == []
+    worse = benchmark_script.Row(row.replay, row.theirs, row.ours)
+    assert any("originals missing" in line for line in worse.wrong)

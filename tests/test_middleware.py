@@ -1,0 +1,488 @@
+"""What the middleware promises beyond LangChain's: settings, archive, failures, foreign summaries.
+
+What it has in common with LangChain's is in `test_langchain_conformance.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import SummarizationMiddleware as LangChains
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.runtime import Runtime
+from langgraph.store.memory import InMemoryStore
+
+from conspectus.archive import Archive, Scope
+from conspectus.errors import InputError, PolicyError, SummaryError
+from conspectus.messages import is_summary_message
+from conspectus.middleware import SummarizationMiddleware
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+SUMMARY = "- the parts were looked at"
+
+
+def writer(*answers: Any, **more: Any) -> ScriptedChatModel:
+    return ScriptedChatModel(answers=list(answers) or (lambda _: SUMMARY), **more)
+
+
+def talk(count: int, words: int = 10, start: int = 0) -> list[AnyMessage]:
+    """Questions and answers in turn, the newest of them a question."""
+    return [
+        HumanMessage(f"What does part {n} do? " + "why " * words, id=f"m{n}")
+        if (start + count - n) % 2
+        else AIMessage(f"Part {n} reads. " + "so " * words, id=f"m{n}")
+        for n in range(start, start + count)
+    ]
+
+
+def made(model: Any = None, **settings: Any) -> SummarizationMiddleware:
+    settings = {"trigger": ("messages", 6), "keep": ("messages", 3), **settings}
+    return SummarizationMiddleware(writer() if model is None else model, **settings)
+
+
+def step(middleware: SummarizationMiddleware, messages: list[AnyMessage], **state: Any) -> Any:
+    return middleware.before_model({"messages": messages, **state}, Runtime())
+
+
+def after(state: dict[str, Any], update: dict[str, Any] | None) -> dict[str, Any]:
+    """The state once a graph has taken an update."""
+    merged = {**state, **(update or {})}
+    messages = merged["messages"]
+    merged["messages"] = messages[1:] if messages and messages[0].type == "remove" else messages
+    return merged
+
+
+def kept(update: Any) -> list[Any]:
+    return [m.id for m in update["messages"][1:] if not is_summary_message(m)]
+
+
+def text(update: Any) -> str:
+    return str(next(m for m in update["messages"] if is_summary_message(m)).content)
+
+
+def runtime(**more: Any) -> Any:
+    """A runtime as a graph gives it."""
+    return SimpleNamespace(
+        store=more.get("store"),
+        stream_writer=more.get("stream_writer"),
+        server_info=more.get("server_info"),
+        execution_info=SimpleNamespace(thread_id="t", checkpoint_ns=""),
+        context=more.get("context"),
+    )
+
+
+def archived(store: Any, tenant: str = "local", thread: str = "t") -> list[str]:
+    """Ids of the originals that a thread's head can reach."""
+    archive, scope = Archive(store), Scope(tenant, thread, "main")
+    keys = [key for record in archive.chain(scope) for key in record.covers]
+    return [found.message.id for found in archive.get(scope, keys)]
+
+
+# Settings that mean nothing
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"history": "both"}, 'history must be "replace" or "preserve"'),
+        ({"on_failure": "ignore"}, "on_failure must be one of"),
+        ({"name": ""}, "name must be a text"),
+        ({"pin": 7}, "pin must be a callable"),
+        ({"archive": 7}, "archive must be a path"),
+        ({"window": 0}, "window must be a whole number of tokens"),
+        ({"window": 100, "reserved_tokens": 100}, "leaves nothing of the window"),
+        ({"max_summary_tokens": 3}, "max_summary_tokens must be a whole number"),
+        ({"max_summarizer_tokens": 0}, "max_summarizer_tokens must be a whole number"),
+        ({"trim_tokens_to_summarize": 0}, "trim_tokens_to_summarize must be"),
+        ({"summarizer_timeout": 0}, "timeout must be seconds above 0"),
+        ({"fallbacks": [7]}, "cannot summarise"),
+        ({"summary_prompt": "nothing to fill"}, "{messages}"),
+    ],
+)
+def test_a_setting_that_means_nothing_is_refused_when_built(
+    wrong: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(PolicyError) as refused:
+        made(**wrong)
+    assert says in str(refused.value)
+
+
+def test_a_keyword_that_does_not_exist_is_named() -> None:
+    with pytest.raises(TypeError, match="no parameter 'tirgger'"):
+        made(tirgger=("messages", 5))
+
+
+# Pins
+
+
+def test_a_message_that_the_predicate_pins_stays_in_its_place() -> None:
+    middleware = made(pin=lambda message: "part 1 " in message.text.lower())
+    assert kept(step(middleware, talk(7))) == ["m1", "m4", "m5", "m6"]
+
+
+def test_a_message_that_carries_the_marker_stays() -> None:
+    history = talk(7)
+    history[0].additional_kwargs["keep_me"] = True
+    history[2].additional_kwargs["keep_me"] = False
+    assert kept(step(made(pin="keep_me"), history)) == ["m0", "m4", "m5", "m6"]
+
+
+# Archive and tenant
+
+
+def test_originals_go_to_the_store_of_the_agent() -> None:
+    store = InMemoryStore()
+    agent = create_agent(
+        ScriptedChatModel(answers=lambda _: "yes"), middleware=[made()], store=store
+    )
+    result = agent.invoke({"messages": talk(7)}, {"configurable": {"thread_id": "t"}})
+    assert is_summary_message(result["messages"][0])
+    assert archived(store) == ["m0", "m1", "m2", "m3"]
+
+
+def test_an_archive_of_its_own_goes_before_the_store_of_the_agent() -> None:
+    own, agents = InMemoryStore(), InMemoryStore()
+    made(archive=own).before_model({"messages": talk(7)}, runtime(store=agents))
+    assert archived(own) == ["m0", "m1", "m2", "m3"]
+    assert not agents.list_namespaces()
+
+
+def test_without_archive_and_store_one_line_in_the_log_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    middleware = made()
+    for _ in range(3):
+        assert step(middleware, talk(7))
+    lines = [r.message for r in caplog.records if "no archive was given" in r.message]
+    assert len(lines) == 1
+    assert "cannot be recalled" in lines[0]
+
+
+def test_without_trigger_nothing_is_summarised_and_one_line_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    middleware = made(trigger=None)
+    for count in (7, 100, 400):
+        assert step(middleware, talk(count)) is None
+    assert sum("never summarises" in r.message for r in caplog.records) == 1
+
+
+def user(identity: str) -> Any:
+    return SimpleNamespace(user=SimpleNamespace(identity=identity))
+
+
+@pytest.mark.parametrize(
+    ("tenant", "run", "expected"),
+    [
+        (None, {}, "local"),
+        (None, {"server_info": user("ada")}, "ada"),
+        ("acme", {"server_info": user("ada")}, "acme"),
+        (lambda run: run.context["org"], {"context": {"org": "umbrella"}}, "umbrella"),
+        (lambda run: None, {"server_info": user("ada")}, "local"),
+    ],
+    ids=["local", "authenticated user", "text", "callable", "callable without one"],
+)
+def test_originals_are_archived_for_the_tenant(tenant: Any, run: Any, expected: str) -> None:
+    store = InMemoryStore()
+    middleware = made(archive=store, tenant=tenant)
+    middleware.before_model({"messages": talk(7)}, runtime(**run))
+    assert archived(store, expected) == ["m0", "m1", "m2", "m3"]
+    assert archived(store, "somebody else") == []
+
+
+def test_a_tenant_that_is_no_text_is_refused() -> None:
+    with pytest.raises(InputError, match="tenant must be a text"):
+        made(tenant=lambda run: 7).before_model({"messages": talk(7)}, runtime())
+
+
+def test_the_tenant_is_never_read_from_the_state() -> None:
+    store = InMemoryStore()
+    middleware = made(archive=store, tenant="acme")
+    forged = {"v": 1, "thread": "t", "session": "main", "head": None, "tenant": "umbrella"}
+    state = {"messages": talk(7), "tenant": "umbrella", "_conspectus": forged}
+    middleware.before_model(state, runtime())
+    assert archived(store, "acme")
+    assert not archived(store, "umbrella")
+
+
+# Failures
+
+FAILS = ["I'm sorry, but I cannot help with that."] * 9
+
+
+def test_a_failed_summary_leaves_a_history_that_still_fits(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    history = talk(7)
+    for choice in ("degrade", "keep"):
+        assert step(made(writer(*FAILS), on_failure=choice), history) is None
+    assert sum("kept as it was" in r.message for r in caplog.records) == 2
+
+
+def test_a_history_that_no_longer_fits_is_summarised_by_the_embedded_summariser() -> None:
+    history = talk(12, words=150)
+    middleware = made(writer(*FAILS), window=1800, archive=InMemoryStore())
+    update = step(middleware, history)
+    assert "m11" in kept(update)
+    assert len(kept(update)) < 12
+    kept_by_choice = made(writer(*FAILS), window=1800, archive=InMemoryStore(), on_failure="keep")
+    assert step(kept_by_choice, history) is None
+
+
+def test_a_failed_summary_is_raised_where_that_is_asked_for() -> None:
+    with pytest.raises(SummaryError, match="refusal"):
+        step(made(writer(*FAILS), on_failure="raise"), talk(7))
+    with pytest.raises(SummaryError, match="refusal"):
+        asyncio.run(
+            made(writer(*FAILS), on_failure="raise").abefore_model({"messages": talk(7)}, Runtime())
+        )
+
+
+def test_fallbacks_are_tried_in_turn() -> None:
+    first, second, third = writer(*FAILS), writer(""), writer("- by the third")
+    update = step(made(first, fallbacks=[second, third]), talk(7))
+    assert "by the third" in text(update)
+    assert (len(first.calls), len(second.calls), len(third.calls)) == (1, 1, 1)
+
+
+def test_a_failed_summary_is_tried_again_only_after_growth() -> None:
+    model = writer(*FAILS)
+    middleware = made(model, trigger=("messages", 30))
+    calls = []
+    for count in range(30, 41):
+        assert step(middleware, talk(41)[:count]) is None
+        calls.append(len(model.calls))
+    assert calls == [1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
+
+
+def test_a_summary_that_leaves_the_history_above_its_trigger_waits_for_growth() -> None:
+    model = writer()
+    middleware = made(model, trigger=("tokens", 1500), keep=("tokens", 1450), token_counter=fifties)
+    state: dict[str, Any] = {"messages": []}
+    summarised = []
+    for n, message in enumerate(talk(40), start=1):
+        state["messages"] = [*state["messages"], message]
+        update = step(middleware, state["messages"], **rest(state))
+        if update is not None:
+            summarised.append(n)
+        state = after(state, update)
+    assert summarised == [30, 33, 36, 39]
+    assert len(model.calls) == 4
+
+
+def fifties(messages: Any) -> int:
+    return 50 * len(messages)
+
+
+def rest(state: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in state.items() if key != "messages"}
+
+
+# Limits
+
+
+def test_a_summary_takes_no_more_than_it_may() -> None:
+    long = "- " + "and then another part was looked at, " * 200
+    shorter = "- all parts were looked at"
+    model = writer(long, shorter, shorter)
+    update = step(made(model, max_summary_tokens=100), talk(40, words=80))
+    assert "all parts were looked at" in text(update)
+    assert len(text(update)) < 1000
+
+
+def test_what_the_limit_cannot_pay_for_is_read_by_the_embedded_summariser() -> None:
+    history = talk(40, words=80)
+    free, capped = writer(), writer()
+    assert step(made(free), history)
+    assert step(made(capped, max_summarizer_tokens=3000), history)
+    shown = [sum(f"part {n} " in call.text.lower() for n in range(37)) for call in capped.calls]
+    assert sum(shown) < 37
+    assert sum(f"part {n} " in free.calls[0].text.lower() for n in range(37)) == 37
+    assert step(made(capped, max_summarizer_tokens=1), history)
+    assert len(capped.calls) == len(shown)
+
+
+# Who is told
+
+
+def test_a_listener_and_the_stream_are_told_of_start_and_end() -> None:
+    heard: list[tuple[str, Any]] = []
+    middleware = made(on_event=lambda event, data: heard.append((event, dict(data))))
+    agent = create_agent(ScriptedChatModel(answers=lambda _: "yes"), middleware=[middleware])
+    streamed = list(agent.stream({"messages": talk(7)}, stream_mode="custom"))
+    assert [event for event, _ in heard] == ["start", "end"]
+    assert [(one["type"], one["event"]) for one in streamed] == [
+        ("conspectus.compaction", "start"),
+        ("conspectus.compaction", "end"),
+    ]
+    assert all(one.items() >= data.items() for one, (_, data) in zip(streamed, heard, strict=True))
+
+
+def test_a_failure_is_told_too() -> None:
+    heard: list[str] = []
+    middleware = made(writer(*FAILS), on_event=lambda event, data: heard.append(event))
+    step(middleware, talk(7))
+    assert heard == ["start", "attempt_failed", "failed"]
+
+
+def test_a_listener_that_fails_does_not_undo_a_summary(caplog: pytest.LogCaptureFixture) -> None:
+    def listen(event: str, data: Any) -> None:
+        raise RuntimeError("deaf")
+
+    assert step(made(on_event=listen), talk(7))
+    assert any("on_event failed" in r.message for r in caplog.records)
+
+
+def test_two_with_names_of_their_own_stand_in_one_agent() -> None:
+    pair = [made(name="Early"), made(trigger=("messages", 60), name="Late")]
+    agent = create_agent(ScriptedChatModel(answers=lambda _: "yes"), middleware=pair)
+    assert {"Early.before_model", "Late.before_model"} <= set(agent.get_graph().nodes)
+    assert is_summary_message(agent.invoke({"messages": talk(7)})["messages"][0])
+
+
+# The history stays in the state
+
+
+@pytest.mark.parametrize("store", [None, InMemoryStore()], ids=["no archive", "archive"])
+def test_preserved_messages_stay_in_the_state_and_the_model_sees_the_summary(store: Any) -> None:
+    seen: list[list[Any]] = []
+
+    def answer(messages: list[Any]) -> str:
+        seen.append([("summary" if is_summary_message(m) else m.id) for m in messages])
+        return "yes"
+
+    model, saver = writer(), InMemorySaver()
+
+    def agent() -> Any:  # a new one each time, as after a restart
+        return create_agent(
+            ScriptedChatModel(answers=answer),
+            middleware=[made(model, history="preserve")],
+            checkpointer=saver,
+            store=store,
+        )
+
+    config: Any = {"configurable": {"thread_id": "t"}}
+    first = agent().invoke({"messages": talk(7)}, config)["messages"]
+    assert [m.id for m in first[:7]] == [f"m{n}" for n in range(7)]
+    assert seen == [["summary", "m4", "m5", "m6"]]
+    second = agent().invoke({"messages": [HumanMessage("And?", id="next")]}, config)["messages"]
+    assert second[:7] == first[:7]
+    assert not any(map(is_summary_message, second))
+    assert seen[1][0] == "summary"
+    assert seen[1][1:3] == ["m4", "m5"] or seen[1][-1] == "next"
+    assert len(model.calls) <= 2
+
+
+def test_preserved_and_replaced_show_the_model_the_same() -> None:
+    def run(history: Any) -> list[list[Any]]:
+        seen: list[list[Any]] = []
+
+        def answer(messages: list[Any]) -> AIMessage:
+            seen.append([m.text for m in messages])
+            return AIMessage("yes", id=f"a{len(seen)}")
+
+        agent = create_agent(
+            ScriptedChatModel(answers=answer),
+            middleware=[made(history=history)],
+            checkpointer=InMemorySaver(),
+        )
+        config: Any = {"configurable": {"thread_id": "t"}}
+        for n in range(12):
+            agent.invoke({"messages": [HumanMessage(f"part {n}?", id=f"m{n}")]}, config)
+        return seen
+
+    assert run("preserve") == run("replace")
+
+
+# Summaries of others
+
+LINE = "Here is a summary of the conversation to date:\n\n"
+
+
+def test_a_summary_of_langchains_is_read_with_what_leaves_and_replaced() -> None:
+    theirs = LangChains(writer("- zebra"), trigger=("messages", 6), keep=("messages", 3))
+    update = theirs.before_model({"messages": talk(7)}, Runtime())
+    assert update is not None
+    model, store = writer(), InMemoryStore()
+    history = [*update["messages"][1:], *talk(4, start=7)]
+    mine = made(model, archive=store).before_model({"messages": history}, runtime())
+    assert "zebra" in model.calls[0].text
+    assert sum(map(is_summary_message, mine["messages"])) == 1
+    assert kept(mine) == ["m8", "m9", "m10"]
+
+
+def test_a_summary_of_langchains_alone_asks_for_nothing() -> None:
+    model = writer()
+    old = HumanMessage(LINE + "- old", additional_kwargs={"lc_source": "summarization"}, id="s")
+    assert step(made(model), [old, *talk(3)]) is None
+    assert not model.calls
+
+
+def test_deep_agents_summary_is_taken_over_without_a_call_and_originals_are_archived() -> None:
+    model, store = writer(), InMemoryStore()
+    summary = HumanMessage(LINE + "- goal zebra", additional_kwargs={"lc_source": "summarization"})
+    event = {"cutoff_index": 4, "summary_message": summary, "file_path": None}
+    state = {"messages": talk(7), "_summarization_event": event}
+    update = made(model, archive=store).before_model(state, runtime())
+    assert not model.calls
+    assert "goal zebra" in text(update)
+    assert kept(update) == ["m4", "m5", "m6"]
+    assert archived(store) == ["m0", "m1", "m2", "m3"]
+    later = after(state, update)
+    assert made(model, archive=store).before_model(later, runtime()) is None
+    assert not model.calls
+
+
+@pytest.mark.parametrize("form", [dict, SimpleNamespace], ids=["dict", "object"])
+def test_langmems_summary_is_taken_over_without_a_call(form: Any) -> None:
+    model, store = writer(), InMemoryStore()
+    running = form(
+        summary="goal zebra",
+        summarized_message_ids={"m0", "m1", "m2"},
+        last_summarized_message_id="m2",
+    )
+    state = {"messages": talk(7), "context": {"running_summary": running}}
+    update = made(model, archive=store).before_model(state, runtime())
+    assert not model.calls
+    assert "goal zebra" in text(update)
+    assert kept(update) == ["m3", "m4", "m5", "m6"]
+    assert archived(store) == ["m0", "m1", "m2"]
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {"_summarization_event": None},
+        {"_summarization_event": {"cutoff_index": 0, "summary_message": HumanMessage("x")}},
+        {"_summarization_event": {"cutoff_index": "4", "summary_message": HumanMessage("x")}},
+        {"_summarization_event": {"cutoff_index": 4}},
+        {"context": {"running_summary": None}},
+        {"context": {"running_summary": {"summary": "x", "summarized_message_ids": ["gone"]}}},
+        {"context": "somebody's own"},
+    ],
+)
+def test_what_is_no_summary_is_left_alone(left: dict[str, Any]) -> None:
+    assert step(made(), talk(4), **left) is None
+
+
+def test_langchains_middleware_goes_on_with_a_history_of_ours() -> None:
+    model = writer("- by theirs")
+    state = after({"messages": talk(7)}, step(made(), talk(7)))
+    state["messages"] = [*state["messages"], *talk(4, start=7)]
+    theirs = LangChains(model, trigger=("messages", 6), keep=("messages", 3))
+    update = theirs.before_model({"messages": state["messages"]}, Runtime())
+    assert update is not None
+    assert SUMMARY in model.calls[0].text
+    assert kept(update) == ["m8", "m9", "m10"]
+
+
+def test_a_module_of_ours_logs_under_one_name(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        step(made(), talk(7))
+    assert {r.name for r in caplog.records if "conspectus" in r.name} == {"conspectus"}

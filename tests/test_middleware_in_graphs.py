@@ -1,0 +1,603 @@
+"""The middleware inside real agents: streams, interrupts, approvals, beside other middleware."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import (
+    ClearToolUsesEdit,
+    ContextEditingMiddleware,
+    HumanInTheLoopMiddleware,
+    ModelCallLimitMiddleware,
+    ModelFallbackMiddleware,
+    TodoListMiddleware,
+)
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from langgraph.types import Command, interrupt
+from pydantic import BaseModel
+
+from conspectus.archive import Archive, Scope
+from conspectus.testing.scripted_models import ScriptedChatModel
+from graph_support import (
+    SUMMARY,
+    StreamingModel,
+    acheck_nothing_lost,
+    agent,
+    calls,
+    check_nothing_lost,
+    check_sent,
+    is_summary,
+    look,
+    middleware,
+    on_a_loop,
+    said,
+    steps,
+    summariser,
+    thread,
+    torn,
+)
+
+
+def task() -> Any:
+    """A new message each time: the same one again would take the place of the first."""
+    return said("Look at all modules of the project.")
+
+
+CALLS_AND_SUMMARY = 8
+"""Summaries of a run of twenty looks with the settings of `middleware`."""
+
+
+def streaming_summariser() -> StreamingModel:
+    return StreamingModel(answers=summariser().answers)
+
+
+def summaries(messages: Any) -> list[Any]:
+    return [message for message in messages if is_summary(message)]
+
+
+# Sync, async, streams
+
+
+def test_a_long_run_is_compacted_again_and_again_and_nothing_is_lost() -> None:
+    own, store = middleware(), InMemoryStore()
+    graph, model = agent(steps(20), own, store=store)
+    out = graph.invoke(task(), thread())
+    check_sent(model)
+    assert len(summaries(out["messages"])) == 1
+    assert check_nothing_lost(graph, store) == 34
+    assert len(own.model.calls) == CALLS_AND_SUMMARY
+    assert max(len(call.messages) for call in model.calls) <= 10
+
+
+@on_a_loop
+async def test_an_event_loop_sees_the_same_run() -> None:
+    runs = []
+    for _ in range(2):
+        own, store = middleware(), InMemoryStore()
+        graph, model = agent(steps(20), own, store=store)
+        runs.append((own, store, graph, model))
+    await runs[0][2].ainvoke(task(), thread())
+    await asyncio.to_thread(runs[1][2].invoke, task(), thread())
+    sent = [
+        [[(m.type, m.text) for m in call.messages] for call in model.calls]
+        for _, _, _, model in runs
+    ]
+    # Citations in summaries come from random ids; all else is equal.
+    assert [[len(call) for call in one] for one in sent] == [[len(c) for c in sent[1]]] * 2
+    assert len(runs[0][0].model.calls) == len(runs[1][0].model.calls) == CALLS_AND_SUMMARY
+    check_sent(runs[0][3])
+    assert await acheck_nothing_lost(runs[0][2], runs[0][1]) == 34
+
+
+def test_no_word_of_a_summariser_is_streamed_as_a_message() -> None:
+    own = middleware(model=streaming_summariser())
+    graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
+    words = [chunk for chunk, _ in graph.stream(task(), thread(), stream_mode="messages")]
+    text = "".join(chunk.text for chunk in words)
+    assert own.model.calls
+    assert "The very end of it." in text
+    assert [chunk for chunk in words if chunk.text.strip() == "The"], "the model does stream"
+    assert SUMMARY not in text
+    assert "looked at.are" not in text
+    assert not [chunk for chunk in words if is_summary(chunk)]
+
+
+@on_a_loop
+async def test_no_word_of_a_summariser_is_streamed_as_a_message_on_a_loop() -> None:
+    own = middleware(model=streaming_summariser())
+    graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
+    stream = graph.astream(task(), thread(), stream_mode="messages")
+    words = [chunk async for chunk, _ in stream]
+    text = "".join(chunk.text for chunk in words)
+    assert own.model.calls
+    assert "The very end of it." in text
+    assert SUMMARY not in text
+
+
+@on_a_loop
+async def test_the_messages_of_a_run_hold_no_summary() -> None:
+    own = middleware(model=streaming_summariser())
+    graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
+    run = await graph.astream_events(task(), thread(), version="v3")
+    texts = [await message.text async for message in run.messages]
+    assert own.model.calls
+    assert texts[-1] == "The very end of it."
+    assert not [text for text in texts if SUMMARY in text]
+
+
+def test_the_messages_of_a_run_hold_no_summary_without_a_loop() -> None:
+    own = middleware(model=streaming_summariser())
+    graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
+    run = graph.stream_events(task(), thread(), version="v3")
+    texts = [str(message.text) for message in run.messages]
+    assert own.model.calls
+    assert texts[-1] == "The very end of it."
+    assert not [text for text in texts if SUMMARY in text]
+
+
+@on_a_loop
+async def test_events_of_a_summariser_are_marked_as_its_own() -> None:
+    own = middleware(model=streaming_summariser())
+    graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
+    seen = [event async for event in graph.astream_events(task(), thread(), version="v2")]
+    streamed = [e for e in seen if e["event"] == "on_chat_model_stream"]
+    ours = [e for e in streamed if e["metadata"].get("lc_source") == "summarization"]
+    others = [e for e in streamed if e not in ours]
+    assert ours
+    assert others
+    assert SUMMARY in "".join(e["data"]["chunk"].text for e in ours)
+    assert SUMMARY not in "".join(e["data"]["chunk"].text for e in others)
+
+
+def test_a_step_of_ours_is_an_update_only_when_something_changes() -> None:
+    own = middleware()
+    graph, _ = agent(steps(12), own)
+    changed = [
+        update["SummarizationMiddleware.before_model"]
+        for update in graph.stream(task(), thread(), stream_mode="updates")
+        if "SummarizationMiddleware.before_model" in update
+    ]
+    real = [update for update in changed if update]
+    assert len(real) == len(own.model.calls) > 0
+    assert all(set(update) == {"messages", "_conspectus"} for update in real)
+
+
+def test_values_are_whole_at_each_step_and_ours_is_plain_data() -> None:
+    graph, _ = agent(steps(12), middleware())
+    for values in graph.stream(task(), thread(), stream_mode="values"):
+        assert set(values) <= {"messages", "_conspectus"}
+        held = values.get("_conspectus")
+        assert json.loads(json.dumps(held)) == held
+        assert torn(values["messages"], pending=[f"call_m{n}" for n in range(12)]) == []
+
+
+def compactions(stream: Any) -> list[str]:
+    return [one["event"] for one in stream if one.get("type") == "conspectus.compaction"]
+
+
+def test_custom_events_mark_start_and_end_of_each_compaction() -> None:
+    own = middleware()
+    graph, _ = agent(steps(12), own)
+    told = compactions(graph.stream(task(), thread(), stream_mode="custom"))
+    assert told == ["start", "end"] * len(own.model.calls)
+    assert told
+
+
+@on_a_loop
+async def test_custom_events_mark_them_on_a_loop() -> None:
+    own = middleware()
+    graph, _ = agent(steps(12), own)
+    seen = [one async for one in graph.astream(task(), thread(), stream_mode="custom")]
+    assert compactions(seen) == ["start", "end"] * len(own.model.calls)
+
+
+def test_a_failed_compaction_is_told_and_the_run_goes_on() -> None:
+    events: list[str] = []
+    broken = ScriptedChatModel(answers=lambda _: ValueError("no such model"))
+    own = middleware(model=broken, on_event=lambda event, data: events.append(event))
+    graph, model = agent(steps(12), own)
+    told = compactions(graph.stream(task(), thread(), stream_mode="custom"))
+    assert told == events
+    assert told[:3] == ["start", "attempt_failed", "failed"]
+    # Each try asks for a history a tenth longer than the one before.
+    assert told.count("start") == len(broken.calls) < 10
+    assert len(graph.get_state(thread()).values["messages"]) == 26
+    check_sent(model)
+
+
+# Interrupts and approvals
+
+
+def test_an_interrupted_tool_resumes_after_a_compaction_before_it() -> None:
+    @tool
+    def ask(name: str) -> str:
+        """Ask a person."""
+        return f"the person says {interrupt({'about': name})}"
+
+    store, own = InMemoryStore(), middleware()
+    asking = AIMessage(
+        "I must ask.", tool_calls=[{"name": "ask", "args": {"name": "x"}, "id": "call_ask"}]
+    )
+    script = [*steps(6)[:-1], asking, *steps(6, prefix="n")]
+    graph, model = agent(script, own, store=store, tools=[look, ask])
+    stopped = graph.invoke(task(), thread())
+    assert stopped["__interrupt__"][0].value == {"about": "x"}
+    before = len(own.model.calls)
+    assert before > 0
+    out = graph.invoke(Command(resume="yes, go on"), thread())
+    assert out["messages"][-1].text == "All looked at."
+    assert any("yes, go on" in m.text for m in model.calls[7].messages)
+    check_sent(model)
+    assert check_nothing_lost(graph, store) > 0
+
+
+def approvals() -> HumanInTheLoopMiddleware:
+    return HumanInTheLoopMiddleware(interrupt_on={"delete": True})
+
+
+@tool
+def delete(name: str) -> str:
+    """Delete a module."""
+    return f"{name} is deleted"
+
+
+def deletions(*names: str) -> AIMessage:
+    asked = [{"name": "delete", "args": {"name": n}, "id": f"call_{n}"} for n in names]
+    return AIMessage("I want to delete.", tool_calls=asked)
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history: str) -> None:
+    store, own = InMemoryStore(), middleware(history=history)
+    script = [*steps(4)[:-1], deletions("old", "new"), *steps(8, prefix="n")]
+    graph, model = agent(script, own, approvals(), store=store, tools=[look, delete])
+    graph.invoke(task(), thread())
+    decisions = [{"type": "approve"}, {"type": "reject", "message": "keep the new one"}]
+    graph.invoke(Command(resume={"decisions": decisions}), thread())
+    check_sent(model)
+    answers = [m for m in model.calls[5].messages if isinstance(m, ToolMessage)]
+    texts = {m.tool_call_id: m.text for m in answers}
+    assert texts["call_old"] == "old is deleted"
+    assert "keep the new one" in texts["call_new"]
+    assert own.model.calls
+    if history == "replace":
+        assert check_nothing_lost(graph, store) > 0
+
+
+@pytest.mark.parametrize("at", range(2, 9))
+def test_an_approval_that_is_pending_is_never_compacted(at: int) -> None:
+    """The user speaks again while calls wait for approval: the history is compacted around them."""
+    store, own = InMemoryStore(), middleware()
+    script = [*steps(at)[:-1], deletions("old", "new"), *steps(9, prefix="n")]
+    graph, model = agent(script, own, approvals(), store=store, tools=[look, delete])
+    stopped = graph.invoke(task(), thread())
+    assert stopped["__interrupt__"]
+    graph.invoke(said("Wait with that; look on."), thread())
+    kept = graph.get_state(thread()).values["messages"]
+    assert [m for m in kept if isinstance(m, AIMessage) and m.text == "I want to delete."]
+    check_sent(model, pending=["call_old", "call_new"])
+    assert own.model.calls
+    check_nothing_lost(graph, store)
+
+
+# Beside other middleware
+
+
+class Verdict(BaseModel):
+    """What the agent found."""
+
+    modules: int
+    word: str
+
+
+def test_structured_output_by_a_tool_comes_through() -> None:
+    final = AIMessage(
+        "",
+        tool_calls=[{"name": "Verdict", "args": {"modules": 12, "word": "fine"}, "id": "call_v"}],
+    )
+    own, store = middleware(), InMemoryStore()
+    graph, model = agent(
+        [*steps(12)[:-1], final, *steps(12, prefix="n")[:-1], final],
+        own,
+        store=store,
+        response_format=ToolStrategy(Verdict),
+    )
+    for _ in range(2):
+        out = graph.invoke(task(), thread())
+        assert out["structured_response"] == Verdict(modules=12, word="fine")
+    assert own.model.calls
+    check_sent(model)
+    assert check_nothing_lost(graph, store) > 0
+
+
+def test_structured_output_by_the_provider_comes_through() -> None:
+    own, store = middleware(), InMemoryStore()
+    graph, model = agent(
+        [*steps(12)[:-1], '{"modules": 12, "word": "fine"}'],
+        own,
+        store=store,
+        response_format=ProviderStrategy(Verdict),
+    )
+    out = graph.invoke(task(), thread())
+    assert out["structured_response"] == Verdict(modules=12, word="fine")
+    assert own.model.calls
+    check_sent(model)
+    assert check_nothing_lost(graph, store) > 0
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_a_fallback_model_is_sent_the_same_view(history: str) -> None:
+    spare = ScriptedChatModel(answers=steps(14))
+    first = ScriptedChatModel(answers=lambda _: ConnectionError("down"))
+    own, store = middleware(history=history), InMemoryStore()
+    graph, _ = agent(first, ModelFallbackMiddleware(spare), own, store=store)
+    out = graph.invoke(task(), thread())
+    assert out["messages"][-1].text == "All looked at."
+    check_sent(first, spare)
+    pairs = zip(first.calls, spare.calls, strict=True)
+    assert all(one.messages == other.messages for one, other in pairs)
+    assert any(map(is_summary, spare.calls[-1].messages))
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_context_editing_clears_what_is_sent_and_originals_stay(order: int, history: str) -> None:
+    edits = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=200, keep=1)])
+    own, store = middleware(history=history), InMemoryStore()
+    both = [own, edits] if order == 0 else [edits, own]
+    graph, model = agent(steps(16), *both, store=store)
+    graph.invoke(task(), thread())
+    check_sent(model)
+    assert any("[cleared]" in m.text for call in model.calls for m in call.messages)
+    if history == "preserve":
+        channel = graph.get_state(thread()).values["messages"]
+        assert len(channel) == 34
+        assert is_summary(model.calls[-1].messages[0])
+        assert len(model.calls[-1].messages) < 12
+        assert not [m for m in channel if "[cleared]" in m.text]
+        return
+    assert check_nothing_lost(graph, store) > 0
+    kept = Archive(store).export(Scope("local", "t"))
+    assert not [row for row in kept if "[cleared]" in str(row["message"])]
+
+
+def test_the_todos_of_a_list_survive() -> None:
+    todos = [
+        {"content": "Look at every module", "status": "in_progress"},
+        {"content": "Write the report", "status": "pending"},
+    ]
+    write = AIMessage(
+        "", tool_calls=[{"name": "write_todos", "args": {"todos": todos}, "id": "call_todos"}]
+    )
+    own, store = middleware(), InMemoryStore()
+    graph, model = agent([write, *steps(16)], own, TodoListMiddleware(), store=store)
+    out = graph.invoke(task(), thread())
+    assert out["todos"] == todos
+    check_sent(model)
+    assert check_nothing_lost(graph, store) > 0
+    ledger = Archive(store).chain(Scope("local", "t"))[-1].ledger
+    facts = [(fact["kind"], fact["value"]) for fact in ledger["facts"]]
+    assert ("task", "Write the report") in facts
+
+
+def test_a_limit_of_model_calls_counts_the_agent_only() -> None:
+    own, store = middleware(), InMemoryStore()
+    limit = ModelCallLimitMiddleware(run_limit=12)
+    graph, model = agent(steps(30), own, limit, store=store)
+    out = graph.invoke(task(), thread())
+    assert len(model.calls) == 12
+    assert "limit" in out["messages"][-1].text
+    check_sent(model)
+    assert check_nothing_lost(graph, store) > 0
+
+
+def test_two_of_ours_stand_in_one_agent() -> None:
+    often = middleware(name="often")
+    rarely = middleware(name="rarely", trigger=("tokens", 300), keep=("messages", 2))
+    store = InMemoryStore()
+    graph, model = agent(steps(20), often, rarely, store=store)
+    out = graph.invoke(task(), thread())
+    check_sent(model)
+    assert often.model.calls or rarely.model.calls
+    assert len(summaries(out["messages"])) == 1
+    assert check_nothing_lost(graph, store) > 0
+
+
+def test_two_of_one_name_are_refused_by_langchain() -> None:
+    with pytest.raises(AssertionError, match="duplicate"):
+        agent(steps(1), middleware(), middleware())
+
+
+# One instance, many threads
+
+
+def per_thread(messages: list[Any]) -> Any:
+    """Looks as often as asked; what comes next is told by the prompt, so threads can share it."""
+    asked = next(m for m in reversed(messages) if isinstance(m, HumanMessage) and not is_summary(m))
+    name, count = asked.text.split()[-2:]
+    done = next((m.text for m in reversed(messages) if isinstance(m, ToolMessage)), None)
+    number = 0 if done is None else int(done.split(":")[0].rsplit("x", 1)[1]) + 1
+    return calls(f"{name}x{number}") if number < int(count) else "All looked at."
+
+
+def check_own(graph: Any, store: Any, names: list[str]) -> None:
+    archive = Archive(store)
+    for name in names:
+        messages = graph.get_state(thread(name)).values["messages"]
+        [summary] = summaries(messages)
+        others = [n for n in names if n != name and f"{n}x" in str(messages)]
+        assert f"{name}x" in summary.text
+        assert not others
+        rows = str(archive.export(Scope("local", name)))
+        assert f"{name}x0" in rows
+        assert not [n for n in names if n != name and f"{n}x" in rows]
+        assert check_nothing_lost(graph, store, name) > 0
+
+
+def named_threads(count: int) -> list[str]:
+    return [f"th{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(count)]
+
+
+def own_summary(messages: list[Any]) -> str:
+    found = re.findall(r"\bth[a-z]{2}x\d+", str(messages[-1].content))
+    return f"{SUMMARY}: {' '.join(dict.fromkeys(found))[:150]} are looked at."
+
+
+def test_fifty_threads_at_once_share_one_instance() -> None:
+    own = middleware(model=ScriptedChatModel(answers=own_summary, delay=0.002))
+    store = InMemoryStore()
+    graph, model = agent(ScriptedChatModel(answers=per_thread, delay=0.001), own, store=store)
+    names = named_threads(50)
+    with ThreadPoolExecutor(50) as pool:
+        list(pool.map(lambda n: graph.invoke(said(f"Look at {n} 8"), thread(n)), names))
+    assert model.most_at_once > 1
+    check_sent(model)
+    check_own(graph, store, names)
+
+
+@on_a_loop
+async def test_fifty_tasks_at_once_share_one_instance() -> None:
+    own = middleware(model=ScriptedChatModel(answers=own_summary, delay=0.002))
+    store = InMemoryStore()
+    graph, model = agent(ScriptedChatModel(answers=per_thread, delay=0.001), own, store=store)
+    names = named_threads(50)
+    await asyncio.gather(*(graph.ainvoke(said(f"Look at {n} 8"), thread(n)) for n in names))
+    assert model.most_at_once > 10
+    check_sent(model)
+    check_own(graph, store, names)
+
+
+# Subagents that share the thread
+
+
+def subagents(own: Any, checkpointer: Any = None) -> tuple[Any, Any, ScriptedChatModel]:
+    """A graph with two subagents as tools; all three share the middleware, store and thread."""
+    models = {}
+
+    def sub(name: str) -> Any:
+        models[name] = ScriptedChatModel(answers=lambda messages: per_thread(messages))
+        return create_agent(models[name], tools=[look], middleware=[own])
+
+    alpha, beta = sub("alpha"), sub("beta")
+
+    @tool
+    def ask_alpha(count: int) -> str:
+        """Have alpha look."""
+        return str(alpha.invoke(said(f"Look at tha {count}"))["messages"][-1].text)
+
+    @tool
+    def ask_beta(count: int) -> str:
+        """Have beta look."""
+        return str(beta.invoke(said(f"Look at thb {count}"))["messages"][-1].text)
+
+    def both(number: int) -> AIMessage:
+        asked = [
+            {"name": "ask_alpha", "args": {"count": 9}, "id": f"call_a{number}"},
+            {"name": "ask_beta", "args": {"count": 9}, "id": f"call_b{number}"},
+        ]
+        return AIMessage("Have both look.", tool_calls=asked)
+
+    script = [*steps(8)[:-1], both(1), *steps(8, prefix="n")[:-1], both(2), "All looked at."]
+    store = InMemoryStore()
+    graph, model = agent(script, own, store=store, tools=[look, ask_alpha, ask_beta])
+    return graph, store, model
+
+
+def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals() -> None:
+    own = middleware(model=ScriptedChatModel(answers=subagent_summary))
+    graph, store, model = subagents(own)
+    graph.invoke(task(), thread())
+    check_sent(model)
+    check_nothing_lost(graph, store)
+    by_session: dict[tuple[str, ...], str] = {}
+    for item in store.search(("conspectus",), limit=10_000):
+        if item.namespace[-1] == "messages":
+            place = tuple(item.namespace)
+            by_session[place] = by_session.get(place, "") + str(item.value)
+    kinds = sorted(
+        tuple(kind for kind in ("thax", "thbx", "module m") if kind in text)
+        for text in by_session.values()
+    )
+    assert kinds == [("module m",), ("thax",), ("thax",), ("thbx",), ("thbx",)]
+    assert Archive(store).threads("local") == ("t",)
+
+
+def subagent_summary(messages: list[Any]) -> str:
+    found = re.findall(r"\bth[ab]x\d+|\b[mn]\d\b", str(messages[-1].content))
+    return f"{SUMMARY}: {' '.join(dict.fromkeys(found))[:150]} are looked at."
+
+
+@on_a_loop
+async def test_subagents_on_a_loop_have_a_session_each() -> None:
+    own = middleware(model=ScriptedChatModel(answers=subagent_summary))
+    graph, store, model = subagents(own)
+    await graph.ainvoke(task(), thread())
+    check_sent(model)
+    assert await acheck_nothing_lost(graph, store) > 0
+    places = {
+        tuple(item.namespace)
+        for item in store.search(("conspectus",), limit=10_000)
+        if item.namespace[-1] == "messages"
+    }
+    assert len(places) == 5
+
+
+def test_a_subagent_with_a_memory_of_its_own_goes_on_in_its_session() -> None:
+    own = middleware(model=ScriptedChatModel(answers=subagent_summary))
+    inner_model = ScriptedChatModel(answers=per_thread)
+    inner = create_agent(inner_model, tools=[look], middleware=[own], checkpointer=True)
+
+    @tool
+    def ask_inner(name: str) -> str:
+        """Have it look."""
+        return str(inner.invoke(said(f"Look at {name} 6"))["messages"][-1].text)
+
+    def ask(name: str) -> AIMessage:
+        call = {"name": "ask_inner", "args": {"name": name}, "id": f"call_{name}"}
+        return AIMessage("Ask.", tool_calls=[call])
+
+    store = InMemoryStore()
+    graph, model = agent([ask("tha"), ask("thb"), "Done."], own, store=store, tools=[ask_inner])
+    graph.invoke(task(), thread())
+    check_sent(model, inner_model)
+
+
+def test_without_checkpointer_and_store_it_still_works() -> None:
+    own = middleware()
+    model = ScriptedChatModel(answers=[*steps(12), *steps(12)])
+    graph = create_agent(model, tools=[look], middleware=[own])
+    out = graph.invoke(task())
+    # What an agent without memory gives back is sent again by its caller.
+    graph.invoke({"messages": [*out["messages"], *said("Once more.")["messages"]]})
+    check_sent(model)
+    assert own.model.calls
+
+
+def test_a_parent_graph_that_keeps_all_messages_is_not_summarised_twice() -> None:
+    """The agent is a node of a graph with its own channel of messages, which keeps them all."""
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    own, store = middleware(), InMemoryStore()
+    model = ScriptedChatModel(answers=[*steps(8), *steps(1, prefix="n"), *steps(1, prefix="k")])
+    inner = create_agent(model, tools=[look], middleware=[own])
+    builder = StateGraph(MessagesState)
+    builder.add_node("inner", inner)
+    builder.add_edge(START, "inner")
+    graph = builder.compile(checkpointer=InMemorySaver(), store=store)
+    graph.invoke(task(), thread())
+    first = len(own.model.calls)
+    graph.invoke(said("And now n."), thread())
+    graph.invoke(said("And now k."), thread())
+    check_sent(model)
+    assert first > 0
+    assert len(own.model.calls) <= first + 2

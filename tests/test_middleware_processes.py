@@ -1,0 +1,101 @@
+"""One thread over several processes, one of them killed: nothing is lost, doubled or paid twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conspectus._drive import run
+from conspectus.archive import Archive, Scope
+
+PROCESS = Path(__file__).parent / "graph_process.py"
+
+
+def process(
+    folder: Path, what: str, argument: Any = None, *, loop: bool = False, **more: Any
+) -> Any:
+    """What one process says; None where it was killed."""
+    environment = {**os.environ, "MIDDLEWARE": json.dumps(more), "LOOP": "1" if loop else ""}
+    done = subprocess.run(
+        [sys.executable, str(PROCESS), str(folder), what, json.dumps(argument)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+        check=False,
+    )
+    if done.returncode == -9:
+        return None
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def noted(folder: Path, kind: str) -> list[str]:
+    path = folder / f"{kind}.jsonl"
+    return [json.loads(line) for line in path.open()] if path.exists() else []
+
+
+def read(folder: Path) -> Counter[str]:
+    """Modules whose results were read by summarisers, with the number of times."""
+    found: Counter[str] = Counter()
+    for text in noted(folder, "read"):
+        found.update(re.findall(r"module (m\d+): pass", text))
+    return found
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_each_turn_in_a_process_of_its_own(tmp_path: Path, loop: bool) -> None:
+    archived = [process(tmp_path, "say", f"Turn {n}", loop=loop)["archived"] for n in range(4)]
+    assert archived == sorted(archived)
+    assert archived[-1] > 60
+    assert max(read(tmp_path).values()) == 1, "read twice"
+    assert max(text.count("module m") for text in noted(tmp_path, "sent")) <= 5
+
+
+def records(folder: Path) -> Any:
+    with Archive.open(folder / "store.db") as archive:
+        return run(archive.records_flow(Scope("local", "t")))
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_killed_between_archive_and_checkpoint(tmp_path: Path, loop: bool) -> None:
+    assert process(tmp_path, "die", "Look at all.", loop=loop) is None
+    [record] = records(tmp_path)
+    paid = noted(tmp_path, "read")
+    assert len(paid) == 1
+    after = process(tmp_path, "go on", loop=loop)
+    assert after["last"] == "Enough for now."
+    kept = records(tmp_path)
+    assert record in kept
+    assert [one.parent for one in kept].count(None) == 1, "the first compaction is there twice"
+    assert max(read(tmp_path).values()) == 1, "paid twice"
+    assert len(noted(tmp_path, "read")) == len(kept)
+    assert after["archived"] == sum(len(one.covers) for one in kept)
+
+
+def test_killed_and_then_spoken_to_instead_of_resumed(tmp_path: Path) -> None:
+    assert process(tmp_path, "die", "Look at all.") is None
+    after = process(tmp_path, "say", "Are you still there?")
+    assert after["last"] == "Enough for now."
+    assert after["archived"] > 0
+    again = process(tmp_path, "say", "Go on.")
+    assert again["archived"] > after["archived"]
+    # The first plan was another one, so its summary may be made anew, once.
+    assert max(read(tmp_path).values()) <= 2
+
+
+def test_killed_again_and_again(tmp_path: Path) -> None:
+    process(tmp_path, "die", "Look at all.")
+    for _ in range(3):
+        assert process(tmp_path, "die", "And again.") is None
+    after = process(tmp_path, "go on")
+    assert after["archived"] > 0
+    assert len(after["summary"]) == 1
