@@ -55,7 +55,10 @@ class CompactionState(AgentState[Any]):
     _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     _conspectus_recalled: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
-    _conspectus_asked: NotRequired[Annotated[dict[str, Any], PrivateStateAttr, asked_together]]
+    # `| None` keeps LangGraph from putting an empty dict into the state of every thread.
+    _conspectus_asked: NotRequired[
+        Annotated[dict[str, Any] | None, PrivateStateAttr, asked_together]
+    ]
     # Written by Deep Agents' middleware; read here, so that a thread that had it can go on.
     _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
 
