@@ -47,6 +47,9 @@ MANY, LONG = 50, 20_000
 """Messages, and characters of them, that are read on the event loop itself at most."""
 
 T = TypeVar("T")
+DELEGATIONS = 20
+"""Pieces of work handed to others, the latest ones, that every summary tells of, if it has room."""
+
 OnEvent = Callable[[str, Mapping[str, Any]], None]
 
 
@@ -337,7 +340,8 @@ class Work:
         text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
         if text:
             room = limit - self.tools.frame - SLACK
-            text = with_missing_facts(text, self.ledger.standing(), room, meter.text)
+            needed = (*self.ledger.standing(), *self.ledger.delegations()[:DELEGATIONS])
+            text = with_missing_facts(text, needed, room, meter.text)
         if self.tools.archive is None:
             text = _uncited(text, {entry.cite for entry in entries})
         tokens = self._size(text)
