@@ -26,6 +26,7 @@ class Piece:
         offset: characters of the message before `text`.
         neighbour: it was not found itself.
         place: where it stands in the history, counted from 0.
+        follows: places of those that it follows, if others stand between.
     """
 
     id: str
@@ -38,25 +39,28 @@ class Piece:
     score: float
     neighbour: bool = False
     place: int = 0
+    follows: tuple[int, ...] = ()
     shortened: str = ""
     offset: int = 0
 
 
 def arranged(pieces: Sequence[Piece]) -> list[Piece]:
-    """Messages that follow each other in the history side by side, in its order; the groups in the
+    """Messages that follow each other side by side, in the order of the history; the groups in the
     order of the best of each, which is the order in which they are given."""
-    at = {piece.place: piece for piece in pieces}
-    placed: list[Piece] = []
-    for piece in pieces:
-        if piece.place not in at:
-            continue
-        start = piece.place
-        while start - 1 in at:
-            start -= 1
-        while start in at:
-            placed.append(at.pop(start))
-            start += 1
-    return placed
+    groups: dict[int, list[Piece]] = {}
+    for piece in sorted(pieces, key=lambda piece: piece.place):
+        group = [piece]
+        near = [groups[at] for at in {piece.place - 1, *piece.follows} if at in groups]
+        for other in sorted(near, key=lambda other: other[0].place):
+            if other[0] is not group[0]:
+                group = sorted({one.place: one for one in [*other, *group]}.values(), key=_place)
+        groups.update(dict.fromkeys((one.place for one in group), group))
+    placed = {one.place: one for piece in pieces for one in groups[piece.place]}
+    return list(placed.values())
+
+
+def _place(piece: Piece) -> int:
+    return piece.place
 
 
 def render(pieces: Sequence[Piece], left_out: int) -> str:

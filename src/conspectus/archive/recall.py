@@ -212,7 +212,13 @@ def _drop(archive: ArchiveFlows, scope: Scope, keys: list[str]) -> None:
 
 
 def _found(one: Archived, match: Match) -> Piece:
-    return replace(_piece(one), score=match.score, neighbour=not match.direct, place=match.place)
+    return replace(
+        _piece(one),
+        score=match.score,
+        neighbour=not match.direct,
+        place=match.place,
+        follows=match.follows,
+    )
 
 
 def _piece(one: Archived) -> Piece:
