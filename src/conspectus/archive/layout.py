@@ -63,9 +63,10 @@ def _place(piece: Piece) -> int:
     return piece.place
 
 
-def render(pieces: Sequence[Piece], left_out: int) -> str:
-    """All messages as one text, and how many there was no room for."""
-    lines = [_line(piece) for piece in pieces]
+def render(pieces: Sequence[Piece], left_out: int, *, cited: bool = True) -> str:
+    """All messages as one text, and how many there was no room for; without `cited` only those
+    that are shortened are named, as there is more of them to be read."""
+    lines = [_line(piece, cited or bool(piece.shortened)) for piece in pieces]
     if left_out:
         lines.append(f"({left_out:,} more left out for lack of room)")
     return "\n".join(lines)
@@ -124,11 +125,12 @@ def best_place(text: str, marks: Sequence[str]) -> int:
     return place
 
 
-def _line(piece: Piece) -> str:
+def _line(piece: Piece, cited: bool) -> str:
     # The frame is short, as it is paid for with each message.
     who = piece.role + (f"/{_label(piece.name)}" if piece.name else "")
     date = f" · {_label(piece.date)}" if piece.date else ""
-    head = f"[{_label(piece.cite)} {who}{date}]"
+    name = f"{_label(piece.cite)} " if cited else ""
+    head = f"[{name}{who}{date}]"
     note = f" {piece.shortened}" if piece.shortened else ""
     # Lines after the first are indented, so that none can pass for the line of another message.
     text = "\n  ".join(as_notes(_UNSENDABLE.sub("\ufffd", piece.text)).splitlines())

@@ -125,6 +125,7 @@ class Recalling:
                 scope_of(held, self._graph.tenant, runtime),
                 chain,
                 query=query,
+                cited=False,
                 tokens=max(
                     1, self._planner.room_for(self._tokens, read_requested(state), messages)
                 ),
