@@ -109,7 +109,8 @@ class SearchIndexes:
                 named = (doc.key, _digest(doc.id), _digest(doc.cite))
                 about = (len(doc.terms.words), doc.asks, " ".join(doc.speaker))
                 calls = {_digest(name): of_one_call(terms) for name, terms in doc.calls.items()}
-                does = (int(doc.kind), " ".join(map(_digest, doc.answers)), json.dumps(calls))
+                answers = " ".join(map(_digest, doc.answers))
+                does = (int(doc.kind), answers, json.dumps(calls) if calls else "")
                 done = db.execute(
                     "INSERT OR IGNORE INTO docs "
                     "(key, id, cite, size, asks, speaker, kind, answers, calls) "

@@ -28,7 +28,7 @@ EXACT = 2.0
 AT_ONCE = 500
 """Rows read at a time."""
 
-REACHES = (6, 24, FARTHEST)
+REACHES = (5, 12, 30, FARTHEST)
 """Places on each side of a candidate in which is looked for those near it, until they are found."""
 
 _WHOLE = "="
@@ -170,17 +170,24 @@ def _seen(
     """What the index knows of the messages at some places."""
     at = {covered[place]: place for place in places}
     found = {}
+    bare = terms.difference(term for term in terms if term.startswith(_WHOLE))
+    whole = frozenset(term.removeprefix(_WHOLE) for term in terms - bare)
     columns = "key, size, asks, speaker, kind, answers, calls, words, wholes"
     for row in _rows(db, columns, list(at)):
         key, size, asks, speaker, kind, answers, calls, words, wholes = row
+        counts = _counts(words.split(), bare)
+        if whole and wholes:
+            exact = _counts(wholes.split(), whole)
+            counts.update((_WHOLE + term, number) for term, number in exact.items())
+        apart = json.loads(calls) if calls and counts else {}
         found[at[key]] = Seen(
-            _counts(of_one_call(Terms(tuple(words.split()), tuple(wholes.split()))), terms),
+            counts,
             size,
             frozenset(speaker.split()),
             bool(asks),
             Kind(kind),
             frozenset(answers.split()),
-            {name: _counts(said, terms) for name, said in json.loads(calls).items()},
+            {name: _counts(said, terms) for name, said in apart.items()},
         )
     return found
 
@@ -190,9 +197,5 @@ def of_one_call(terms: Terms) -> list[str]:
     return [*terms.words, *(_WHOLE + whole for whole in terms.wholes)]
 
 
-def _counts(said: Iterable[str], terms: frozenset[str]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for term in said:
-        if term in terms:
-            counts[term] = counts.get(term, 0) + 1
-    return counts
+def _counts(said: Sequence[str], terms: frozenset[str]) -> dict[str, int]:
+    return {term: said.count(term) for term in terms.intersection(said)}

@@ -22,6 +22,8 @@ _BORROWED = {d: 0.7**d for d in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
 _CLOSE = {distance: math.sqrt(share) for distance, share in _BORROWED.items()}
 """How much it counts for covering the query."""
 
+_USUAL = sum(_BORROWED.values())
+
 K1, B = 1.2, 0.75
 """The usual constants of BM25 (Robertson and Zaragoza 2009): saturation, and weight of length."""
 
@@ -72,9 +74,8 @@ class Seen:
     answers: frozenset[str] = frozenset()
     calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
-    def lent(self, term: str, to: Seen) -> int:
-        """How often it holds a term for another. To a result only its own call lends any."""
-        count = self.counts.get(term, 0)
+    def lent(self, term: str, count: int, to: Seen) -> int:
+        """How much of its count of a term it lends. To a result only its own call lends any."""
         if to.answers.isdisjoint(self.calls):
             return count
         others = [said for name, said in self.calls.items() if name not in to.answers]
@@ -126,20 +127,31 @@ def scores(
     total = sum(worth.values())
     if not total:
         return {}
-    norms = _norms(seen, totals.mean, steps)
+    mean = totals.mean or 1.0
+    weights_of, sizes_of = dict.fromkeys(seen, 0.0), dict.fromkeys(seen, 0.0)
+    borrowed: dict[str, dict[int, float]] = {term: {} for term in worth}
+    nearest: dict[str, dict[int, float]] = {term: {} for term in worth}
+    for place, one in seen.items():
+        held = [(t, n, borrowed[t], nearest[t]) for t, n in one.counts.items() if t in worth]
+        for target, distance in steps.around(place).items():
+            if target not in seen:
+                continue
+            share, close = _BORROWED[distance], _CLOSE[distance]
+            weights_of[target] += share
+            sizes_of[target] += share * one.size / mean
+            for term, count, much, closest in held:
+                if one.calls:
+                    count = one.lent(term, count, seen[target])
+                if count:
+                    much[target] = much.get(target, 0.0) + share * count
+                    if close > closest.get(target, 0.0):
+                        closest[target] = close
+    norms = {place: _norm(weight, sizes_of[place]) for place, weight in weights_of.items()}
     fits = dict.fromkeys(seen, 0.0)
     for term, value in worth.items():
-        borrowed: dict[int, float] = {}
-        nearest: dict[int, float] = {}
-        for place, one in seen.items():
-            if term not in one.counts:
-                continue
-            for target, distance in steps.around(place).items():
-                if target in fits and (count := one.lent(term, seen[target])):
-                    borrowed[target] = borrowed.get(target, 0.0) + _BORROWED[distance] * count
-                    nearest[target] = max(nearest.get(target, 0.0), _CLOSE[distance])
-        for place, much in borrowed.items():
-            fits[place] += value * (much / (much + norms[place]) + COVERED * nearest[place])
+        closest = nearest[term]
+        for place, lent in borrowed[term].items():
+            fits[place] += value * (lent / (lent + norms[place]) + COVERED * closest[place])
     speaker = _named([one.speaker for one in seen.values()], names)
     found = {}
     for place, fit in fits.items():
@@ -169,22 +181,15 @@ def holding_enough(
     ]
 
 
-def _norms(seen: Mapping[int, Seen], mean: float, steps: Steps) -> dict[int, float]:
-    """What the count of a term is weighed against, for each message: more for a long one, and for
-    one that borrows from long ones. What it could borrow from and is not there is of mean size."""
-    if not mean:
-        return dict.fromkeys(seen, K1)
-    weights, sizes = dict.fromkeys(seen, 0.0), dict.fromkeys(seen, 0.0)
-    for place, one in seen.items():
-        for target, distance in steps.around(place).items():
-            if target in weights:
-                weights[target] += _BORROWED[distance]
-                sizes[target] += _BORROWED[distance] * one.size / mean
-    usual = sum(_BORROWED.values())
-    return {
-        place: K1 * (1 - B + B * (sizes[place] + max(0.0, usual - weight)) / max(usual, weight))
-        for place, weight in weights.items()
-    }
+def _norm(weight: float, size: float) -> float:
+    """What the count of a term is weighed against: more in a long message, and in one that borrows
+    from long ones. What it could borrow from and is not there is of mean size.
+
+    Args:
+        weight: of all that it borrows from, itself included.
+        size: theirs as shares of the mean, each by its weight.
+    """
+    return K1 * (1 - B + B * (size + max(0.0, _USUAL - weight)) / max(_USUAL, weight))
 
 
 def merged(whole: Mapping[int, float], parts: Sequence[Mapping[int, float]]) -> dict[int, float]:

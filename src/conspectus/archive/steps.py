@@ -13,6 +13,9 @@ from enum import IntEnum
 BEFORE, AFTER = 5, 2
 """Steps before and after a message from which it borrows words."""
 
+WORK = 2
+"""Steps up to which calls of tools and their results borrow words of what came before them."""
+
 FARTHEST = 96
 """Messages between two of which one follows the other, at most: some thirty rounds."""
 
@@ -51,19 +54,24 @@ class Steps:
         for place, earlier in self.follows.items():
             for one in earlier:
                 self._followed[one].append(place)
+        self._kinds = kinds
         self._around: dict[int, dict[int, int]] = {}
 
     def around(self, place: int) -> Mapping[int, int]:
         """Who may borrow from the message at a place, itself included: the steps to each, positive
         for those that come later."""
         if place not in self._around:
-            found = {place: 0}
+            kinds, found = self._kinds, {place: 0}
             for ways, most, sign in ((self._followed, BEFORE, 1), (self.follows, AFTER, -1)):
                 edge = [place]
                 for distance in range(1, most + 1):
-                    reached = dict.fromkeys(n for one in edge for n in ways.get(one, ()))
-                    edge = [one for one in reached if one not in found]
-                    found.update(dict.fromkeys(edge, sign * distance))
+                    far, reached = distance > WORK, []
+                    for one in edge:
+                        for other in ways.get(one, ()):
+                            if other not in found and not (far and kinds[other] != Kind.SAYS):
+                                found[other] = sign * distance
+                                reached.append(other)
+                    edge = reached
             self._around[place] = found
         return self._around[place]
 
