@@ -92,6 +92,7 @@ class Tools:
         timeout: seconds for one try of a summariser that sets none itself.
         on_event: whom to tell.
         preview: who reads a summary before it is in force; see `PreviewRequest`.
+        size: tokens of the message that shows a summary, where that is not one of ours.
     """
 
     meter: TokenMeter
@@ -104,6 +105,7 @@ class Tools:
     timeout: float | None
     on_event: OnEvent | None
     preview: Preview | None = None
+    size: Callable[[str], int] | None = None
 
 
 @dataclass(slots=True)
@@ -328,6 +330,8 @@ class Work:
         return "\n".join(part for part in (head.summary if head else "", *foreign) if part)
 
     def _size(self, body: str) -> int:
+        if self.tools.size is not None:
+            return self.tools.size(body)
         text = summary_text(body, archived=self.tools.archive is not None)
         return self.tools.meter.message(summary_message(text, "", like=self.history.like))
 
