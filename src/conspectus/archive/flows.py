@@ -171,7 +171,9 @@ class ArchiveFlows:
 
     def name_flow(self, scope: Scope, name: str, record_id: str) -> Flow[None]:
         """Let a record be found by another name too; see `chain_of_flow`."""
-        op = self._wire.put_op(scope.namespace("summaries"), label_hash(name), {"record": record_id})
+        op = self._wire.put_op(
+            scope.namespace("summaries"), label_hash(name), {"record": record_id}
+        )
         yield from self._wire.batch([op])
 
     def set_head_flow(self, scope: Scope, record_id: str | None) -> Flow[None]:
