@@ -85,7 +85,11 @@ class _Cutting:
         enough = next((i for i, n in enumerate(self.gathered) if n >= limits.reach), None)
         if enough is None and not (reached and over):
             return Keep("less has gathered than is asked for", self.tokens)
-        cuts = list(self._cuts(enough))
+        at = self._enough_leaves(enough)
+        if at is None and not over:
+            return Keep("what would stay leaves no room for a summary", self.tokens)
+        # Over the limit as much leaves as may, where nothing that is asked for is enough.
+        cuts = [cut for cut in self.legal if at is not None and cut > at] or self.legal[-1:]
         for share in self._shares():
             for cut in cuts:
                 if self._left(cut - 1) + share > limits.most:
@@ -96,15 +100,11 @@ class _Cutting:
             return found
         return self._best(cuts[-1] if cuts else 0)
 
-    def _cuts(self, enough: int | None) -> Iterator[int]:
-        """Legal cuts from the first that is asked for; the last one there is where none is."""
+    def _enough_leaves(self, enough: int | None) -> int | None:
+        """The first item with which enough has gathered, and what comes after it fits."""
         room = self.limits.most - self.limits.share
-        at = None
-        if enough is not None:
-            rest = (i for i in range(enough, len(self.items)) if self._left(i) <= room)
-            at = next(rest, None)
-        wanted = [cut for cut in self.legal if at is not None and cut > at]
-        yield from wanted or self.legal[-1:]
+        rest = () if enough is None else range(enough, len(self.items))
+        return next((i for i in rest if self._left(i) <= room), None)
 
     def _left(self, last: int) -> int:
         """What stays if everything up to item `last` leaves that may."""

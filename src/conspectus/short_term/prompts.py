@@ -45,7 +45,7 @@ DEFAULT_EXISTING_SUMMARY_PROMPT = ChatPromptTemplate.from_messages(
 DEFAULT_FINAL_SUMMARY_PROMPT = ChatPromptTemplate.from_messages(
     [
         ("placeholder", "{system_message}"),
-        ("system", "Notes on the conversation before the messages below: {summary}"),
+        ("system", "Notes on the conversation so far: {summary}"),
         ("placeholder", "{messages}"),
     ]
 )
