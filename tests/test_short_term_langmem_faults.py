@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
 from langgraph.graph.message import add_messages
+
 from short_term_support import (
     BOTH,
     PlainModel,
@@ -128,7 +129,9 @@ def turns(library: Any, count_of: int) -> tuple[list[AnyMessage], PlainModel, An
     """A graph's state with one key for input and output, over some turns."""
     number = iter(range(10_000))
     model = PlainModel(lambda messages: f"Summary number {next(number)} of all that was said.")
-    node = library.SummarizationNode(model=model, output_messages_key="messages", **LIMITS)
+    limits: dict[str, Any] = {"max_tokens": 600, "max_tokens_before_summary": 140}
+    limits: dict[str, Any] = {"max_tokens": 600, "max_tokens_before_summary": 140}
+    node = library.SummarizationNode(model=model, output_messages_key="messages", **limits)
     state: dict[str, Any] = {"messages": [SystemMessage("Be brief.", id="s")], "context": {}}
     for n in range(count_of):
         state["messages"] = add_messages(state["messages"], [human(f"h{n}", 20)])
@@ -144,7 +147,7 @@ def shows_a_summary(message: Any) -> bool:
 
 
 def test_one_key_for_input_and_output() -> None:
-    messages, model, _ = turns(theirs, 20)
+    _, model, _ = turns(theirs, 20)
     again = [call for call in model.calls if any(map(shows_a_summary, call))]
     assert again  # the old summary is read as if it were a message, and what it said twice
     shown, own, context = turns(ours, 20)

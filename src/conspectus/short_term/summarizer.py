@@ -25,7 +25,8 @@ ONE_MORE = 5 / 4
 in most histories, and is not worth a call of its own."""
 
 SMALLEST = 64
-"""Tokens; a reading that overflows the model's window is halved down to these."""
+"""One part in this many of a reading is the least that one is halved down to where it overflows
+the model's window."""
 
 
 class PromptedSummarizer:
@@ -68,7 +69,7 @@ class PromptedSummarizer:
     def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
         """The same as steps for a driver."""
         text, cost, prompt = request.standing, Cost(), list[BaseMessage]()
-        room = self._room(request)
+        room = whole = self._room(request)
         left = deque((piece, room) for piece in self._readings(request.entries, room, request))
         while left:
             piece, room = left.popleft()
@@ -76,7 +77,7 @@ class PromptedSummarizer:
             try:
                 text, spent = yield from self._ask(prompt, request, cost)
             except SummarizerOverflow:
-                if room // 2 < SMALLEST:
+                if room // 2 <= whole // SMALLEST:
                     raise
                 halves = self._readings(read_messages(piece), room // 2, request)
                 left.extendleft(reversed([(half, room // 2) for half in halves]))
