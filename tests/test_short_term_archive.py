@@ -58,13 +58,7 @@ def test_what_was_summarised_is_archived_and_recalled_over_rounds() -> None:
         running = found.running_summary
         gone = [m for m in messages if m.id in summarised(running)]
         assert originals(archive) == gone
-    assert (
-        len(archive.chain(Scope("local", "t")))
-        == len(
-            {m.content for call in model.calls for m in call if m.type == "never"} | {*range(99)}
-        )
-        or len(archive.chain(Scope("local", "t"))) > 3
-    )
+    assert len(archive.chain(Scope("local", "t"))) > 3
     compactor = Compactor(archive=archive)
     assert "question h3 " in compactor.recall("question h3", thread_id="t").text
     assert compactor.recall(id="h3", thread_id="t").text
@@ -143,7 +137,7 @@ def test_a_giant_newest_message_is_shown_short_and_read_whole_later() -> None:
     assert "archived as" in again.messages[-1].content
     assert len(model.calls) == calls
     # Once it may leave, all of it is read, although the clip is what came back.
-    back = [*messages[:-1], clip, ai("a9", 5), human("h9", 5)]
+    back = [*messages[:-1], clip, ai("a9", 60), human("h9", 5)]
     last = summarise(back, again.running_summary, archive=archive, model=model)
     assert "giant" in summarised(last.running_summary)
     assert model.read["giant"].replace(" ", "") == text.replace(" ", "")
