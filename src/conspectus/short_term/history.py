@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import attrgetter, not_
 from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -14,6 +16,9 @@ from conspectus.short_term.running_summary import RunningSummary
 
 AROUND = 400
 """Characters that a template may put around a summary where it is known again by what it says."""
+
+
+_id = attrgetter("id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +63,12 @@ def divide(
     if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
         raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
     given = list(messages)
-    for place, message in enumerate(given):
-        if not isinstance(message, BaseMessage):
-            raise MessageError(
-                f"message {place} is {type(message).__name__}; give LangChain messages, as "
-                "langchain_core.messages.convert_to_messages makes them"
-            )
+    if not all(issubclass(kind, BaseMessage) for kind in set(map(type, given))):
+        place, other = next((n, m) for n, m in enumerate(given) if not isinstance(m, BaseMessage))
+        raise MessageError(
+            f"message {place} is {type(other).__name__}; give LangChain messages, as "
+            "langchain_core.messages.convert_to_messages makes them"
+        )
     back: list[BaseMessage] = []
     system, start = None, 0
     while start < len(given) and isinstance(given[start], SystemMessage):
@@ -75,19 +80,20 @@ def divide(
             break
         start += 1
     rest = given[start:]
+    ids: list[str | None] = [*map(_id, rest)]
     if running is not None:
         covered = running.summarized_message_ids
-        new = [message for message in rest if message.id not in covered]
-        if len(new) < len(rest):
-            _refuse_twice(rest, covered)
+        is_covered = [*map(covered.__contains__, ids)]
+        _refuse_twice(ids, is_covered, covered)
+        new = [*compress(rest, map(not_, is_covered))]
         known = {(type(m), str(m.content)) for m in shown}
         if known:
             again = [m for m in new if (type(m), str(m.content)) in known]
             if again:
                 back += again
                 new = [m for m in new if (type(m), str(m.content)) not in known]
-        rest = new
-    if any(message.id is None for message in rest):
+        rest, ids = new, [*map(_id, new)]
+    if None in ids:
         raise InputError(
             "Messages are required to have ID field. LangGraph's add_messages gives them ids; "
             "elsewhere set message.id, and let it stay the same from call to call."
@@ -101,11 +107,11 @@ def _shows(message: BaseMessage, summary: str) -> bool:
     return bool(text) and len(said) <= len(text) + AROUND and text in said
 
 
-def _refuse_twice(rest: Sequence[BaseMessage], covered: set[str]) -> None:
+def _refuse_twice(ids: list[str | None], is_covered: list[bool], covered: set[str]) -> None:
     """An id that the summary covers stands for one message: a second one was never read."""
-    found = [message.id for message in rest if message.id in covered]
-    if len(found) > len(set(found)):
-        name = next(one for one, count in Counter(found).items() if count > 1)
+    if sum(is_covered) > len(covered.intersection(ids)):
+        counts = Counter(compress(ids, is_covered))
+        name = next(one for one, count in counts.items() if count > 1)
         raise InputError(
             f"Message with ID {name} has already been summarized. Another message in the history "
             "has the same ID and has not been read; give it one of its own."

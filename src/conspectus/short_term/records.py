@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from weakref import ref
+
+from langchain_core.messages import BaseMessage
 
 from conspectus._core.records import Cost, Record
 from conspectus._drive import Flow, Io
@@ -70,10 +72,15 @@ _ledgers = Remembered()
 _followed = Remembered()
 
 
-def facts_before(running: RunningSummary | None) -> Record | None:
+def facts_before(running: RunningSummary | None, where: object) -> Record | None:
     """A record that stands for what was summarised without an archive: its facts, if this process
-    has made them."""
-    ledger = None if running is None else _ledgers.get(name_of(running))
+    has made them.
+
+    Args:
+        running: the summary so far.
+        where: the conversation; see `conversation`.
+    """
+    ledger = None if running is None else _ledgers.get((where, name_of(running)))
     if running is None or ledger is None:
         return None
     return Record.make(
@@ -92,9 +99,20 @@ def facts_before(running: RunningSummary | None) -> Record | None:
     )
 
 
-def keep_facts(running: RunningSummary, ledger: Mapping[str, Any]) -> None:
-    """Remember the facts that belong to a running summary."""
-    _ledgers.put(name_of(running), ledger)
+def keep_facts(running: RunningSummary, where: object, ledger: Mapping[str, Any]) -> None:
+    """Remember the facts that belong to a running summary; see `facts_before`."""
+    _ledgers.put((where, name_of(running)), ledger)
+
+
+def conversation(
+    thread: object, messages: Sequence[BaseMessage], running: RunningSummary | None
+) -> object:
+    """Which conversation this is, so that no facts go over to another: its thread where that is
+    known, else what was said in the messages that the summary stands for."""
+    if thread is not None:
+        return str(thread)
+    covered = set() if running is None else running.summarized_message_ids
+    return hash(tuple(str(m.content) for m in messages if m.id in covered))
 
 
 def opened_flow(given: AnyArchive) -> Flow[Archive]:

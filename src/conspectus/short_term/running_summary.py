@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -65,13 +64,13 @@ def read_running(given: object) -> RunningSummary | None:
             f"summarized_message_ids and last_summarized_message_id, not {given!r:.200}; pass what "
             "the last call gave back, or None"
         )
-    return RunningSummary(summary, set(ids), last)
+    return RunningSummary(summary, ids if isinstance(ids, set) else set(ids), last)
 
 
 def name_of(running: RunningSummary | None) -> str:
     """A name that only this running summary has, by which its records are found again."""
     if running is None:
         return "short-term\nnone"
-    ids = sorted(map(str, running.summarized_message_ids))
-    digest = hashlib.sha256(json.dumps(ids).encode()).hexdigest()
+    ids = "\0".join(sorted(map(str, running.summarized_message_ids)))
+    digest = hashlib.sha256(ids.encode("utf-8", "backslashreplace")).hexdigest()
     return f"short-term\n{digest}\n{running.summary}"

@@ -22,9 +22,8 @@ from conspectus.compactor.view import SMALL, History, look, with_floors
 from conspectus.compactor.work import SLACK, Tools, Work
 from conspectus.errors import ArchiveError, StuckError, SummaryError
 from conspectus.messages import read_messages, summary_message, summary_text
-from conspectus.short_term import records
+from conspectus.short_term import prompts, records
 from conspectus.short_term.history import Parts, divide, refuse_equal_ids
-from conspectus.short_term.prompts import shown
 from conspectus.short_term.running_summary import (
     RunningSummary,
     SummarizationResult,
@@ -62,7 +61,7 @@ class Step:
         """
         given = self.settings
         running = read_running(running_summary)
-        standing = [] if running is None else shown(given.final, running.summary)
+        standing = [] if running is None else prompts.standing(given.final, running.summary)
         parts = divide(messages, running, standing)
         total = given.tallies.follow(_name(parts), parts.rest).totals[0]
         if given.archive is None:
@@ -105,7 +104,7 @@ class Step:
     def _result(
         self, parts: Parts, running: RunningSummary, rest: Sequence[BaseMessage]
     ) -> SummarizationResult:
-        made = shown(self.settings.final, running.summary, parts.system, rest)
+        made = prompts.shown(self.settings.final, running.summary, parts.system, rest)
         # A summary that stands in the state already keeps its id there.
         back = {(type(m), str(m.content)): m for m in reversed(parts.back)}
         kept = {id(parts.system), *map(id, rest)}
@@ -124,7 +123,11 @@ class Step:
         given = self._knowing(parts)
         scope = Scope("local", _name(parts)) if archive is None else records.scope_of(self.thread)
         chain = () if archive is None else (yield from records.chain_flow(archive, scope, running))
+        before = None
+        if archive is None and running is not None:
+            before = records.facts_before(running, self._where(parts, running))
         history = _history(given, parts, running, standing, chain)
+        history = replace(history, before=before)
         history, decided = _decide(given, history, archive is not None)
         over = history.size.tokens > given.max_tokens
         failed = self.memory.of(scope).failure(_mark(running), history.size.messages, over)
@@ -163,11 +166,14 @@ class Step:
         self.memory.of(scope).failed = None
         now = after(outcome.record)
         if now is not None and archive is None:
-            records.keep_facts(now, outcome.record.ledger)
+            records.keep_facts(now, self._where(parts, now), outcome.record.ledger)
         rest = _rest(view, parts)
         if now is None:
             return SummarizationResult([*_alone(parts), *rest])
         return self._result(parts, now, rest)
+
+    def _where(self, parts: Parts, running: RunningSummary) -> object:
+        return records.conversation(self.thread, parts.messages, running)
 
     def _knowing(self, parts: Parts) -> Settings:
         """The settings, with a counter that knows what has been counted already."""
@@ -265,8 +271,7 @@ def _history(
         replace(place, item=replace(place.item, tokens=size)) if place.item.summary else place
         for place in history.places
     )
-    before = None if chain else records.facts_before(running)
-    return replace(history, places=places, before=before)
+    return replace(history, places=places)
 
 
 def _decide(given: Settings, history: History, clip: bool) -> tuple[History, Plan]:
