@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-import runpy
+import importlib
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_the_example_keeps_the_name_over_four_turns(capsys: pytest.CaptureFixture[str]) -> None:
-    found = runpy.run_path(str(ROOT / "examples" / "langgraph_short_term.py"))
-    assert found["main"]() == 0
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    return importlib.import_module("langgraph_short_term")
+
+
+def test_the_example_keeps_the_name_over_four_turns(
+    example: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert example.main() == 0
     said = capsys.readouterr().out
     assert said.count("Your name is Bob.") == 2
     assert said.count("messages shown") == 8
     assert "word for word: True" in said
 
 
-def test_the_example_says_so_when_a_summary_has_lost_the_name(
-    capsys: pytest.CaptureFixture[str],
+def test_the_name_stays_even_where_every_summary_loses_it(
+    example: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = runpy.run_path(str(ROOT / "examples" / "langgraph_short_term.py"))
-    main = found["main"]
-    main.__globals__["summary"] = lambda messages: "They talked about animals."
-    assert main() == 1
-    assert "unknown to me" in capsys.readouterr().out
+    monkeypatch.setattr(example, "summary", lambda messages: "They talked about animals.")
+    assert example.main() == 0
+    assert capsys.readouterr().out.count("Your name is Bob.") == 2
+
+
+def test_the_example_says_so_when_the_name_is_lost(
+    example: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(example, "answered", lambda messages: "I do not know.")
+    assert example.main() == 1
 
 
 def test_the_benchmark_prints_a_row_for_each_situation() -> None:

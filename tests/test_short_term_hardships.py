@@ -295,6 +295,7 @@ def test_a_rule_that_the_summary_lost_is_added_word_for_word_over_rounds() -> No
             messages[:upto], running, max_tokens=400, max_summary_tokens=150
         ).running_summary
         assert running is None or rule in running.summary
+        assert running is None or "[" not in running.summary  # no id that leads nowhere
     assert running is not None
 
 

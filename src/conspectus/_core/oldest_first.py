@@ -112,7 +112,8 @@ class _Cutting:
 
     def _shares(self) -> Iterator[int]:
         """Room for the summary message: what is asked for, then less."""
-        whole, floor = max(self.limits.share, self.limits.frame), self.limits.floor
+        # Never nothing: what leaves without a summary would be lost.
+        whole, floor = max(1, self.limits.share, self.limits.frame), max(1, self.limits.floor)
         yield from dict.fromkeys((whole, min(whole, max(floor, whole // 2)), min(whole, floor)))
 
     def _evict(self, cut: int) -> tuple[int, ...]:
@@ -187,7 +188,7 @@ class _Cutting:
 
     def _best(self, cut: int) -> Plan:
         limits = self.limits
-        found = self._at(cut, max(limits.share, limits.frame))
+        found = self._at(cut, next(self._shares()))
         needed = found.at_most if found else self.tokens
         if found is not None and self.tokens - needed >= self.tokens // WORTH:
             return found

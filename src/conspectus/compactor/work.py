@@ -343,7 +343,8 @@ class Work:
             room = limit - self.tools.frame - SLACK
             text = with_missing_facts(text, self.ledger.standing(), room, meter.text)
         if self.tools.archive is None:
-            text = _uncited(text, {entry.cite for entry in entries})
+            carried = {fact.source for fact in self.ledger.facts}
+            text = _uncited(text, {entry.cite for entry in entries} | carried)
         tokens = self._size(text)
         found = problems(draft, entries, tokens=tokens, replaced=self._replaced(), limit=limit)
         return flow.Checked(flow.with_tokens(draft, text, tokens), found, self.ledger.to_json())
