@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from conspectus._core import flow
 from conspectus._core.items import Compact
 from conspectus._core.records import Cost, Draft, Record
-from conspectus._drive import Flow, Io, interpret, pause
+from conspectus._drive import Flow, Io, StepTimeout, interpret, pause
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.memory import Memory
@@ -289,9 +289,8 @@ class Work:
             return _draft(answer, by)
         except SummaryError:
             raise
-        except TimeoutError as error:
-            within = f" within {timeout:g} seconds" if timeout is not None else " in time"
-            raise SummarizerTimeout(f"{by} did not answer{within}") from error
+        except StepTimeout as error:
+            raise SummarizerTimeout(f"{by} did not answer within {timeout:g} seconds") from error
         except Exception as error:
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
 
