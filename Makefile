@@ -86,6 +86,11 @@ bench-facts: $(READY)
 bench-retention: $(READY)
 	@$(BIN)/python benchmarks/retention_targets.py
 
+# What an agent's model is shown with each question, through a real agent.
+.PHONY: bench-auto-recall
+bench-auto-recall: $(READY)
+	@$(BIN)/python benchmarks/auto_recall.py
+
 bench-facts-cost: $(READY)
 	@$(BIN)/python benchmarks/facts_cost.py
 

@@ -207,6 +207,40 @@ def test_nothing_outside_of_the_call_is_changed() -> None:
     assert all(vars(wiring.real)[name] is value for name, value in before.items())
 
 
+def test_every_agent_has_the_tool_recall_and_what_a_turn_needs_is_shown_to_it(
+    stacks: Stacks,
+) -> None:
+    main = model(9_000, answers="Noted. " * 40)
+    agent = create_deep_agent(
+        main, subagents=[subagent("a")], checkpointer=InMemorySaver(), store=InMemoryStore()
+    )
+    for stack in stacks.values():
+        ours = next(one for one in stack if isinstance(one, DeepAgentsSummarization))
+        assert [tool.name for tool in ours.tools] == ["recall"]
+    said = ["The staging database is on port 5433.", *(f"Look at m_{n}.py." for n in range(40))]
+    for text in [*said, "Which port has the staging database?"]:
+        state = agent.invoke({"messages": [HumanMessage(text)]}, THREAD)
+    *_, recalled, question = main.calls[-1].messages
+    assert question.text == state["messages"][-2].text
+    assert recalled.text.startswith("<recalled>")
+    assert "port 5433" in recalled.text
+    assert recalled not in state["messages"]
+
+
+def test_a_tool_of_the_users_that_is_called_recall_takes_the_place_of_ours() -> None:
+    def recall(what: str) -> str:
+        """Look in the user's own memory."""
+        return f"{what} is remembered"
+
+    asks = {"name": "recall", "args": {"what": "tea"}, "id": "1"}
+    answers = iter([AIMessage("", tool_calls=[asks]), AIMessage("It is so.")])
+    main = model(answers=lambda messages: next(answers))
+    state = create_deep_agent(main, tools=[recall]).invoke({"messages": [HumanMessage("tea?")]})
+    assert state["messages"][-2].text == "tea is remembered"
+    offered = [tool.name for tool in main.calls[0].options["tools"]]
+    assert offered.count("recall") == 1
+
+
 # Defaults
 
 
@@ -283,8 +317,13 @@ def test_sync_and_async_give_the_same(scenario: ModuleType, tmp_path: Path) -> N
     for turn in range(8):
         one.invoke(scenario.ask(turn), THREAD)
     asyncio.run(talk())
+    # Ids of results are drawn anew in each run; what was recalled cites them.
     views = [
-        [str(m.text) for m in each.models["main"].calls[-1].messages[2:]] for each in (run, arun)
+        [
+            re.sub(r"\[\w{8} ", "[id ", str(m.text))
+            for m in each.models["main"].calls[-1].messages[2:]
+        ]
+        for each in (run, arun)
     ]
     assert views[0] == views[1]
     assert run.watch.summaries == arun.watch.summaries > 0

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, ToolMessage
 
 from conspectus import Fact, InputError, Ledger
 from conspectus.ledger import facts_of
@@ -131,8 +132,73 @@ def test_work_handed_over_is_open_until_its_result_is_there() -> None:
     assert work(book(ask)) == {"Find the owner of the cron job": "open"}
     ledger = book(ask, result("Ann owns it. She has been asked."))
     assert work(ledger) == {"Find the owner of the cron job": "done"}
-    assert ledger.facts[0].result == "Ann owns it."
+    assert ledger.facts[0].result == "Ann owns it. She has been asked."
     assert not ledger.open_work()
+
+
+def test_what_came_back_is_what_it_says_and_not_how_it_is_headed() -> None:
+    ask = call("task", {"description": "Price of Acme", "subagent_type": "r"})
+    found = "# Findings\n\n**Price:**\n\n41 USD per seat; 10 % less for a year.\n" + "More. " * 90
+    [fact] = [f for f in book(ask, result(found)).facts if f.kind == "delegation"]
+    assert fact.state == "done"
+    assert fact.result.startswith("41 USD per seat; 10 % less for a year.")
+    assert len(fact.result) <= 200
+    reported = '{"status": "success", "result": "41 USD per seat."}'
+    [fact] = [f for f in book(ask, result(reported)).facts if f.kind == "delegation"]
+    assert (fact.state, fact.result) == ("done", "41 USD per seat.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: the agent ran out of steps",
+        "GraphRecursionError: limit of 25 reached",
+        "The subagent failed. Try again.",
+        "Failed to start the agent",
+        '{"error": "no such agent"}',
+        "任务执行失败：超时",
+        "La tarea ha fallado.",
+    ],
+)
+def test_work_that_failed_is_still_to_be_done(text: str) -> None:
+    ask = call("task", {"description": "Price of Acme"})
+    ledger = book(ask, result(text))
+    [fact] = ledger.open_work()
+    assert fact.result
+    again = ledger.updated(read_messages([call("task", {"description": "Price of Acme"}, "c9")]))
+    done = again.updated(read_messages([result("41 USD per seat.", "c9")]))
+    assert work(done) == {"Price of Acme": "done"}
+    assert done.delegations()[0].result == "41 USD per seat."
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The error comes from line 3.", "Found 3 errors in the log.", "ValueError is raised in a.py."],
+)
+def test_work_whose_result_is_about_an_error_is_done(text: str) -> None:
+    assert work(book(call("task", {"description": "Find the cause"}), result(text))) == {
+        "Find the cause": "done"
+    }
+
+
+def test_a_result_that_says_of_itself_that_it_is_an_error_leaves_its_work_open() -> None:
+    ask = AIMessage("", tool_calls=[{"name": "task", "args": {"prompt": "Look it up"}, "id": "a"}])
+    back = ToolMessage("No answer in time.", tool_call_id="a", status="error")
+    assert work(Ledger().updated(read_messages([ask, back]))) == {"Look it up": "open"}
+
+
+def test_each_of_several_delegations_at_once_gets_its_own_result() -> None:
+    calls = [
+        {"name": "task", "args": {"description": f"Vendor {n}"}, "id": f"v{n}"} for n in range(5)
+    ]
+    answers = [
+        ToolMessage(f"Vendor {n} asks for {n}00 USD.", tool_call_id=f"v{n}") for n in (3, 0, 4, 1)
+    ]
+    ledger = Ledger().updated(read_messages([AIMessage("", tool_calls=calls), *answers]))
+    found = {f.value: (f.state, f.result) for f in ledger.delegations()}
+    for n in (0, 1, 3, 4):
+        assert found[f"Vendor {n}"] == ("done", f"Vendor {n} asks for {n}00 USD.")
+    assert found["Vendor 2"] == ("open", "")
 
 
 @pytest.mark.parametrize(

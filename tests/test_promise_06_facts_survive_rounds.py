@@ -141,3 +141,29 @@ def test_a_damaged_ledger_loses_no_more_than_what_is_damaged(
     again = rounds(compactor, list(result.messages), 1)
     assert RULES[0] in {fact.value for fact in again.carried}
     assert "holds a damaged ledger" in caplog.text
+
+
+def test_what_was_handed_to_others_and_what_came_back_is_in_the_summary_after_ten_rounds() -> None:
+    def handed(number: int, answer: str) -> list[dict[str, Any]]:
+        function = {
+            "name": "task",
+            "arguments": f'{{"description": "Ask vendor {number} for its price"}}',
+        }
+        call = {"id": f"v{number}", "type": "function", "function": function}
+        return [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"v{number}", "content": answer},
+        ]
+
+    first = [
+        user("Compare the vendors."),
+        *handed(1, "# Findings\n\nVendor 1 asks for 41 USD per seat."),
+        *handed(2, "Error: the agent gave up."),
+    ]
+    for summarizer in (None, Scripted(short)):
+        result = rounds(engine(summarizer, max_summary_tokens=900), first, 10)
+        text = result.messages[0]["content"]
+        done, pending = text.split("## Done")[1], text.split("## Pending")[1]
+        assert "Ask vendor 1 for its price → Vendor 1 asks for 41 USD per seat." in done
+        assert "Ask vendor 2 for its price → Error: the agent gave up." in pending
+        assert "Ask vendor 2" not in done.split("##")[0]

@@ -44,7 +44,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["retention_targets", "facts_cost"])
+@pytest.mark.parametrize("name", ["retention_targets", "facts_cost", "auto_recall"])
 def test_without_transcripts_it_says_so_and_does_not_fail(
     name: str,
     script: Callable[[str], ModuleType],
@@ -129,3 +129,20 @@ def test_losing_facts_by_carrying_them_fails(
     assert facts.main([]) == 0
     monkeypatch.setattr(facts, "measure", lambda data: [good, bad])
     assert facts.main([]) == 1
+
+
+def test_recall_at_each_turn_is_measured_by_what_the_model_was_sent(
+    script: Callable[[str], ModuleType],
+    data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recall = script("auto_recall")
+    monkeypatch.setattr(recall, "SHORTEST", 24)
+    assert recall.main(["--json"]) == 0
+    figures = json.loads(capsys.readouterr().out)["figures"]
+    assert figures[0]["what"] == "locomo, 512 tokens at each turn: answers"
+    assert figures[0]["value"] == 1.0
+    monkeypatch.setattr(recall, "LEAST", {"locomo": 1.01})
+    assert recall.main([]) == 1
+    assert "MISSED" in capsys.readouterr().out

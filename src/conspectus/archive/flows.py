@@ -105,6 +105,11 @@ class ArchiveFlows:
         found = yield from self._wire.read(scope.namespace("messages"), keys)
         return {key: from_data(key, data) for key, data in found.items()}
 
+    @property
+    def semantic(self) -> bool:
+        """Whether messages are found by meaning too."""
+        return self._wire.semantic
+
     def meant_flow(self, scope: Scope, query: str, limit: int) -> Flow[list[tuple[str, float]]]:
         """Keys of the messages nearest in meaning, the best first, each with its score.
 

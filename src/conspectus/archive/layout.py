@@ -23,6 +23,7 @@ class Piece:
 
     Attributes:
         shortened: what to say about it if `text` is only a part; empty if it is whole.
+        offset: characters of the message before `text`.
         neighbour: it was not found itself.
         place: where it stands in the history, counted from 0.
     """
@@ -38,6 +39,7 @@ class Piece:
     neighbour: bool = False
     place: int = 0
     shortened: str = ""
+    offset: int = 0
 
 
 def arranged(pieces: Sequence[Piece]) -> list[Piece]:
@@ -77,8 +79,22 @@ def excerpt(piece: Piece, size: int, marks: Sequence[str]) -> Piece:
         return piece
     centre = best_place(piece.text, marks)
     start = max(0, min(centre - size // 3, whole - size))
-    note = f"(shortened: characters {start + 1:,} to {start + size:,} of {whole:,})"
+    note = _shortened(piece.offset + start, size, piece.offset + whole)
     return replace(piece, text=piece.text[start : start + size], shortened=note)
+
+
+def onwards(piece: Piece, start: int) -> Piece:
+    """The message from a character on, counted from 0."""
+    whole = len(piece.text)
+    start = min(start, whole)
+    if not start:
+        return piece
+    note = _shortened(start, whole - start, whole)
+    return replace(piece, text=piece.text[start:], shortened=note, offset=start)
+
+
+def _shortened(start: int, size: int, whole: int) -> str:
+    return f"(shortened: characters {start + 1:,} to {start + size:,} of {whole:,})"
 
 
 def best_place(text: str, marks: Sequence[str]) -> int:

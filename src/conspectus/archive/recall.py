@@ -11,7 +11,7 @@ from conspectus._core.records import Chain
 from conspectus._drive import Flow, Io
 from conspectus.archive.flows import ArchiveFlows
 from conspectus.archive.index import IndexLost
-from conspectus.archive.layout import Piece
+from conspectus.archive.layout import Piece, onwards
 from conspectus.archive.lookup import Match
 from conspectus.archive.packing import Room
 from conspectus.archive.scope import Scope
@@ -19,6 +19,7 @@ from conspectus.archive.search import resolve_flow, search_flow
 from conspectus.archive.values import Archived, manifest
 from conspectus.archive.words import query_of
 from conspectus.errors import InputError, NotFoundError
+from conspectus.messages.recalled import says_again
 
 AT_ONCE = 50
 """Messages read at a time, as the last of them seldom fit."""
@@ -77,6 +78,7 @@ def recall_flow(
     query: str | None = None,
     id: str | None = None,
     range: tuple[str, str] | None = None,
+    start: int = 0,
     tokens: int = 1024,
     count: Callable[[str], int],
 ) -> Flow[RecallResult]:
@@ -93,6 +95,8 @@ def recall_flow(
         query: words, names, paths, in any language.
         id: a message's id, or how a summary cites it.
         range: the first and the last message, each by id or citation.
+        start: characters of a message asked for by id that are left out at its beginning, to read
+            on in one that does not fit.
         tokens: the most that the text may take.
         count: tokens of a text.
 
@@ -108,13 +112,15 @@ def recall_flow(
         raise InputError("recall takes exactly one of query, id and range")
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
         raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
+    if isinstance(start, bool) or not isinstance(start, int) or start < 0 or (start and id is None):
+        raise InputError(f"start is a whole number of characters, and goes with id; got {start!r}")
     room = Room(tokens, count)
     if query is not None:
         _text("query", query)
         return (yield from _by_query(archive, scope, chain, query, room))
     if id is not None:
         keys = yield from _keys(archive, scope, chain, id)
-        yield from _take(archive, scope, keys, room)
+        yield from _take(archive, scope, keys, room, start)
         if not room.read:
             raise NotFoundError(
                 f"{_shown(id)} was archived here and is gone: it has expired or was forgotten; go "
@@ -156,22 +162,24 @@ def _by_query(
         if gone:  # expired or forgotten elsewhere: the index must not remember them either
             yield Io(partial(_drop, archive, scope, gone))
         for match in part:
-            if match.key in found and not room.full:
+            if match.key in found and not room.full and not _again(found[match.key]):
                 room.offer(_found(found[match.key], match), alone=len(matches) == 1)
         if room.full:
             break
     return _result(room)
 
 
-def _take(archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: Room) -> Flow[None]:
+def _take(
+    archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: Room, start: int = 0
+) -> Flow[None]:
     """Messages in order until the room is used up."""
-    for start in builtins.range(0, len(keys), AT_ONCE):
-        part = keys[start : start + AT_ONCE]
+    for first in builtins.range(0, len(keys), AT_ONCE):
+        part = keys[first : first + AT_ONCE]
         found = yield from archive.find_flow(scope, part)
-        for at, key in enumerate(part, start):
+        for at, key in enumerate(part, first):
             if key not in found:
                 continue
-            piece = replace(_piece(found[key]), place=at)
+            piece = onwards(replace(_piece(found[key]), place=at), start)
             if not room.add(piece, len(keys) - at - 1, alone=len(keys) == 1):
                 room.left_out = len(keys) - at
                 return
@@ -189,6 +197,11 @@ def _keys(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -> Flow[
             "view, expired, forgotten or of another branch; try a query"
         )
     return keys
+
+
+def _again(one: Archived) -> bool:
+    """Whether it only shows what was recalled once: as a neighbour it would crowd out others."""
+    return one.role == "tool" and says_again(one.text)
 
 
 def _drop(archive: ArchiveFlows, scope: Scope, keys: list[str]) -> None:

@@ -17,6 +17,7 @@ from conspectus.archive.scope import Scope
 from conspectus.archive.values import Archived, manifest
 from conspectus.archive.words import names_of, query_of, terms_of
 from conspectus.errors import ArchiveError, InputError
+from conspectus.messages.recalled import says_again
 
 T = TypeVar("T")
 
@@ -129,6 +130,8 @@ def _doc(one: Archived) -> Doc:
     text = f"{one.name or ''} {one.text}"
     said = _SPEAKER.match(one.text)
     speaker = one.name or (said.group("name") if said else one.role)
+    if one.role == "tool" and says_again(one.text):
+        text = ""  # its originals are found, and not what was shown of them as well
     terms = terms_of(f"{text}\n{one.date}" if one.date and one.date not in text else text)
     return Doc(
         one.key, one.id, one.cite, terms, names_of(speaker), bool(_ASKS.search(one.text[-LAST:]))

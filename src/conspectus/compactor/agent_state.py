@@ -31,6 +31,8 @@ MAIN = "main"
 
 HELD = "_conspectus"
 REQUEST = "_conspectus_request"
+RECALLED = "_conspectus_recalled"
+ASKED = "_conspectus_asked"
 """Names of our channels."""
 
 FORKED = "_deepagents_forked_context"
@@ -39,11 +41,27 @@ FORKED = "_deepagents_forked_context"
 Tenant = str | Callable[[Any], str | None] | None
 
 
+def asked_together(
+    before: Mapping[str, Any] | None, new: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """What two tools of one step ask for is one compaction; nothing takes a request back."""
+    if not before or not new:
+        return dict(new or {})
+    focus = dict.fromkeys(text for one in (before, new) if (text := one.get("focus")))
+    return {"v": VERSION, "focus": "; ".join(map(str, focus))}
+
+
 class CompactionState(AgentState[Any]):
-    """Private channels: the record in force, and what the guard has seen of real requests."""
+    """Private channels: the record in force, what the guard has seen of real requests, what was
+    recalled for this turn, and whether somebody has asked for a compaction."""
 
     _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    _conspectus_recalled: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    # `| None` keeps LangGraph from putting an empty dict into the state of every thread.
+    _conspectus_asked: NotRequired[
+        Annotated[dict[str, Any] | None, PrivateStateAttr, asked_together]
+    ]
     # Written by Deep Agents' middleware; read here, so that a thread that had it can go on.
     _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
 

@@ -15,8 +15,10 @@ from langgraph.store.base import BaseStore
 
 from conspectus._core.flow import EMBEDDED
 from conspectus._core.items import Size, Window
+from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive
+from conspectus.archive.values import manifest
 from conspectus.compactor.agent_state import Held, Requested, Tenant, scope_of
 from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.branches import Branches
@@ -24,7 +26,7 @@ from conspectus.compactor.engine import Engine
 from conspectus.compactor.memory import Failure, Memory
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
-from conspectus.compactor.views import Views, laid_over
+from conspectus.compactor.views import Grown, Views, laid_over
 from conspectus.compactor.work import Preview
 from conspectus.errors import ArchiveError
 
@@ -46,6 +48,7 @@ class GraphEngine:
         sizes: tokens of a message as `keep` counts; None for the meter's.
         preview: who reads a summary before it takes effect.
         views: what the model sees of channels that keep every message.
+        reaches: keys of what the records of channels answer for.
     """
 
     engine: Engine
@@ -55,6 +58,7 @@ class GraphEngine:
     sizes: Callable[[Any], int] | None = None
     preview: Preview | None = None
     views: Views = field(default_factory=Views)
+    reaches: Grown[frozenset[str]] = field(default_factory=Grown)
     _archives: OrderedDict[int, tuple[BaseStore, Archive]] = field(default_factory=OrderedDict)
     _said: set[str] = field(default_factory=set)
     _branches: Branches = field(init=False)
@@ -161,6 +165,28 @@ class GraphEngine:
             folded = yield from self.session(held, runtime, None).fold(channel)
             found = [one for one in folded.sources if isinstance(one, BaseMessage)]
             self.views.keep(held, channel, found)
+        return found
+
+    def chain(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object
+    ) -> Flow[tuple[Record, ...]]:
+        """The records in force for a channel: those behind the head in its state that fit it.
+
+        The archive's own pointer says nothing here: other branches of the thread move it.
+        """
+        if held.data is None:
+            return ()
+        return (yield from self.session(held, runtime, None).fold(channel)).chain
+
+    def reach(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object
+    ) -> Flow[frozenset[str]]:
+        """Keys of the originals that a channel's records answer for."""
+        known = self.reaches.find(held, channel)
+        if known is not None:
+            return known[0]
+        found = frozenset(manifest((yield from self.chain(held, channel, runtime))))
+        self.reaches.keep(held, channel, found)
         return found
 
     def now(

@@ -1,12 +1,13 @@
-"""What the model sees of channels that keep every message: remembered, so that it is made once."""
+"""What is known of channels, kept while they only grow: what the model sees of them, for one."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import call, is_
+from typing import Generic, TypeVar
 from weakref import ref
 
 from langchain_core.messages import BaseMessage
@@ -15,54 +16,55 @@ from conspectus.compactor.agent_state import Held
 from conspectus.tokens.tally import fingerprint
 
 THREADS = 64
-"""Views remembered at most; the one used least recently goes first."""
+"""Threads remembered at most; the one used least recently goes first."""
 
 MESSAGES = 262_144
-"""Messages in the channels of all views together, at most; a single longer one is remembered."""
+"""Messages in the channels of all threads together, at most; a single longer one is remembered."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _View:
-    """One view.
+class _Known(Generic[T]):
+    """What is known of one channel.
 
     Attributes:
         head: the record in force.
         channel: the messages of the channel; weak, so that none is kept alive.
         marks: fingerprints of the same, by which they are known after a checkpoint.
-        parts: the view: places in the channel, and messages that stand nowhere in it.
+        value: what is known.
     """
 
     head: str
     channel: list[ref[BaseMessage]]
     marks: list[int]
-    parts: list[int | BaseMessage]
+    value: T
 
 
-class Views:
-    """The views of many threads: bounded; a channel that was changed is noticed.
+class Grown(Generic[T]):
+    """Something known of the channels of many threads, which holds while they only grow.
 
-    A channel that has only grown is compared by identity, some 20 nanoseconds a message; one that
-    comes back from a checkpoint as other objects by fingerprints, some 3 microseconds a message.
+    Bounded; a channel that was changed, or has another head, is noticed. One that has only grown is
+    compared by identity, some 20 nanoseconds a message; one that comes back from a checkpoint as
+    other objects by fingerprints, some 3 microseconds a message.
     """
 
     def __init__(self) -> None:
-        self._threads: OrderedDict[str, _View] = OrderedDict()
+        self._threads: OrderedDict[str, _Known[T]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def messages(self) -> int:
-        """Messages in the channels of all views together."""
-        return sum(len(view.marks) for view in tuple(self._threads.values()))
+        """Messages in the channels of all threads together."""
+        return sum(len(known.marks) for known in tuple(self._threads.values()))
 
-    def keep(self, held: Held, channel: Sequence[BaseMessage], view: Sequence[BaseMessage]) -> None:
-        """Remember the view of a channel as it is now."""
-        places = {id(message): place for place, message in enumerate(channel)}
-        parts = [places.get(id(message), message) for message in view]
+    def keep(self, held: Held, channel: Sequence[BaseMessage], value: T) -> None:
+        """Remember something of a channel as it is now."""
         marks = [fingerprint(message) for message in channel]
-        self._put(held, _View(held.head_id, [*map(ref, channel)], marks, parts))
+        self._put(held, _Known(held.head_id, [*map(ref, channel)], marks, value))
 
-    def find(self, held: Held, channel: Sequence[BaseMessage]) -> list[BaseMessage] | None:
-        """The view of a channel that has only grown since; None if it must be made anew."""
+    def find(self, held: Held, channel: Sequence[BaseMessage]) -> tuple[T, int] | None:
+        """What is known of a channel that has only grown since, and its length then."""
         with self._lock:
             known = self._threads.get(held.name)
         if known is None or known.head != held.head_id:
@@ -74,18 +76,46 @@ class Views:
         if not all(map(is_, before, map(call, known.channel))):
             if [*map(fingerprint, before)] != known.marks:
                 return None
-            self._put(held, _View(known.head, [*map(ref, before)], known.marks, known.parts))
-        seen = [channel[part] if isinstance(part, int) else part for part in known.parts]
-        return [*seen, *channel[count:]]
+            self._put(held, replace(known, channel=[*map(ref, before)]))
+        return known.value, count
 
-    def _put(self, held: Held, view: _View) -> None:
+    def _put(self, held: Held, known: _Known[T]) -> None:
         with self._lock:
             self._threads.pop(held.name, None)
-            self._threads[held.name] = view
+            self._threads[held.name] = known
             while len(self._threads) > 1 and (
                 len(self._threads) > THREADS or self.messages > MESSAGES
             ):
                 self._threads.popitem(last=False)
+
+
+class Views:
+    """What the model sees of channels that keep every message: remembered, so that it is made once.
+
+    A view is kept as places in the channel, and the messages that stand nowhere in it.
+    """
+
+    def __init__(self) -> None:
+        self._known: Grown[list[int | BaseMessage]] = Grown()
+
+    @property
+    def messages(self) -> int:
+        """Messages in the channels of all views together."""
+        return self._known.messages
+
+    def keep(self, held: Held, channel: Sequence[BaseMessage], view: Sequence[BaseMessage]) -> None:
+        """Remember the view of a channel as it is now."""
+        places = {id(message): place for place, message in enumerate(channel)}
+        self._known.keep(held, channel, [places.get(id(one), one) for one in view])
+
+    def find(self, held: Held, channel: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+        """The view of a channel that has only grown since; None if it must be made anew."""
+        found = self._known.find(held, channel)
+        if found is None:
+            return None
+        parts, count = found
+        seen = [channel[part] if isinstance(part, int) else part for part in parts]
+        return [*seen, *channel[count:]]
 
 
 def laid_over(

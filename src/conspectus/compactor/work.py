@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from conspectus._core import flow
 from conspectus._core.items import Compact
 from conspectus._core.records import Cost, Draft, Record
-from conspectus._drive import Flow, Io, interpret, pause
+from conspectus._drive import Flow, Io, StepTimeout, interpret, pause
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.memory import Memory
@@ -47,6 +47,9 @@ MANY, LONG = 50, 20_000
 """Messages, and characters of them, that are read on the event loop itself at most."""
 
 T = TypeVar("T")
+DELEGATIONS = 20
+"""Pieces of work handed to others, the latest ones, that every summary tells of, if it has room."""
+
 OnEvent = Callable[[str, Mapping[str, Any]], None]
 
 
@@ -288,9 +291,8 @@ class Work:
             return _draft(answer, by)
         except SummaryError:
             raise
-        except TimeoutError as error:
-            within = f" within {timeout:g} seconds" if timeout is not None else " in time"
-            raise SummarizerTimeout(f"{by} did not answer{within}") from error
+        except StepTimeout as error:
+            raise SummarizerTimeout(f"{by} did not answer within {timeout:g} seconds") from error
         except Exception as error:
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
 
@@ -341,7 +343,8 @@ class Work:
         text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
         if text:
             room = limit - self.tools.frame - SLACK
-            text = with_missing_facts(text, self.ledger.standing(), room, meter.text)
+            needed = (*self.ledger.standing(), *self.ledger.delegations()[:DELEGATIONS])
+            text = with_missing_facts(text, needed, room, meter.text)
         if self.tools.archive is None:
             carried = {fact.source for fact in self.ledger.facts}
             text = _uncited(text, {entry.cite for entry in entries} | carried)

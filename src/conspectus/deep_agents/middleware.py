@@ -63,7 +63,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         self, model: str | BaseChatModel, backend: BackendProtocol | None, options: dict[str, Any]
     ) -> None:
         window = options.get("window")
-        settings: dict[str, Any] = {"history": "preserve", "name": NAME}
+        settings: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
         if isinstance(model, str):
             from langchain.chat_models import init_chat_model
 

@@ -25,6 +25,7 @@ from conspectus._core.policy import Policy
 from conspectus._drive import Flow, Io, arun, run
 from conspectus.compactor.agent_state import (
     HELD,
+    RECALLED,
     REQUEST,
     CompactionState,
     Held,
@@ -36,11 +37,13 @@ from conspectus.compactor.agent_state import (
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
 from conspectus.compactor.views import laid_over
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import ArchiveError, PolicyError, StuckError
 from conspectus.guard.measuring import Measured, Measuring
 from conspectus.guard.overflow import read_overflow
+from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter
 
@@ -170,23 +173,23 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         channel, runtime = request.state["messages"], request.runtime
         held = read_held(request.state, runtime, channel)
         before = read_requested(request.state)
-        call = _Call(request, held, held)
+        call = _Call.of(request, held)
         if held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
-            view = yield from self._graph.shown(held, channel, request.messages, runtime)
+            view = yield from self._graph.shown(held, channel, call.request.messages, runtime)
             call = call.showing(view)
-        measured = self._measuring.measure(call.request, held, before)
+        measured = self._measuring.measure(call.request, held, before, call.recalled)
         if measured.over:
             call = yield from self._fitted(call, measured, measured.room)
         inside = _INSIDE.get()
         _INSIDE.set(True)
         try:
-            response = yield send(call.request)
+            response = yield send(call.sent)
         except Exception as error:
             if not is_overflow(error):
                 raise
             call, measured = yield from self._rescued(call, measured, error)
-            response = yield send(call.request)
+            response = yield send(call.sent)
         finally:
             _INSIDE.set(inside)
         if inside:
@@ -196,10 +199,31 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _fitted(self, call: _Call, measured: Measured, room: Window | None) -> Flow[_Call]:
         """The call with a request that fits the room.
 
+        What was recalled is no part of the history: it is neither archived nor summarised. It goes
+        where a compaction alone does not help, and before the user's own words are shown short.
+        """
+        fitted, stuck = yield from self._tried(call, measured, room)
+        if call.recalled is not None and (stuck is not None or not _kept_whole(call, fitted)):
+            logger.info("what was recalled for this turn is left out: there is no room for it")
+            call = call.alone()
+            measured = replace(measured, messages=measured.messages - measured.recalled, recalled=0)
+            if room is not None and measured.messages <= room.budget:
+                return call
+            fitted, stuck = yield from self._tried(call, measured, room)
+        if stuck is not None and room is not None:
+            self._stuck(stuck, measured, room)
+        return fitted
+
+    def _tried(
+        self, call: _Call, measured: Measured, room: Window | None
+    ) -> Flow[tuple[_Call, CompactionResult | None]]:
+        """The call as far as a compaction makes it fit, and what it was stuck with if it does not.
+
         The history in the state is compacted, and what other middleware has changed of it on the
         way is laid over the result: so the state can hold what was done, and it is done once. What
         others have added is not in the state; if that is too much, it is made to fit for this call.
         """
+        rest = room and replace(room, reserved=room.reserved + measured.recalled)
         try:
             own = yield from self._graph.now(call.held, call.channel, call.runtime)
             sent: Sequence[BaseMessage] = call.request.messages
@@ -211,21 +235,21 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 call = replace(call, held=held)
                 sent = laid_over(result.messages, own, sent)
                 call = call.showing(sent)
-            if room is None or self._measuring.size(sent, measured.ratio) <= room.budget:
-                return call
-            result = yield from self._compacted(call, room, measured, sent)
+            if rest is None or self._measuring.size(sent, measured.ratio) <= rest.budget:
+                return call, None
+            result = yield from self._compacted(call, rest, measured, sent)
         except ArchiveError as error:
-            bridged = yield from self._bridged(call, measured, room, str(error))
+            bridged = yield from self._bridged(call, measured, rest, str(error))
             if bridged is None:
                 raise
-            return bridged
+            return bridged, None
         if result.outcome == "stuck" and result.failed == "archive":
-            bridged = yield from self._bridged(call, measured, room, result.reason)
+            bridged = yield from self._bridged(call, measured, rest, result.reason)
             if bridged is not None:
-                return bridged
-        if result.outcome == "stuck":
-            self._stuck(result, measured, room)
-        return call.showing(result.messages) if result.record is not None else call
+                return bridged, None
+        if result.record is not None:
+            call = call.showing(result.messages)
+        return call, result if result.outcome == "stuck" else None
 
     def _bridged(
         self, call: _Call, measured: Measured, room: Window | None, trouble: str
@@ -295,7 +319,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             fitted = yield from self._fitted(call, measured, room)
         except StuckError as stuck:
             raise stuck from error
-        if fitted.request is call.request:
+        if fitted.request is call.request and fitted.recalled is call.recalled:
             raise error
         most = int(messages * LEARNED) if told.limit is None else int(budget / RESCUE * LEARNED)
         learned = seen.having_learned(seen.overhead + max(budget, most))
@@ -304,11 +328,37 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One call on its way: the request as it stands, and what the state will hold."""
+    """One call on its way: the request as it stands, and what the state will hold.
+
+    Attributes:
+        request: without what was recalled.
+        recalled: the message that shows it; None for nothing.
+        dropped: it was left out for lack of room, and stays so for the rest of the turn.
+    """
 
     request: Request
     held: Held
     first: Held
+    recalled: BaseMessage | None = None
+    dropped: bool = False
+
+    @classmethod
+    def of(cls, request: Request, held: Held) -> _Call:
+        """The call as it comes in."""
+        own, recalled = without_recalled(request.messages, request.state["messages"])
+        call = cls(request, held, held, recalled)
+        return call if recalled is None else call.showing(own)
+
+    @property
+    def sent(self) -> Request:
+        """The request with what was recalled."""
+        if self.recalled is None:
+            return self.request
+        return self.showing(with_recalled(self.request.messages, self.recalled)).request
+
+    def alone(self) -> _Call:
+        """This without what was recalled."""
+        return replace(self, recalled=None, dropped=True)
 
     @property
     def channel(self) -> list[BaseMessage]:
@@ -326,6 +376,13 @@ class _Call:
         return replace(self, request=self.request.override(messages=messages))
 
 
+def _kept_whole(call: _Call, fitted: _Call) -> bool:
+    """Whether what the user has just said is still as it was."""
+    before, after = call.request.messages, fitted.request.messages
+    one, other = newest_user(before), newest_user(after)
+    return one is None or (other is not None and after[other] is before[one])
+
+
 def _answered(
     response: Any, call: _Call, before: Requested, seen: Requested
 ) -> ModelCallResult[Any]:
@@ -333,6 +390,9 @@ def _answered(
     update: dict[str, Any] = {}
     if call.held is not call.first:
         update[HELD] = call.held.to_json()
+    if call.dropped:
+        turn = turn_of(call.channel, read_recalled(call.request.state))
+        update[RECALLED] = Recalled(turn).to_json()
     if seen != before:
         update[REQUEST] = seen.to_json()
     if not update:

@@ -37,6 +37,7 @@ class Measured:
 
     Attributes:
         messages: tokens of its messages.
+        recalled: those among them of what was recalled for the turn.
         requested: what stands beside them, and the window.
         ratio: by what reports of models have corrected the estimate.
         least: tokens that messages cannot have in any case, as the user has set.
@@ -46,6 +47,7 @@ class Measured:
     requested: Requested
     ratio: float
     least: int
+    recalled: int = 0
 
     @property
     def room(self) -> Window | None:
@@ -77,24 +79,34 @@ class Measuring:
         self._known: OrderedDict[tuple[int, ...], tuple[object, int]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def measure(self, request: ModelRequest[Any], held: Held, before: Requested) -> Measured:
+    def measure(
+        self,
+        request: ModelRequest[Any],
+        held: Held,
+        before: Requested,
+        recalled: BaseMessage | None = None,
+    ) -> Measured:
         """The size of a request.
 
         Args:
-            request: as it would be sent.
+            request: as it would be sent, without what was recalled.
             held: what the state holds of us.
             before: what was seen of the request before it.
+            recalled: the message that shows what was recalled, which is sent with it.
         """
         overhead = self._beside(request)
         sizes = self._tallies.follow(held.name, request.messages)
         reports = sizes.reports(held.messages_after, 0)
-        ratio = 1.0 if self._meter.exact else correction(reports, overhead)
+        shown = self._meter.message(recalled) if recalled is not None else 0
+        # Each turn was sent with about as much recalled as this one.
+        ratio = 1.0 if self._meter.exact else correction(reports, overhead + shown)
         name = model_name(request.model)
         own = self._managed.window if self._managed.model in ("", name) else None
         window = self._window or (own.limit if own else profile_window(request.model))
-        messages = math.ceil(sizes.totals[0] * ratio)
+        shown = math.ceil(shown * ratio)
+        messages = math.ceil(sizes.totals[0] * ratio) + shown
         seen = Requested(overhead, self._answer(request, window), window, name, before.learned)
-        return Measured(messages, seen, ratio, own.reserved if own else 0)
+        return Measured(messages, seen, ratio, own.reserved if own else 0, shown)
 
     def size(self, messages: Sequence[BaseMessage], ratio: float) -> int:
         """Tokens of messages, as reports of models have corrected the estimate."""

@@ -87,6 +87,10 @@ class Ledger:
         """Tasks and delegations that are not done, in the order of their messages."""
         return tuple(f for f in self.facts if f.state == "open")
 
+    def delegations(self) -> tuple[Fact, ...]:
+        """Work handed to other agents, the latest first, with what came back in `result`."""
+        return tuple(f for f in reversed(self.facts) if f.kind == "delegation")
+
     def to_json(self) -> dict[str, Any]:
         """The ledger as plain data."""
         return {

@@ -9,6 +9,9 @@ from typing import Any, Literal, get_args
 from conspectus.errors import InputError
 from conspectus.ledger.identifiers import Kind
 
+SHOWN = 120
+"""Characters of work handed over, and of what came back, that are shown in a summary."""
+
 State = Literal["", "open", "done"]
 """Whether work is still to be done; empty for all that is no work."""
 
@@ -29,7 +32,8 @@ class Fact:
         told: in how many messages others than the agent have said it.
         call: of work handed over, the id of the call until its result is there; of a task, `list`
             if it is on a to-do list of the agent's.
-        result: of work that came back, the first words of the result.
+        result: of work that came back, the first words of the result; of work that failed and is
+            still open, of the error.
 
     Example:
         >>> Fact("path", "app.py", "see app.py", "m1", "user").to_json()
@@ -47,6 +51,14 @@ class Fact:
     told: int = 0
     call: str = ""
     result: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The fact as one line; of work that was handed over, with what came back."""
+        value = " ".join(self.value.split())
+        if self.kind != "delegation" or not self.result:
+            return value
+        return f"{_cut(value)} → {_cut(self.result)}"
 
     def to_json(self) -> dict[str, Any]:
         """The fact as plain data, without what is as usual."""
@@ -86,6 +98,10 @@ class Fact:
                     + ", ".join(map(repr, choice))
                 )
         return cls(**known)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= SHOWN else text[: SHOWN - 1].rstrip() + "…"
 
 
 _NEEDED = ("kind", "value", "source", "role")

@@ -66,11 +66,12 @@ class Reported:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A result that came back for a call."""
+    """A result that came back for a call; `failed` if its message says that it is an error."""
 
     call: str
     text: str
     source: str
+    failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,8 @@ def notes_of(entry: Entry, order: int = 0) -> Iterator[Note]:
             if sentence.changes or done:
                 yield Reported(sentence, done, entry.role, order, entry.cite)
     for result in entry.answers:
-        yield Answered(result, entry.text, entry.cite)
+        status = getattr(entry.source, "status", None)
+        yield Answered(result, entry.text, entry.cite, status == "error")
     yield from _values_of(entry, fact)
     for call in entry.calls:
         if work := tasks.delegated(call):

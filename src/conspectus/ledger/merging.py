@@ -261,6 +261,9 @@ class Merging:
             if old.kind == "delegation" and old.call == note.call:
                 if tasks.under_way(note.text):
                     self._set(old, call="")
+                elif note.failed or tasks.failed(note.text):
+                    # It is still to be done, and why it was not is worth knowing.
+                    self._set(old, call="", result=tasks.came_back(note.text))
                 else:
                     self._set(old, state="done", call="", result=tasks.came_back(note.text))
 

@@ -19,12 +19,14 @@ _WEIGHT = {"rule": 4, "preference": 3, "decision": 2}
 def priority(fact: Fact) -> tuple[int, int, int, int]:
     """What stays when there is no room: the greater, the longer.
 
-    In this order: what it is and who said it (rules, preferences, open work, decisions; users and
-    systems before the agent, the agent before tools); how often the agent has used it itself; how
-    recent it is; how rare.
+    In this order: what it is and who said it (rules, preferences, open work, decisions and what
+    came back from others; users and systems before the agent, the agent before tools); how often
+    the agent has used it itself; how recent it is; how rare.
     """
     said = {"user": 3, "system": 3, "assistant": 1}.get(fact.role, 0)
     weight = _WEIGHT.get(fact.kind, 0) or (3 if fact.state == "open" else 0)
+    # What came back is as good as a decision: without it the work would be done again.
+    weight = weight or (2 if fact.kind == "delegation" else 0)
     return (said + weight, min(fact.used, 5), fact.order, -fact.told)
 
 

@@ -13,7 +13,10 @@ from conspectus.ledger.wording.marks import NOT_YET, OUTCOME, UNDER_WAY
 from conspectus.messages.content import Call
 
 WORK = 400
-"""Characters of a task, and of what came back, that are kept."""
+"""Characters of a task, and of one sentence of what came back, that are kept."""
+
+REPORT = 200
+"""Characters up to which further sentences of what came back are kept too."""
 
 _DELEGATES = re.compile(
     r"^task$|delegat|sub_?agent|hand_?off|transfer_to|dispatch|spawn|assign|^agent$|run_agent|call_agent",
@@ -34,6 +37,18 @@ _TOLD = (
 )
 _ITEMS = ("todos", "todo", "items", "tasks", "plan", "list", "steps")
 _TEXT = ("content", "text", "title", "task", "description", "step", "name", "activeForm")
+_REPORTS = ("result", "output", "answer", "content", "response", "report", "message")
+_HEADING = re.compile(r"#{1,6}\s|[-=*_`~]{3,}|[^.!?。！？]{1,60}[:：]\W*$")
+_FAILED = re.compile(
+    r"\W*(?:(?:\w+ )?(?:error|failure|exception|fehler|erreur|错误|エラー|오류|失败|失敗|실패)"
+    r"\s*[:：!(]"
+    r"|failed (?:to|with)\b|traceback \(|\w+(?:error|exception)\s*[:(]"
+    r"|(?:the |your )?(?:task|job|agent|sub-?agent|tool|call|request)s? (?:has |have )?failed\b"
+    r"|(?:die aufgabe|der auftrag) ist fehlgeschlagen|la tâche a échoué"
+    r"|la tarea (?:ha fallado|falló)"
+    r"|任务(?:执行)?失败|タスク[はが]失敗|작업(?:이|에)? ?실패)",
+    re.I,
+)
 _FINISHED = frozenset("completed complete done finished closed x ✓ ✅ resolved".split())
 _GIVEN_UP = frozenset("cancelled canceled removed deleted dropped".split())
 
@@ -56,9 +71,46 @@ def under_way(result: str) -> bool:
     return OUTCOME.search(result) is None or NOT_YET.search(result) is not None
 
 
+def failed(result: str) -> bool:
+    """Whether a result begins by saying that the work could not be done.
+
+    Example:
+        >>> failed("Error: the agent gave up"), failed("The error comes from line 3.")
+        (True, False)
+    """
+    return _FAILED.match(_report(result)) is not None
+
+
 def came_back(result: str) -> str:
-    """The first words of a result."""
-    return next(iter(sentences(result)), "")[:WORK]
+    """The first sentences of a result that say something: no headings, and no fences.
+
+    Example:
+        >>> came_back("# Findings\\n\\nAcme costs 41 USD; Bolt 37. Both renew in May.")
+        'Acme costs 41 USD; Bolt 37. Both renew in May.'
+    """
+    said = ""
+    for sentence in sentences(_report(result), whole=True):
+        sentence = " ".join(sentence.split())
+        if _HEADING.match(sentence):
+            continue
+        if said and len(said) + len(sentence) >= REPORT:
+            break
+        said = f"{said} {sentence}" if said else sentence[:WORK]
+    return said or next(iter(sentences(result)), "")[:WORK]
+
+
+def _report(result: str) -> str:
+    """The text of a result that is an object with its report in it."""
+    if not result.lstrip().startswith("{"):
+        return result
+    try:
+        data = json.loads(result)
+    except (ValueError, RecursionError):
+        return result
+    fields = data if isinstance(data, dict) else {}
+    texts = (fields.get(name) for name in ("error", *_REPORTS))
+    found = next((text for text in texts if isinstance(text, str) and text.strip()), result)
+    return f"Error: {found}" if found is fields.get("error") else found
 
 
 def listed(call: Call) -> Iterator[tuple[str, State]]:

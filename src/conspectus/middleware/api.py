@@ -13,7 +13,7 @@ from langchain.agents.middleware.types import (
     ModelRequest,
     ModelResponse,
 )
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import Runnable
 
@@ -24,22 +24,28 @@ from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.models import model_name, profile_window
+from conspectus.compactor.turn_state import asking
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for
 from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import PreviewChoice, asked_of
+from conspectus.middleware.recalling import Recalling
 from conspectus.middleware.settings import (
     Model,
     built_model,
     copied,
     deprecated,
+    read_recall,
     read_summarizer,
 )
+from conspectus.middleware.tools import compact_tool as tool_to_compact
+from conspectus.middleware.tools import recall_tool
 from conspectus.summarize import ChatModelSummarizer
 from conspectus.tokens import TokenCounter
 
 History = Literal["replace", "preserve"]
+Recall = Literal["off", "tool", "auto"]
 
 
 class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
@@ -89,6 +95,12 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
             summariser runs once; where the answer may come to another process, that takes an
             archive, without which an approval there is void and the history stays.
+        recall: `"tool"` gives the agent a tool `recall` that finds archived originals again;
+            `"auto"` also puts those that a user's message needs before the model, unasked; `"off"`
+            does neither. See `docs/middleware.md`.
+        recall_tokens: the most that is put before the model at a turn, in tokens; an answer of the
+            tool takes at most twice that. Both take at most a quarter of the window.
+        compact_tool: gives the agent a tool `compact_conversation`, which asks for a compaction.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
         name: of this instance, so that two can stand in one agent. Default: of its class.
@@ -134,6 +146,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         max_summarizer_tokens: int | None = None,
         pin: Pin | None = None,
         preview: PreviewChoice = False,
+        recall: Recall = "off",
+        recall_tokens: int = 512,
+        compact_tool: bool = False,
         on_event: OnEvent | None = None,
         name: str | None = None,
         window: int | None = None,
@@ -174,6 +189,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
         self.history: History = history
+        read_recall(recall, recall_tokens)
         writes: AnySummarizer | None = summarizer if summarizer is not None else self.model
         if writes is self.model and isinstance(writes, Runnable):
             # Whatever stands for the model answers prompts, and is no function of messages.
@@ -206,7 +222,14 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             counting.message,
             asked_of(preview),
         )
-        self._planner = Planner(self.graph_engine, counting, history == "preserve")
+        shown = recall_tokens if recall == "auto" else 0
+        self._planner = Planner(self.graph_engine, counting, history == "preserve", shown)
+        self._recalling = Recalling(self.graph_engine, self._planner, shown) if shown else None
+        self.tools = []
+        if recall != "off":
+            self.tools.append(recall_tool(self.graph_engine, self._planner, 2 * recall_tokens))
+        if compact_tool:
+            self.tools.append(tool_to_compact())
 
     @property
     def name(self) -> str:
@@ -233,10 +256,65 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         """`before_model` on an event loop."""
         return await arun(self._step(state, runtime))
 
+    def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
+        update = yield from self._planner.step(state, runtime)
+        if self._recalling is None:
+            return update
+        return (yield from self._recalling.step(state, update, runtime))
+
+    def compact(
+        self, state: Any, runtime: Any, *, focus: str | None = None
+    ) -> dict[str, Any] | None:
+        """Summarise now, whatever the trigger says.
+
+        For a node or a tool of one's own, where the state and the runtime are at hand. From
+        outside, `agent.update_state(config, request_compaction())` asks the next step for it.
+
+        Args:
+            state: of the graph; a dict with `messages` is enough.
+            runtime: of the run; a bare `Runtime()` is enough.
+            focus: what to keep above all, in plain words.
+
+        Returns:
+            An update of the state; None where nothing can leave it.
+
+        Raises:
+            MessageError: a message cannot be understood.
+            SummaryError: no summary could be made, and `on_failure` is `"raise"`.
+
+        Example:
+            >>> from langchain_core.messages import HumanMessage
+            >>> from langgraph.runtime import Runtime
+            >>> said = [HumanMessage(f"Look at module {n}.") for n in range(3)]
+            >>> update = SummarizationMiddleware(None, keep=("messages", 1)).compact(
+            ...     {"messages": said}, Runtime(), focus="modules")
+            >>> len(update["messages"])
+            3
+        """
+        return run(self._planner.step(state, runtime, focus or ""))
+
+    async def acompact(
+        self, state: Any, runtime: Any, *, focus: str | None = None
+    ) -> dict[str, Any] | None:
+        """`compact` on an event loop."""
+        return await arun(self._planner.step(state, runtime, focus or ""))
+
+    @staticmethod
+    def request_compaction(focus: str | None = None) -> dict[str, Any]:
+        """An update of the state that asks for a compaction before the next call of the model.
+
+        Args:
+            focus: what to keep above all, in plain words; at most 2,000 characters of it count.
+
+        Example:
+            `agent.update_state(config, SummarizationMiddleware.request_compaction("the schema"))`
+        """
+        return asking(focus)
+
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model the view, where the state keeps every message."""
+        """Show the model the view, where the state keeps every message, and what was recalled."""
         return handler(run(self._shown(request)))
 
     async def awrap_model_call(
@@ -247,15 +325,16 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         """`wrap_model_call` on an event loop."""
         return await handler(await arun(self._shown(request)))
 
-    def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
-        return self._planner.step(state, runtime)
-
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
         channel, runtime, graph = request.state["messages"], request.runtime, self.graph_engine
         found = read_held(request.state, runtime, channel)
         # A run may begin here, with the model's turn: `before_model` has not seen it then.
         held = yield from graph.follow(found, channel, runtime, turn=False)
-        if self.history == "replace" or held.data is None:
+        messages: Sequence[BaseMessage] = request.messages
+        if self.history == "preserve" and held.data is not None:
+            messages = yield from graph.shown(held, channel, messages, runtime)
+        if self._recalling is not None:
+            messages = yield from self._recalling.shown(request.state, held, messages, runtime)
+        if messages is request.messages:
             return request
-        view = yield from graph.shown(held, channel, request.messages, runtime)
-        return request.override(messages=cast("list[AnyMessage]", view))
+        return request.override(messages=cast("list[AnyMessage]", messages))

@@ -20,6 +20,7 @@ from conspectus._core.items import Size, Window
 from conspectus._core.policy import grown
 from conspectus._drive import Flow
 from conspectus.compactor.agent_state import (
+    ASKED,
     FORKED,
     HELD,
     Held,
@@ -32,8 +33,10 @@ from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import hide_from_streams
+from conspectus.compactor.turn_state import read_asked
 from conspectus.errors import ArchiveError
 from conspectus.messages import is_summary_message
+from conspectus.messages.recalled import newest_user
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_mark, foreign_summary
 from conspectus.middleware.waiting import Waiting
@@ -44,6 +47,9 @@ logger = logging.getLogger("conspectus")
 
 Update = dict[str, Any]
 
+RECALL_SHARE = 0.25
+"""Share of the room for messages that what is recalled takes at most, at once."""
+
 
 class Planner:
     """Decides and carries out the steps of every thread that one middleware serves.
@@ -52,13 +58,16 @@ class Planner:
         graph: what compactions work with.
         counting: how trigger and keep count.
         preserve: the channel keeps every message, and the model sees the view.
+        recalled: tokens that what is recalled for a turn may take; 0 where nothing is.
 
     Attributes:
         graph: as given; the guard compacts with it too.
     """
 
-    def __init__(self, graph: GraphEngine, counting: Counting, preserve: bool) -> None:
-        self.graph, self.preserve = graph, preserve
+    def __init__(
+        self, graph: GraphEngine, counting: Counting, preserve: bool, recalled: int = 0
+    ) -> None:
+        self.graph, self.preserve, self._recalled = graph, preserve, recalled
         self._counting = counting
         self._policy = graph.engine.policy
         self._meter = graph.engine.tools.meter
@@ -69,18 +78,33 @@ class Planner:
         self._metered = Tallies(self._meter.message)
         self._waiting = Waiting()
 
-    def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
-        """What a step changes in the state; None for nothing."""
+    def step(
+        self, state: Mapping[str, Any], runtime: object, focus: str | None = None
+    ) -> Flow[Update | None]:
+        """What a step changes in the state; None for nothing.
+
+        Args:
+            state: of the graph.
+            runtime: of the run.
+            focus: what to keep above all in a compaction that takes place whatever the trigger
+                says; None to go by the trigger, unless the state says that somebody has asked.
+        """
+        asked = read_asked(state)
         try:
-            return (yield from self._step(state, runtime))
+            update = yield from self._step(state, runtime, asked if focus is None else focus)
         except ArchiveError as error:
             # Nothing has been changed; the guard, if there is one, bridges this one request.
             if self.graph.engine.tools.on_failure == "raise":
                 raise
             logger.warning("the history was kept as it was: the archive failed: %s", error)
-            return None
+            update = None
+        if asked is not None:
+            update = {**(update or {}), ASKED: {}}
+        return update
 
-    def _step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
+    def _step(
+        self, state: Mapping[str, Any], runtime: object, focus: str | None
+    ) -> Flow[Update | None]:
         messages: list[BaseMessage] = state["messages"]
         named(messages[:1])  # a history without a thread is told by its first message
         found = read_held(state, runtime, messages)
@@ -95,7 +119,7 @@ class Planner:
             view = yield from self.graph.view(held, messages, runtime)
         sizes = self._tallies.follow(held.name, view)
         named(messages if self.preserve else messages[sizes.fresh :])
-        room = self._room(read_requested(state))
+        room = self._room(read_requested(state), messages)
 
         def session() -> Session:
             asked = self._asked(view, sizes, held)
@@ -103,13 +127,14 @@ class Planner:
             return self.graph.session(held, runtime, room, asked=asked, ratio=ratio, preview=True)
 
         over = self._over(view, sizes, held, room)
-        waits = self._waiting.waits(held.name, held.head_id, over, sizes.messages)
+        forced = focus is not None
+        waits = not forced and self._waiting.waits(held.name, held.head_id, over, sizes.messages)
         result = None if waits else (yield from self._taken_over(state, held, session))
         if result is None:
             due = not waits and self._due(view, sizes, held, room, runtime, over)
-            if not (held.pending or due):
+            if not (held.pending or due or forced):
                 return {HELD: held.to_json()} if copied else None
-            result = yield from session().compact(messages, False, "")
+            result = yield from session().compact(messages, forced, focus or "")
         if result.record is None:
             self._waiting.helped_nothing(held.name, held.head_id, over, sizes.messages)
         self._report(result)
@@ -209,11 +234,21 @@ class Planner:
         ratio = correction(sizes.reports(_since(view, held), column), reserved)
         return math.ceil(sizes.totals[column] * ratio), ratio
 
-    def _room(self, requested: Requested) -> Window | None:
+    def _room(self, requested: Requested, messages: Sequence[BaseMessage]) -> Window | None:
         """The window of the model that answers, less what messages cannot have."""
         room = self.graph.room(requested)
-        base = self._counting.base
-        return room and replace(room, reserved=room.reserved + base)
+        beside = self._counting.base + self.room_for(self._recalled, requested, messages)
+        return room and replace(room, reserved=room.reserved + beside)
+
+    def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
+        """The most that something recalled may take, in tokens, of what is asked for: no more than
+        its share of what the user's own newest words leave."""
+        room, newest = self.graph.room(requested), newest_user(messages)
+        if not recalled or room is None:
+            return recalled
+        said = 0 if newest is None else self._meter.message(messages[newest])
+        free = room.budget - self._counting.base - said
+        return max(0, int(min(recalled, free * RECALL_SHARE)))
 
     # What is done about it
 

@@ -20,6 +20,9 @@ Model = BaseChatModel | Runnable[Any, Any]
 KEEP = ("messages", 20)
 """What stays where nothing is said."""
 
+LEAST_RECALL = 64
+"""Tokens with less than which hardly one message could be shown."""
+
 
 def deprecated(given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
     """Trigger and keep, the old names for them considered.
@@ -71,6 +74,21 @@ def read_summarizer(given: AnySummarizer | None) -> Any:
     if isinstance(given, Summarizer) or not (isinstance(given, Runnable) or callable(given)):
         return given
     return coerce_to_runnable(given)
+
+
+def read_recall(recall: object, tokens: object) -> None:
+    """Look whether the settings of recall can mean anything.
+
+    Raises:
+        PolicyError: they cannot.
+    """
+    if recall not in ("off", "tool", "auto"):
+        raise PolicyError(f'recall must be "off", "tool" or "auto", not {recall!r}')
+    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < LEAST_RECALL:
+        raise PolicyError(
+            f"recall_tokens must be a whole number of at least {LEAST_RECALL} tokens, not "
+            f"{tokens!r}; recall='off' switches it off"
+        )
 
 
 def _warn(text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from conspectus._core.flow import EMBEDDED
 from conspectus._core.records import Draft
@@ -92,7 +92,8 @@ def problems(
 def with_missing_facts(
     text: str, facts: Sequence[Fact], limit: int, count: Callable[[str], int]
 ) -> str:
-    """The summary with the standing facts that it has lost, word for word.
+    """The summary with the facts that it has lost, word for word: standing ones, and work that was
+    handed to others, with what came back.
 
     Args:
         text: the body of the summary.
@@ -102,16 +103,31 @@ def with_missing_facts(
     """
     have = _folded(text)
     lost = [fact for fact in facts if _folded(fact.value) not in have]
+    lost = [fact for fact in lost if _folded(fact.shown) not in have]
     if not lost:
         return text
     room = min(limit - count(text), int(limit * APPEND_SHARE))
-    rows: list[str] = []
+    rows: dict[str, list[str]] = {}
     for fact in lost:
-        row = f"- {as_notes(' '.join(fact.value.split()))} [{fact.source}]"
-        cost = count("\n".join(["", "## Standing rules", *rows, row]))
-        if cost <= room:
-            rows.append(row)
-    return "\n".join([text, "## Standing rules", *rows]) if rows else text
+        row = f"- {as_notes(fact.shown)} [{fact.source}]"
+        section = _section(fact)
+        more = {**rows, section: [*rows.get(section, ()), row]}
+        if count(_appended("", more)) <= room:
+            rows = more
+    return _appended(text, rows) if rows else text
+
+
+def _section(fact: Fact) -> str:
+    if fact.kind == "decision":
+        return "Decisions"
+    if fact.kind != "delegation":
+        return "Standing rules"
+    return "Done" if fact.state == "done" else "Pending"
+
+
+def _appended(text: str, rows: Mapping[str, Sequence[str]]) -> str:
+    parts = [line for name, lines in rows.items() for line in (f"## {name}", *lines)]
+    return "\n".join([text, *parts])
 
 
 def _folded(text: str) -> str:

@@ -18,8 +18,9 @@ from conspectus.summarize.picking import Worth, ranked
 from conspectus.summarize.snippets import Snippet
 
 GOAL_SHARE, TOLD_SHARE, DECISIONS_SHARE, OPEN_SHARE = 0.06, 0.1, 0.04, 0.04
-"""The most of the limit that the goal, what users say of themselves, decisions, and open work may
-take."""
+DELEGATED_SHARE = 0.3
+"""The most of the limit that the goal, what users say of themselves, decisions, open work, and work
+handed to other agents may take."""
 
 ALL_RULES_SHARE, RULES_SHARE = 0.22, 0.12
 """The same of standing rules: all of them where they take no more than the first; else the most
@@ -48,7 +49,7 @@ class ExtractiveSummarizer:
     @property
     def identity(self) -> str:
         """Changes when its summaries would."""
-        return "extractive-3"
+        return "extractive-4"
 
     def summarize(self, request: SummaryRequest) -> Summary:
         """Pick what a later step needs most; never fails, never exceeds the limit."""
@@ -75,6 +76,7 @@ def _write(request: SummaryRequest) -> str:
         (own_lines.told(request, gone), TOLD_SHARE),
         (decided, DECISIONS_SHARE),
         (own_lines.open_work(request), OPEN_SHARE),
+        (own_lines.delegated(request), DELEGATED_SHARE),
     ):
         fixed += _fitting(request, snippets, share, {piece.text for piece in fixed})
     pieces = ranked(request, worth, gone, fixed)

@@ -95,9 +95,17 @@ def decisions(request: SummaryRequest) -> Iterator[Snippet]:
 
 
 def open_work(request: SummaryRequest) -> Iterator[Snippet]:
-    """Work that was asked for or handed to others and is not done, latest first."""
+    """Work that was asked for and is not done, latest first."""
     for fact in reversed(request.ledger.open_work()):
-        yield Snippet(as_notes(" ".join(fact.value.split())), "Pending", fact.source, 0, 0.0)
+        if fact.kind != "delegation":
+            yield Snippet(as_notes(fact.shown), "Pending", fact.source, 0, 0.0)
+
+
+def delegated(request: SummaryRequest) -> Iterator[Snippet]:
+    """Work that was handed to other agents, with what came back, latest first."""
+    for fact in request.ledger.delegations():
+        section = "Done" if fact.state == "done" else "Pending"
+        yield Snippet(as_notes(fact.shown), section, fact.source, 0, 0.0)
 
 
 def standing(text: str) -> Iterator[Snippet]:

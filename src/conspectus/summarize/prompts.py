@@ -273,12 +273,17 @@ def fact_lines(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
     """
     lines = []
     for fact in _by_weight(ledger):
-        line = f"- {fact.kind} [{fact.source}]: {fact.value}"
+        line = f"- {fact.kind}{_state(fact)} [{fact.source}]: {fact.shown}"
         room -= count(line) + 1
         if room < 0:
             break
         lines.append(line)
     return "\n".join(lines)
+
+
+def _state(fact: Fact) -> str:
+    """Whether work handed to others is done: what is must not be handed over again."""
+    return f", {fact.state}" if fact.kind == "delegation" else ""
 
 
 def _by_weight(ledger: Ledger) -> Iterator[Fact]:

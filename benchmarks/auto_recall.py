@@ -1,0 +1,220 @@
+"""Answers that an agent's model has before it when a question is asked: recall at each turn.
+
+    make bench-auto-recall        or: python benchmarks/auto_recall.py --json
+
+Each conversation goes through a real agent (`create_agent` with `SummarizationMiddleware` and
+`ContextGuard`), is compacted there, and is then asked each of its questions on a branch of its own.
+What counts is the request that the model was sent. Folders and measures are those of
+`make bench-retention`. A script that takes `module:factory` is given `auto_recall:make`, run from
+this folder. The exit code is 1 if a target is missed, and 0 where there is no data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from retention_targets import DATA, KEEP, Check, none_of, show
+from rich.console import Console
+
+from conspectus import ContextGuard, SummarizationMiddleware
+from conspectus.cli.eval import read_transcripts
+from conspectus.evaluate import Transcript, evaluate
+from conspectus.evaluate.systems import Compacted, Family, gone
+from conspectus.messages.recalled import without_recalled
+from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus.tokens import TokenCounter
+
+LEAST = {"locomo": 0.82}
+"""The least share of answers, by folder."""
+
+RECALL, SUMMARY = 512, 512
+"""Tokens that are recalled at a turn, and that the text of the summary takes at most."""
+
+KNOWN = "gpt-4o"
+"""A model whose tokens the middleware estimates by its own family."""
+
+SHORTEST = 60
+"""Messages from which on a conversation is compacted; questions asked after that do so no more."""
+
+
+def counted(messages: Any) -> int:
+    """LangChain's approximation, by which the measure counts too.
+
+    Given as a counter of one's own it says what fits as well, where the middleware would otherwise
+    go by its own, more careful estimate: sizes must mean the same on both sides.
+    """
+    return count_tokens_approximately(messages)
+
+
+class Talk:
+    """One conversation with one agent.
+
+    Args:
+        keep: how much of the newest history stays.
+        summary_tokens: the most that the text of its summary takes.
+        counter: what says what fits.
+        name: of the model whose window is managed; the middleware's estimate goes by it.
+    """
+
+    def __init__(
+        self,
+        keep: tuple[str, int],
+        summary_tokens: int,
+        counter: TokenCounter = counted,
+        name: str = "",
+    ) -> None:
+        middle = SummarizationMiddleware(
+            ScriptedChatModel(answers=[], model_name=name) if name else None,
+            summarizer="embedded",
+            trigger=("messages", SHORTEST),
+            keep=keep,
+            token_counter=counter,
+            max_summary_tokens=summary_tokens,
+            recall="auto",
+            recall_tokens=RECALL,
+        )
+        self._model = ScriptedChatModel(answers=lambda messages: "Noted.")
+        self._agent = create_agent(
+            self._model,
+            [],
+            middleware=[middle, ContextGuard(middle)],
+            checkpointer=InMemorySaver(),
+            store=InMemoryStore(),
+        )
+        self._thread: Any = {"configurable": {"thread_id": "measured"}}
+
+    def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
+        """What the model is shown of a conversation when it is sent all of it."""
+        started = time.perf_counter()
+        history, _ = self._sent(list(messages))
+        seconds = time.perf_counter() - started
+        self._thread = self._agent.get_state(self._thread).config
+        left = gone(messages, history)
+        return Compacted(history, done=bool(left), evicted=len(left), seconds=seconds)
+
+    def recall(self, query: str, tokens: int) -> str:
+        """What the model is shown beside the conversation when it is asked this."""
+        _, recalled = self._sent([HumanMessage(query)])
+        return "" if recalled is None else str(recalled.text)
+
+    def close(self) -> None:
+        """Nothing is held elsewhere."""
+
+    def _sent(self, said: list[BaseMessage]) -> tuple[list[BaseMessage], BaseMessage | None]:
+        self._model.calls.clear()
+        state = self._agent.invoke({"messages": said}, self._thread)
+        [call] = self._model.calls
+        return without_recalled(call.messages, state["messages"])
+
+
+@dataclass(frozen=True, slots=True)
+class InAnAgent:
+    """Recall at each turn, as `conspectus.evaluate` compares systems."""
+
+    counter: TokenCounter = counted
+    model: str = ""
+    name: str = "recall at each turn"
+    keep: tuple[str, int] = KEEP
+    sizes: tuple[int, ...] | None = (SUMMARY,)
+    family: Family = "conspectus"
+
+    def open(self, summary_tokens: int) -> Talk:
+        """A conversation that has not been compacted yet."""
+        return Talk(self.keep, summary_tokens, self.counter, self.model)
+
+
+class Policy:
+    """The form that an outside script asks for."""
+
+    def __init__(self, keep: tuple[str, int], summary_tokens: int) -> None:
+        self._settings = keep, summary_tokens
+
+    def compact(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        """What the model would see of a history."""
+        self._talk = Talk(*self._settings)
+        return self._talk.compact(messages).messages
+
+    def recall(self, query: str, tokens: int) -> str:
+        """What it would be shown with a question, in at most so many tokens."""
+        return self._talk.recall(query, tokens)
+
+
+def make(keep: tuple[str, int], summary_tokens: int) -> Policy:
+    """The factory that such a script asks for."""
+    return Policy(keep, summary_tokens)
+
+
+def checks(data: Path) -> Iterator[Check]:
+    """All figures that there is data for."""
+    for folder, least in LEAST.items():
+        if not (data / folder).is_dir():
+            continue
+        transcripts, _ = read_transcripts([str(data / folder)])
+        name = f"{folder}, {RECALL:,} tokens at each turn: "
+        kept = _answers(transcripts, counted)
+        value = kept.answers.value
+        target = f"at least {least}"
+        yield Check(f"{name}answers", value, target, value >= least, kept.bm25.value)
+        yield none_of(f"{name}recalled more than allowed", kept.recall_over)
+        yield none_of(f"{name}contexts over", kept.contexts.over)
+
+
+def estimated(data: Path) -> Iterator[tuple[str, float]]:
+    """The answers where the middleware goes by its own estimate of tokens, which has no target:
+    for a model that it knows, and for one that it does not, whose text it takes for more."""
+    for folder in LEAST:
+        for model in (KNOWN, ""):
+            if (data / folder).is_dir():
+                transcripts, _ = read_transcripts([str(data / folder)])
+                kept = _answers(transcripts, count_tokens_approximately, model)
+                yield f"{folder}, {model or 'unknown model'}", kept.answers.value
+
+
+def _answers(transcripts: Sequence[Transcript], counter: TokenCounter, model: str = "") -> Any:
+    found = evaluate(
+        transcripts,
+        [InAnAgent(counter, model)],
+        summary_tokens=[SUMMARY],
+        keep=KEEP,
+        recall_tokens=RECALL,
+    )
+    return found.systems[0].answers
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it as a command; gives the exit code."""
+    parser = argparse.ArgumentParser(description="Recall at each turn, beside its targets.")
+    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    given = parser.parse_args(arguments)
+    data = Path(os.environ.get("CONSPECTUS_DATA") or DATA)
+    found = list(checks(data))
+    if not found:
+        why = "there are no transcripts; set CONSPECTUS_DATA to a folder with locomo"
+        print(json.dumps({"skipped": why}) if given.json else f"skipped: {why}")
+        return 0
+    beside = dict(estimated(data))
+    if given.json:
+        figures = [asdict(check) for check in found]
+        print(json.dumps({"figures": figures, "estimated": beside}, indent=1))
+    else:
+        show(found, Console(width=None if sys.stdout.isatty() else 126))
+        for folder, value in beside.items():
+            print(f"by the estimate, {folder} (no target): {value:.4f}")
+    return 0 if all(check.holds for check in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

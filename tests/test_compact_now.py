@@ -1,0 +1,111 @@
+"""A compaction that is asked for: by the agent's tool, by a node, from outside; one for all."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langgraph.runtime import Runtime
+
+from conspectus import SummarizationMiddleware, is_summary_message
+from engine import Scripted, short
+from recalling import RecallingAgent
+
+
+def compact(**args: Any) -> dict[str, Any]:
+    return {"name": "compact_conversation", "args": args}
+
+
+def agent_with(scripted: Scripted, calls: list[list[dict[str, Any]]], **more: Any) -> Any:
+    settings: dict[str, Any] = {
+        "recall": "off",
+        "compact_tool": True,
+        "trigger": ("messages", 500),
+        "summarizer": scripted,
+        **more,
+    }
+    agent = RecallingAgent({"COMPACT": calls}, **settings)
+    agent.fill(8)
+    return agent
+
+
+def test_the_agent_asks_and_the_next_step_has_the_summary_with_the_focus() -> None:
+    for asynchronous in (False, True):
+        scripted = Scripted(short)
+        agent = agent_with(scripted, [[compact(focus="the ports")]])
+        agent.say("COMPACT", asynchronous=asynchronous)
+        assert [request.focus for request in scripted.requests] == ["the ports"]
+        assert is_summary_message(agent.requests[-1][0])
+        assert isinstance(agent.requests[-1][-1], ToolMessage)
+        assert not agent.values["_conspectus_asked"]
+        agent.say("And now?")
+        assert len(scripted.requests) == 1
+
+
+def test_two_calls_at_once_are_one_compaction_that_heeds_both() -> None:
+    scripted = Scripted(short)
+    agent = agent_with(scripted, [[compact(focus="ports"), compact(), compact(focus="names")]])
+    agent.say("COMPACT")
+    assert [request.focus for request in scripted.requests] == ["ports; names"]
+    answers = [m for m in agent.requests[-1] if isinstance(m, ToolMessage)]
+    assert len(answers) == 3
+
+
+def test_asked_for_when_nothing_may_leave_it_changes_nothing_and_is_settled() -> None:
+    scripted = Scripted(short)
+    agent = RecallingAgent(
+        {"COMPACT": [[compact()]]}, compact_tool=True, recall="off", summarizer=scripted
+    )
+    agent.say("COMPACT")
+    assert scripted.requests == []
+    assert not agent.values["_conspectus_asked"]
+    assert agent.requests[-1][0].content == "COMPACT"
+
+
+def test_without_the_setting_the_agent_has_no_such_tool() -> None:
+    assert list(SummarizationMiddleware(None).tools) == []
+    [tool] = SummarizationMiddleware(None, compact_tool=True).tools
+    assert tool.name == "compact_conversation"
+
+
+def test_asked_for_from_outside_the_next_step_does_it() -> None:
+    scripted = Scripted(short)
+    agent = agent_with(scripted, [])
+    asked = SummarizationMiddleware.request_compaction("the ports")
+    agent.graph.update_state(agent.config, asked)
+    agent.say("Go on.")
+    assert [request.focus for request in scripted.requests] == ["the ports"]
+    assert is_summary_message(agent.values["messages"][0])
+
+
+def test_asked_for_in_a_preserved_history_the_channel_keeps_every_message() -> None:
+    scripted = Scripted(short)
+    agent = agent_with(scripted, [[compact()]], history="preserve")
+    agent.say("COMPACT")
+    assert is_summary_message(agent.requests[-1][0])
+    assert not any(is_summary_message(m) for m in agent.values["messages"])
+
+
+def test_a_node_of_ones_own_compacts_at_once_and_sync_and_async_are_the_same() -> None:
+    said: list[BaseMessage] = [HumanMessage(f"Look at module {n}.", id=f"m{n}") for n in range(9)]
+
+    def done(asynchronous: bool) -> list[str]:
+        scripted = Scripted(short)
+        middle = SummarizationMiddleware(None, keep=("messages", 2), summarizer=scripted)
+        state = {"messages": list(said)}
+        if asynchronous:
+            update = asyncio.run(middle.acompact(state, Runtime(), focus="modules"))
+        else:
+            update = middle.compact(state, Runtime(), focus="modules")
+        assert update is not None
+        assert [request.focus for request in scripted.requests] == ["modules"]
+        return [str(message.content) for message in update["messages"]]
+
+    assert done(False) == done(True)
+    assert len(done(False)) == 4
+
+
+def test_where_nothing_may_leave_a_compaction_at_once_changes_nothing() -> None:
+    middle = SummarizationMiddleware(None)
+    assert middle.compact({"messages": [HumanMessage("hi", id="a")]}, Runtime()) is None

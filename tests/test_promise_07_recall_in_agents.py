@@ -1,0 +1,160 @@
+"""Promise 7: what an agent recalls is of its own tenant, thread, session and branch alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import SummarizationMiddleware
+from conspectus._drive import run
+from conspectus.archive import Archive, Scope
+from conspectus.testing.scripted_models import ScriptedChatModel
+from recalling import FILLER, RecallingAgent, recall, results, shown
+
+HERON = "The secret word of the heron branch is QUARTZ-7781."
+ASK = "What is the secret word of the heron branch, LOOK"
+
+
+def lookups(name: str) -> dict[str, list[list[dict[str, Any]]]]:
+    """Every way to ask for one message."""
+    ways = [recall(query="secret word heron QUARTZ-7781"), recall(id=name)]
+    return {"LOOK": [[*ways, recall(id=name, until=name)]]}
+
+
+def everything_after(agent: RecallingAgent, asked: str = ASK) -> str:
+    """All that the model was sent in a turn: what is recalled unasked, and by the tool."""
+    start = len(agent.requests)
+    agent.say(asked)
+    turn = agent.requests[start:]
+    assert len(results(turn[-1])) == 3
+    return "\n".join(str(m.content) for request in turn for m in request)
+
+
+def told(**more: Any) -> RecallingAgent:
+    agent = RecallingAgent(lookups("heron-1"), **more)
+    agent.graph.invoke({"messages": [HumanMessage(HERON, id="heron-1")]}, agent.config)
+    agent.fill()
+    return agent
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_its_own_session_is_within_reach(history: str) -> None:
+    agent = told(history=history)
+    agent.say(ASK)
+    assert "QUARTZ-7781" in shown(agent.requests[-1])[0]
+    assert all("QUARTZ-7781" in str(m.content) for m in results(agent.requests[-1]))
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_another_thread_is_not(history: str) -> None:
+    agent = told(history=history)
+    other = RecallingAgent(
+        lookups("heron-1"), store=agent.store, saver=agent.saver, thread="u", history=history
+    )
+    other.fill()
+    assert "QUARTZ" not in everything_after(other)
+
+
+def test_another_tenant_with_the_same_names_is_not() -> None:
+    agent = told(tenant="acme")
+    other = RecallingAgent(lookups("heron-1"), store=agent.store, tenant="bolt")
+    other.fill()
+    assert "QUARTZ" not in everything_after(other)
+
+
+def test_a_state_that_was_copied_to_another_tenant_opens_nothing() -> None:
+    agent = told(tenant="acme")
+    values = agent.values
+    other = RecallingAgent(lookups("heron-1"), store=agent.store, tenant="bolt")
+    other.graph.update_state(other.config, {"_conspectus": values["_conspectus"]})
+    other.fill()
+    assert "QUARTZ" not in everything_after(other)
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_an_abandoned_branch_is_not_and_is_again_on_going_back_to_it(history: str) -> None:
+    agent = RecallingAgent(lookups("heron-1"), history=history)
+    agent.fill(4)
+    fork = agent.graph.get_state(agent.config).config
+    agent.graph.invoke({"messages": [HumanMessage(HERON, id="heron-1")]}, agent.config)
+    agent.fill()
+    left = agent.graph.get_state(agent.config).config
+    agent.say("Start again", config=fork)
+    agent.fill(14, "garden")
+    # The archive's pointer goes where it may: to the branch that was left.
+    archive = Archive(agent.store)
+    held = agent.graph.get_state(left).values["_conspectus"]["head"]
+    run(archive.set_head_flow(Scope("local", "t"), held))
+    assert "QUARTZ" not in everything_after(agent)
+    agent.say(ASK, config=left)
+    assert "QUARTZ-7781" in shown(agent.requests[-1])[0]
+
+
+def test_what_was_recalled_is_not_shown_once_its_original_was_edited_away() -> None:
+    agent = told(history="preserve")
+    agent.calls = {}
+    stopped: Any = {"messages": [HumanMessage(ASK, id="ask")]}
+    for _ in agent.graph.stream(stopped, agent.config, interrupt_before=["model"]):
+        pass
+    state = agent.graph.get_state(agent.config)
+    assert "QUARTZ" in state.values["_conspectus_recalled"]["text"]
+    edited = HumanMessage("There is no heron branch.", id="heron-1")
+    agent.graph.update_state(agent.config, {"messages": [edited]})
+    start = len(agent.requests)
+    agent.graph.invoke(None, agent.config)
+    assert agent.requests[start:]
+    assert "QUARTZ" not in str(agent.requests[start:])
+
+
+def test_a_subagent_recalls_its_own_session_and_its_caller_not_the_subagents() -> None:
+    store = InMemoryStore()
+    inner_seen: list[list[BaseMessage]] = []
+
+    def inner_answer(messages: list[BaseMessage]) -> Any:
+        inner_seen.append(messages)
+        if isinstance(messages[-1], ToolMessage):
+            return "Nothing."
+        if "LOOK" in str(messages[-1].content):
+            return AIMessage("", tool_calls=[{**recall(query="QUARTZ-7781 heron"), "id": "i"}])
+        return "Fine."
+
+    def middle() -> SummarizationMiddleware:
+        return SummarizationMiddleware(
+            None, trigger=("messages", 20), keep=("messages", 6), recall="auto"
+        )
+
+    inner = create_agent(ScriptedChatModel(answers=inner_answer), [], middleware=[middle()])
+
+    @tool
+    def task(description: str) -> str:
+        """Hand work to another agent."""
+        talk: list[BaseMessage] = [HumanMessage(f"{n}: {FILLER}") for n in range(24)]
+        said = [HumanMessage("The wren code is BASALT-3342."), *talk, HumanMessage(description)]
+        return str(inner.invoke({"messages": said})["messages"][-1].content)
+
+    outer = RecallingAgent(store=store)
+    tools: list[BaseTool] = [task]
+    model = ScriptedChatModel(answers=outer._answer)
+    graph = create_agent(
+        model, tools, middleware=[middle()], checkpointer=InMemorySaver(), store=store
+    )
+    outer.graph, outer.model = graph, model
+    outer.say(HERON)
+    outer.fill()
+    outer.calls = {
+        "DELEGATE": [[{"name": "task", "args": {"description": "LOOK for the heron"}}]],
+        "LOOK": [[recall(query="BASALT-3342 wren"), recall(query="QUARTZ-7781 heron")]],
+    }
+    outer.say("DELEGATE")
+    assert results(inner_seen[-1])
+    assert "QUARTZ" not in str([m.content for request in inner_seen for m in request])
+    outer.say("LOOK: what is the wren code?")
+    by_wren, by_heron = [str(m.content) for m in results(outer.requests[-1])]
+    assert "QUARTZ-7781" in by_heron
+    assert "BASALT-3342" not in by_wren

@@ -1,0 +1,129 @@
+"""The recall tool: an agent looks up its own earlier messages, within bounds, and no step fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from conspectus import TokenMeter
+from conspectus.errors import ArchiveError
+from recalling import FILLER, PORT, RecallingAgent, recall, results
+
+METER = TokenMeter()
+
+
+def asked(*calls: dict[str, Any], asynchronous: bool = False, **more: Any) -> list[str]:
+    """What the tool answers to calls made at once, after a talk of which most has left the view."""
+    more.setdefault("recall", "tool")
+    agent = RecallingAgent({"LOOK": [list(calls)]}, **more)
+    agent.say(PORT, "The owner of the cellar key is Ms Okonkwo.")
+    agent.fill()
+    agent.say("LOOK", asynchronous=asynchronous)
+    return [str(message.content) for message in results(agent.requests[-1])]
+
+
+def ids(agent: RecallingAgent) -> list[str]:
+    """Ids of archived messages, in order."""
+    from conspectus.archive import Archive, Scope
+
+    archive = Archive(agent.store)
+    return [row["id"] for row in archive.export(Scope("local", "t"))]
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_it_finds_by_query(history: str, asynchronous: bool) -> None:
+    [text] = asked(recall(query="cellar key"), asynchronous=asynchronous, history=history)
+    assert "Ms Okonkwo" in text
+    assert text.startswith("<recalled>")
+    assert text.endswith("</recalled>")
+
+
+def test_it_finds_by_the_id_that_the_summary_cites_and_by_range() -> None:
+    agent = RecallingAgent(recall="tool")
+    agent.say(PORT)
+    agent.fill()
+    summary = str(agent.requests[-1][0].content)
+    line = next(row for row in summary.split("\n") if PORT in row)
+    cited = line.rsplit("[", 1)[1].rstrip("]")
+    first, last = ids(agent)[0], ids(agent)[3]
+    agent.calls = {
+        "LOOK": [[recall(id=cited), recall(id=f"[{cited}]"), recall(id=first, until=last)]]
+    }
+    agent.say("LOOK")
+    by_id, as_shown, by_range = [str(m.content) for m in results(agent.requests[-1])]
+    assert PORT in by_id
+    assert as_shown == by_id
+    assert PORT in by_range
+    assert "module 0" in by_range
+    assert len(by_range) > len(by_id)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (recall(), "exactly one of query, id and range"),
+        (recall(query="key", id="m1"), "exactly one of query, id and range"),
+        (recall(id="nowhere"), "no archived message of this branch has the id 'nowhere'"),
+        (recall(until="m2"), "Give id together with until"),
+        (recall(query="?!"), "no word to look for"),
+        (recall(query="zebra"), "Nothing was found. Try other words"),
+        (recall(query="key", start=5), "goes with id"),
+    ],
+)
+def test_what_is_wrong_is_told_to_the_model_and_fails_no_step(
+    call: dict[str, Any], said: str
+) -> None:
+    [text] = asked(call)
+    assert said in text
+
+
+def test_before_anything_has_left_the_view_it_says_so() -> None:
+    agent = RecallingAgent({"LOOK": [[recall(query="port")]]}, recall="tool")
+    agent.say(PORT, "LOOK")
+    [answer] = results(agent.requests[-1])
+    assert "Nothing has left your view" in str(answer.content)
+
+
+def test_an_archive_that_cannot_be_read_is_said_to_the_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def down(*_: Any, **__: Any) -> Any:
+        raise ArchiveError("the disk is gone")
+
+    monkeypatch.setattr("conspectus.middleware.tools.recall_flow", down)
+    [text] = asked(recall(query="cellar key"))
+    assert "cannot be read just now (the disk is gone)" in text
+
+
+def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn() -> None:
+    agent = RecallingAgent(recall="tool", recall_tokens=150)
+    agent.say(*(f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(30)))
+    names = ids(agent)
+    agent.calls = {"LOOK": [[recall(query="billing port"), recall(id=names[0], until=names[-1])]]}
+    agent.say("LOOK")
+    for answer in results(agent.requests[-1]):
+        assert 150 < METER.text(str(answer.content)) <= 300
+
+
+def test_a_message_that_is_too_long_is_read_in_parts_to_its_end() -> None:
+    agent = RecallingAgent(recall="tool", recall_tokens=150)
+    long = " ".join(f"row-{n:04d}" for n in range(900))
+    agent.say(long)
+    agent.fill()
+    name, read, start = ids(agent)[0], "", 0
+    for _ in range(200):
+        agent.calls = {"LOOK": [[recall(id=name, start=start)]]}
+        agent.say("LOOK")
+        text = str(results(agent.requests[-1])[-1].content)
+        assert METER.text(text) <= 300
+        line = text.split("\n")[2]
+        shown = line.split(") ", 1)[1] if "(shortened" in line else line.split("] ", 1)[1]
+        read += shown
+        first, last = line.split("characters ")[1].split(" of ")[0].split(" to ")
+        assert int(first.replace(",", "")) == start + 1
+        start = int(last.replace(",", ""))
+        if start == len(long):
+            break
+    assert read.replace(" ", "") == long.replace(" ", "")
