@@ -36,6 +36,7 @@ from conspectus.compactor.agent_state import (
 )
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.naming import name_messages
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
 from conspectus.compactor.views import laid_over
@@ -172,6 +173,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
         channel, runtime = request.state["messages"], request.runtime
         held = read_held(request.state, runtime, channel)
+        if held.data is not None:
+            name_messages(channel)
         before = read_requested(request.state)
         call = _Call.of(request, held)
         if held.pending:
