@@ -121,7 +121,7 @@ class Planner:
         sizes = self._tallies.follow(held.name, view)
         if not self.preserve and sizes.fresh < len(messages):
             name_messages(messages[sizes.fresh :], messages[: sizes.fresh])
-        room = self._room(read_requested(state), messages)
+        room = self._room(read_requested(state), view)
 
         def session() -> Session:
             asked = self._asked(view, sizes, held)
@@ -244,7 +244,13 @@ class Planner:
 
     def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
         """The most that something recalled may take, in tokens, of what is asked for: no more than
-        its share of what the user's own newest words leave."""
+        its share of what the user's own newest words leave.
+
+        Args:
+            recalled: tokens asked for.
+            requested: what the guard has left.
+            messages: as the model sees them.
+        """
         room, newest = self.graph.room(requested), newest_user(messages)
         if not recalled or room is None:
             return recalled

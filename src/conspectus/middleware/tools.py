@@ -67,6 +67,7 @@ def recall_tool(graph: GraphEngine, planner: Planner, tokens: int) -> BaseTool:
             raise ToolException("Give id together with until: the first and the last message.")
         try:
             chain = yield from graph.chain(held, messages, runtime)
+            view = yield from graph.now(held, messages, runtime)
             result = yield from recall_flow(
                 archive,
                 scope_of(held, graph.tenant, runtime),
@@ -75,7 +76,7 @@ def recall_tool(graph: GraphEngine, planner: Planner, tokens: int) -> BaseTool:
                 id=id if id and not until else None,
                 range=(id, until) if until else None,
                 start=start,
-                tokens=max(1, planner.room_for(tokens, read_requested(state), messages)),
+                tokens=max(1, planner.room_for(tokens, read_requested(state), view)),
                 count=lambda text: graph.engine.tools.meter.text(recalled_text(text)),
             )
         except ArchiveError as error:
