@@ -250,7 +250,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             bridged = yield from self._bridged(call, measured, rest, result.reason)
             if bridged is not None:
                 return bridged, None
-        if result.record is not None:
+        # The records in force may be all that it takes: then there is no new one.
+        if result.record is not None or [*map(id, result.messages)] != [*map(id, sent)]:
             call = call.showing(result.messages)
         return call, result if result.outcome == "stuck" else None
 
