@@ -16,6 +16,7 @@ from conspectus._drive import Flow, arun, run
 from conspectus.archive import recall_flow
 from conspectus.compactor.agent_state import read_held, read_requested, scope_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.naming import name_messages
 from conspectus.compactor.turn_state import asking
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.messages.recalled import recalled_text
@@ -56,6 +57,7 @@ def recall_tool(graph: GraphEngine, planner: Planner, tokens: int) -> BaseTool:
         state = runtime.state
         messages: list[BaseMessage] = state["messages"]
         held = read_held(state, runtime, messages)
+        name_messages(messages)
         archive = graph.archive(runtime)
         if held.data is None:
             return "Nothing has left your view so far: the whole conversation is before you."
@@ -65,6 +67,7 @@ def recall_tool(graph: GraphEngine, planner: Planner, tokens: int) -> BaseTool:
             raise ToolException("Give id together with until: the first and the last message.")
         try:
             chain = yield from graph.chain(held, messages, runtime)
+            view = yield from graph.now(held, messages, runtime)
             result = yield from recall_flow(
                 archive,
                 scope_of(held, graph.tenant, runtime),
@@ -73,7 +76,7 @@ def recall_tool(graph: GraphEngine, planner: Planner, tokens: int) -> BaseTool:
                 id=id if id and not until else None,
                 range=(id, until) if until else None,
                 start=start,
-                tokens=max(1, planner.room_for(tokens, read_requested(state), messages)),
+                tokens=max(1, planner.room_for(tokens, read_requested(state), view)),
                 count=lambda text: graph.engine.tools.meter.text(recalled_text(text)),
             )
         except ArchiveError as error:
