@@ -36,6 +36,7 @@ from conspectus.summarize import (
     problems,
     with_missing_facts,
 )
+from conspectus.summarize.provider_errors import is_way_out
 from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus")
@@ -294,6 +295,8 @@ class Work:
         except StepTimeout as error:
             raise SummarizerTimeout(f"{by} did not answer within {timeout:g} seconds") from error
         except Exception as error:
+            if is_way_out(error):
+                raise
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
 
     def _preview(self, draft: Draft, kept: bool) -> Flow[Draft | None]:
