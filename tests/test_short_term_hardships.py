@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.tracers.context import collect_runs
 
 from conspectus import PolicyError, StuckError, SummarizerTimeout, SummaryError
 from conspectus.short_term import summarizer
@@ -217,6 +218,12 @@ def test_templates_of_the_callers_own_are_used() -> None:
     back[len(found.messages) - 1] = HumanMessage(f"Before that: {TOLD}", id="given")
     again = summarise(back, found.running_summary, **own)
     assert [m.content for m in again.messages].count(f"Before that: {TOLD}") == 1
+
+
+def test_measuring_a_summary_leaves_no_runs_in_traces() -> None:
+    with collect_runs() as seen:
+        summarise(talk(6))
+    assert [run.name for run in seen.traced_runs] == []
 
 
 def test_a_system_message_that_says_the_same_as_the_summary_stays() -> None:
