@@ -1,5 +1,6 @@
 """The archive: originals kept in any LangGraph store, and found again."""
 
+from conspectus.archive.address import without_password
 from conspectus.archive.backend import default_archive_path
 from conspectus.archive.recall import Hit, RecallResult, recall_flow
 from conspectus.archive.scope import Scope
@@ -14,4 +15,5 @@ __all__ = [
     "Scope",
     "default_archive_path",
     "recall_flow",
+    "without_password",
 ]

@@ -14,10 +14,17 @@ from conspectus._core.records import Cost, Draft, Record
 from conspectus._drive import Flow, Io, interpret, pause
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.leaving import (
+    BeforeSummarization,
+    SummarizationEvent,
+    copies,
+    tell,
+)
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.view import History, Place, applied, clipped
 from conspectus.errors import SummarizerTimeout, SummaryError
 from conspectus.ledger import Fact, Ledger
+from conspectus.ledger.skills import Skills
 from conspectus.messages import (
     SUMMARY_LINE,
     Entry,
@@ -47,8 +54,9 @@ MANY, LONG = 50, 20_000
 """Messages, and characters of them, that are read on the event loop itself at most."""
 
 T = TypeVar("T")
-DELEGATIONS = 20
-"""Pieces of work handed to others, the latest ones, that every summary tells of, if it has room."""
+DELEGATIONS, SKILLS = 20, 20
+"""Pieces of work handed to others, and skill files read, the latest ones, that every summary tells
+of, if it has room."""
 
 OnEvent = Callable[[str, Mapping[str, Any]], None]
 
@@ -95,6 +103,8 @@ class Tools:
         timeout: seconds for one try of a summariser that sets none itself.
         on_event: whom to tell.
         preview: who reads a summary before it is in force; see `PreviewRequest`.
+        hooks: told of what is about to leave.
+        skills: which calls read skill files; None where none does.
     """
 
     meter: TokenMeter
@@ -107,6 +117,8 @@ class Tools:
     timeout: float | None
     on_event: OnEvent | None
     preview: Preview | None = None
+    hooks: tuple[BeforeSummarization, ...] = ()
+    skills: Skills | None = None
 
 
 @dataclass(slots=True)
@@ -187,7 +199,8 @@ class Work:
         left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
         staying = self._staying()
         self.ledger = yield from _reading(
-            lambda: before.updated(left).without_superseded(staying), [*left, *staying]
+            lambda: before.updated(left, tools.skills).without_superseded(staying),
+            [*left, *staying],
         )
         gone = set(plan.evicted)
         kept = [
@@ -252,12 +265,34 @@ class Work:
             case flow.Preview(draft, kept):
                 return (yield from self._preview(draft, kept))
             case flow.Commit(record):
+                yield from self._tell_hooks()
                 yield from anchor.commit_flow(self.history.chain, record)
             case flow.Wait(seconds):
                 yield pause(seconds)
             case flow.Emit(event, data):
                 self._emit(event, data)
         return None
+
+    def _tell_hooks(self) -> Flow[None]:
+        """Give those who want to know what leaves: it is archived, and its summary is sound."""
+        if not (self.tools.hooks and self.leaving):
+            return
+        leaving = [self.originals[p.item.key].source for p in self.leaving if not p.item.summary]
+        gone = set(self.plan.evicted)
+        kept = [
+            place.entry.source
+            for i, place in enumerate(self.history.places)
+            if i not in gone and place.entry is not None
+        ]
+        event = SummarizationEvent(
+            copies(leaving),
+            copies(kept),
+            self.scope.thread,
+            self.scope.session,
+            self.scope.tenant,
+            self.plan.cause,
+        )
+        yield from tell(self.tools.hooks, event, self.tools.timeout)
 
     def _summarise(self, wanted: flow.Summarise) -> Flow[Draft]:
         by, timeout = wanted.by, self.tools.timeout
@@ -340,7 +375,11 @@ class Work:
         text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
         if text:
             room = limit - self.tools.frame - SLACK
-            needed = (*self.ledger.standing(), *self.ledger.delegations()[:DELEGATIONS])
+            needed = (
+                *self.ledger.standing(),
+                *self.ledger.skills()[:SKILLS],
+                *self.ledger.delegations()[:DELEGATIONS],
+            )
             text = with_missing_facts(text, needed, room, meter.text)
         if self.tools.archive is None:
             text = _uncited(text, {entry.cite for entry in entries})

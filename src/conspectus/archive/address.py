@@ -1,0 +1,20 @@
+"""The address of an archive as it may be shown."""
+
+from __future__ import annotations
+
+import re
+
+_USER = re.compile(r"(?<=://)([^/@:]*):.*@")
+_OPTION = re.compile(r"(?i)\b(\w*(?:password|passwd|pwd|secret|token)\w*=)[^&\s;]*")
+
+
+def without_password(where: str) -> str:
+    """An address as it may be shown.
+
+    Example:
+        >>> without_password("postgresql://ann:secret@db/x")
+        'postgresql://ann:***@db/x'
+        >>> without_password("postgresql://db/x?user=ann&password=secret")
+        'postgresql://db/x?user=ann&password=***'
+    """
+    return _OPTION.sub(r"\1***", _USER.sub(r"\1:***@", where))
