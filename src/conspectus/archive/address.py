@@ -8,6 +8,20 @@ _USER = re.compile(r"(?<=://)([^/@:]*):.*@")
 _OPTION = re.compile(r"(?i)\b(\w*(?:password|passwd|pwd|secret|token)\w*=)[^&\s;]*")
 
 
+def masked(text: str, where: str) -> str:
+    """A text, such as the error of a driver, without the password of an address.
+
+    Example:
+        >>> masked("invalid port: secret@db", "postgresql://ann:secret@db/x")
+        'invalid port: ***@db'
+    """
+    found = re.search(r"(?<=://)[^/@:]*:(.*)@", where)
+    options = [match[0].partition("=")[2] for match in _OPTION.finditer(where)]
+    for secret in filter(None, [found[1] if found else "", *options]):
+        text = text.replace(secret, "***")
+    return text
+
+
 def without_password(where: str) -> str:
     """An address as it may be shown.
 

@@ -14,7 +14,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import Runnable
 
 from conspectus._core.policy import ContextSize
-from conspectus.archive import Archive
+from conspectus.archive import Archive, masked
 from conspectus.compactor.agent_state import Tenant
 from conspectus.compactor.engine import AnyArchive, open_archive
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
@@ -97,7 +97,8 @@ class Builder:
             try:
                 archive = open_archive(given)
             except ConspectusError as error:
-                raise type(error)(whole.source.problem(("archive",), str(error))) from error
+                text = masked(str(error), given) if isinstance(given, str) else str(error)
+                raise type(error)(whole.source.problem(("archive",), text)) from error
         settings["archive"] = archive
         return settings, archive
 

@@ -23,6 +23,9 @@ LARGEST = 1_000_000
 MOST = 10_000
 """Values in the sections that are read; aliases could make more of a small file than memory has."""
 
+SHORTEST = 4
+"""Characters of a variable's value that no message shows; a shorter one hides nothing."""
+
 Path_ = tuple[str | int, ...]
 """Where a value stands: keys, and places in lists."""
 
@@ -77,7 +80,14 @@ class Source:
         """What is wrong, with file and line."""
         line = self.line(where)
         place = "" if self.file is None else f"{self.file}, line {line or 1}: "
-        return place + text
+        return place + self.hidden(text)
+
+    def hidden(self, text: str) -> str:
+        """A text with the names of variables in place of what they hold."""
+        for name in set(self.variables.values()):
+            value = os.environ.get(name.strip("${}"), "")
+            text = text.replace(value, name) if len(value) >= SHORTEST else text
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +184,8 @@ class _Reader:
         self._within: set[int] = set()
         self._loader = yaml.SafeLoader("")
 
-    def _wrong(self, node: Any, text: str) -> None:
-        self.problems.append(f"{self._file}, line {node.start_mark.line + 1}: {text}")
+    def _wrong(self, node: Any, text: str, line: int | None = None) -> None:
+        self.problems.append(f"{self._file}, line {line or node.start_mark.line + 1}: {text}")
 
     def top(self, root: Any) -> dict[str, Any]:
         """The sections of a file, as nodes."""
@@ -215,7 +225,8 @@ class _Reader:
         """A node as plain data."""
         self._left -= 1
         if self._left == 0 or id(node) in self._within:
-            self._wrong(node, "aliases make this endless, or huge; write it out")
+            line = self.lines.get(where, node.start_mark.line + 1)
+            self._wrong(node, "aliases make this endless, or huge; write it out", line)
         if self._left <= 0 or id(node) in self._within:
             return None
         self.lines.setdefault(where, node.start_mark.line + 1)

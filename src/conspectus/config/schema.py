@@ -43,9 +43,15 @@ def _off(value: Any) -> Any:
     return "off" if value is False else value  # YAML reads a bare `off` as false
 
 
-Whole = Annotated[int, BeforeValidator(_unwrapped), Field(ge=1)]
+Whole = Annotated[int, Field(ge=1), BeforeValidator(_unwrapped)]
 """A whole number above 0."""
 
+LeastSummary = Annotated[int, Field(ge=SMALLEST_SUMMARY), BeforeValidator(_unwrapped)]
+LeastRecall = Annotated[int, Field(ge=LEAST_RECALL), BeforeValidator(_unwrapped)]
+Reserve = Annotated[int, Field(ge=0), BeforeValidator(_unwrapped)]
+Seconds = Annotated[float, Field(gt=0), BeforeValidator(_unwrapped)]
+
+Recalls = Annotated[Literal["off", "tool", "auto"], BeforeValidator(_off)]
 Flag = Annotated[bool, BeforeValidator(_unwrapped)]
 Text = Annotated[str, Field(min_length=1)]
 Kind = Literal["tokens", "messages", "fraction"]
@@ -189,13 +195,13 @@ class SubagentSettings(Plain):
         description="tiktoken:o200k_base, tokenizers:FILE, or package.module:function; null for "
         "LangChain's approximation",
     )
-    max_summary_tokens: Annotated[Whole, Field(ge=SMALLEST_SUMMARY)] | None = Field(
+    max_summary_tokens: LeastSummary | None = Field(
         None, description="the most that the text of a summary takes, in tokens"
     )
     max_summarizer_tokens: Whole | None = Field(
         None, description="the most that one compaction may spend on a model, in tokens"
     )
-    summarizer_timeout: Annotated[float, BeforeValidator(_unwrapped), Field(gt=0)] | None = Field(
+    summarizer_timeout: Seconds | None = Field(
         120.0, description="seconds for one call of a summariser; null for no limit"
     )
     fallback_models: list[Text] = Field(
@@ -206,10 +212,10 @@ class SubagentSettings(Plain):
         description="when no summary can be made: degrade keeps the history while it fits, and "
         "uses the embedded summariser when it does not",
     )
-    recall: Annotated[Literal["off", "tool", "auto"], BeforeValidator(_off)] = Field(
+    recall: Recalls = Field(
         "off", description="how what has left comes back: off, a tool, or by itself (auto)"
     )
-    recall_tokens: Annotated[Whole, Field(ge=LEAST_RECALL)] = Field(
+    recall_tokens: LeastRecall = Field(
         512, description="the most that is recalled for a turn, in tokens"
     )
     history: Literal["replace", "preserve"] = Field(
@@ -223,7 +229,7 @@ class SubagentSettings(Plain):
     window: Whole | None = Field(
         None, description="input limit of the answering model, in tokens; null for its profile's"
     )
-    reserved_tokens: Annotated[int, BeforeValidator(_unwrapped), Field(ge=0)] = Field(
+    reserved_tokens: Reserve = Field(
         0, description="tokens of the window that messages cannot have"
     )
     # What earlier versions of DeerFlow wrote: taken, so that their files load, and without effect.
