@@ -81,9 +81,9 @@ class Agent:
 
 def fits(value: Any, schema: Any, root: Any) -> bool:
     """Whether a value is what a JSON Schema says: as much of the language as ours uses."""
-    if "$ref" in schema:
-        if not fits(value, root["$defs"][schema["$ref"].rpartition("/")[2]], root):
-            return False
+    named = root["$defs"][schema["$ref"].rpartition("/")[2]] if "$ref" in schema else {}
+    if named and not fits(value, named, root):
+        return False
     if "anyOf" in schema and not any(fits(value, one, root) for one in schema["anyOf"]):
         return False
     if "oneOf" in schema and sum(fits(value, one, root) for one in schema["oneOf"]) != 1:

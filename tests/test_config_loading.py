@@ -1,4 +1,4 @@
-"""Reading a configuration: what a value may be, where it comes from, and that secrets stay hidden."""
+"""Reading a configuration: what a value may be, where it comes from, and what stays hidden."""
 
 from __future__ import annotations
 

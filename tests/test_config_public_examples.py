@@ -169,8 +169,12 @@ def test_the_defaults_are_those_of_that_page() -> None:
 def test_a_named_model_writes_and_the_agents_own_stands_in_for_it_when_it_fails(
     tmp_path: Path,
 ) -> None:
-    config = loaded(tmp_path, "enabled: true\nmodel_name: small\ntrigger: {type: messages, value: 6}"
-                    "\nkeep: {type: messages, value: 2}")  # fmt: skip
+    config = loaded(tmp_path, """
+        enabled: true
+        model_name: small
+        trigger: {type: messages, value: 6}
+        keep: {type: messages, value: 2}
+        """)  # fmt: skip
     small = answering("")
     small.answers = lambda messages: ValueError("expired key")
     own = answering("## Goal\n- The user has the modules looked at.")
