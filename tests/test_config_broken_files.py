@@ -108,6 +108,16 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
             type: messages
             value: 25
         """, 4, "25 messages can never get below the trigger", "lower keep, or raise the trigger"),
+    "a key indented too far": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          keep:
+            type: messages
+            value: 10
+            trim_tokens_to_summarize: 15564
+        """, 7, "unknown key", "it is no part of 'keep'; indent it as far as 'keep' is"),
     "a truth value in quotes": (
         """
         summarization:

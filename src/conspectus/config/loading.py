@@ -181,6 +181,8 @@ def _known(where: Path_, section: Any) -> tuple[str, ...]:
 def _meant_key(key: str, known: tuple[str, ...], where: Path_) -> str:
     if where[0] == "subagents" and key in ("archive", "subagents"):
         return "it is set once, for all agents; leave it out here"
+    if key in KEYS and known not in (KEYS, SUBAGENT_KEYS):
+        return f"it is no part of '{where[0]}'; indent it as far as '{where[0]}' is"
     return meant(key, known)
 
 
