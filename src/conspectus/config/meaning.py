@@ -36,7 +36,7 @@ def meaning(config: SummarizationConfig, window: int | None, known: str) -> list
     """
     if not config.enabled:
         rows = [("switch", "off: nothing is summarised; write 'enabled: true' to switch it on")]
-        return rows + _subagents(config)
+        return [(name, config.source.hidden(text)) for name, text in rows + _subagents(config)]
     shown = f"{window:,} tokens, {known}" if window is not None else known
     rows = [
         ("switch", "on"),
@@ -56,7 +56,7 @@ def meaning(config: SummarizationConfig, window: int | None, known: str) -> list
     ]
     if config.pin is not None:
         rows.append(("pins", f"messages that {config.shown(('pin',))} marks stay in view"))
-    return rows + _subagents(config)
+    return [(name, config.source.hidden(text)) for name, text in rows + _subagents(config)]
 
 
 def _size(size: Size, window: int | None) -> str:

@@ -34,13 +34,14 @@ def find_window(config: SummarizationConfig) -> tuple[int | None, str]:
             "unknown here: that of the agent's own model counts, as its profile says; set 'window' "
             "where it has none"
         )
+    shown = config.shown(("model_name",)) if config.model_name else named
     if read is not None and named in read.models:
-        return read.models[named], f"as 'models' says of {named}"
+        return read.models[named], f"as 'models' says of {shown}"
     provider, model = (read.kinds if read is not None else {}).get(named, ("", named))
     limit = _profile(provider, model)
     if limit is None:
-        return None, f"unknown: {named} has no profile here; set 'window' to its input limit"
-    return limit, f"by the profile of {named}; another model that answers has its own"
+        return None, f"unknown: {shown} has no profile here; set 'window' to its input limit"
+    return limit, f"by the profile of {shown}; another model that answers has its own"
 
 
 def _profile(provider: str, model: str) -> int | None:
