@@ -172,6 +172,12 @@ def _advice(config: SummarizationConfig, run: PolicyRun, window: int | None) -> 
             "too much; lower 'keep', or raise 'window' if the model takes more"
         )
     often = len(run.compactions)
+    asked = sum(one.cause == "window" for one in run.compactions)
+    if asked:
+        said.append(
+            f"{asked:,} of {often:,} summaries were asked for by the window before the trigger was "
+            "met, which counts less than is sent: lower the trigger, or set 'token_counter'"
+        )
     if often >= 3 and often * 4 > len(run.steps):
         said.append("it fires at more than one request in four: lower 'keep', or raise the trigger")
     trim = config.trim_tokens_to_summarize
