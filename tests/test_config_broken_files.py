@@ -123,14 +123,14 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
         summarization:
           enabled: "true"
           trigger: {type: tokens, value: 4000}
-        """, 2, "true or false", "leave the quotes out"),
+        """, 2, "true or false", "write it plainly, without quotes"),
     "a number in quotes": (
         """
         summarization:
           enabled: true
           trigger: {type: tokens, value: 4000}
           trim_tokens_to_summarize: "4000"
-        """, 4, "whole number", "leave the quotes out"),
+        """, 4, "whole number", "write it plainly, without quotes"),
     "no reading at all": (
         """
         summarization:
@@ -195,6 +195,21 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
           trigger: {type: tokens, value: 4000}
           archive: mysql://ann:hunter2@db/x
         """, 4, "'mysql://...' names no archive", "write sqlite:///FILE"),
+    "a variable inside of an address": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          archive: postgresql://ann:${PASSWORD}@db/x
+        """, 4, "stands for a whole value", "put the whole address into one"),
+    "a number in a form of its own": (
+        """
+        summarization:
+          enabled: true
+          trigger:
+            type: tokens
+            value: 4e3
+        """, 5, "not '4e3'", "write it plainly"),
     "a prompt without messages": (
         """
         summarization:

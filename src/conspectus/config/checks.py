@@ -136,6 +136,12 @@ def _archive(config: SummarizationConfig) -> Iterator[Found]:
     where = config.archive
     if where is None or where in ("memory:", ":memory:"):
         return
+    if re.search(r"\$\{\w+\}", where):
+        yield (
+            ("archive",),
+            "a variable stands for a whole value; put the whole address into one",
+        )
+        return
     scheme, mark, rest = where.partition("://")
     if mark:
         known = scheme in ("postgresql", "postgres") and rest

@@ -45,6 +45,8 @@ class ConfiguredSummarization(SummarizationMiddleware):
                 opened.close()
             raise
         self._config, self._builder, self._opened = config, builder, opened
+        file = config.source.file
+        self._file = file.absolute() if file is not None else None
         self._text, self._said = config.source.text, ""
         self._lock = threading.Lock()
 
@@ -85,7 +87,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
         return await arun(self._look())
 
     def _look(self) -> Flow[None]:
-        if self._config.source.file is not None:
+        if self._file is not None:
             yield Io(self.refresh)
 
     def refresh(self) -> bool:
@@ -110,7 +112,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
             self._lock.release()
 
     def _refreshed(self) -> bool:
-        file = self._config.source.file
+        file = self._file
         if file is None:
             return False
         text = read_text(file)

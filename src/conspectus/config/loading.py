@@ -162,7 +162,7 @@ def _in_words(where: Path_, error: Any, section: Any) -> tuple[Path_, str]:
         near = nearest(value, CHOICES[key])
         said += f"; did you mean '{near}'?" if near else ""
     elif isinstance(value, str) and not isinstance(value, Secret) and _is_number(value):
-        said += "; leave the quotes out"
+        said += "; write it plainly, without quotes"
     return where, said
 
 
