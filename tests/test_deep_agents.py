@@ -20,6 +20,10 @@ import deepagents
 import pytest
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.middleware.summarization import SummarizationMiddleware as Theirs
+from deepagents.middleware.summarization import (
+    SummarizationToolMiddleware,
+    create_summarization_tool_middleware,
+)
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -155,6 +159,31 @@ def test_a_summarisation_of_the_users_own_stays_where_it_was_put(stacks: Stacks)
     assert theirs in stacks["a"]
     assert not any(isinstance(one, ContextGuard) for one in stacks["a"])
     assert isinstance(stacks["b"][-1], ContextGuard)
+
+
+def test_a_limit_that_was_given_holds_for_a_subagent_with_the_same_model_made_again(
+    stacks: Stacks,
+) -> None:
+    # As where `middleware` and the agent each have "provider:model".
+    mine = summarization_middleware(model(50_000), None, archive="memory:", window=9_000)
+    other = ScriptedChatModel(answers=[], model_name="another", profile={"max_input_tokens": 8_000})
+    subagents = [subagent("a"), subagent("b", model=other)]
+    create_deep_agent(model(50_000), middleware=[mine], subagents=subagents)  # type: ignore[arg-type]
+    for name, window in (("main", 9_000), ("a", 9_000), ("b", None)):
+        ours = next(one for one in stacks[name] if isinstance(one, DeepAgentsSummarization))
+        assert ours.window == window
+
+
+def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there() -> None:
+    chat, backend = model(), StateBackend()
+    theirs = Theirs(chat, backend=backend)
+    mine = summarization_middleware(chat, backend, archive="memory:")
+    wrong: Any = SummarizationToolMiddleware(mine)  # type: ignore[arg-type]
+    for middleware in ([mine, wrong], [create_summarization_tool_middleware(chat, backend)]):
+        with pytest.raises(PolicyError, match="compact_tool=True"):
+            create_deep_agent(chat, backend=backend, middleware=middleware)
+    kept: Any = [theirs, SummarizationToolMiddleware(theirs)]
+    create_deep_agent(chat, backend=backend, middleware=kept)
 
 
 def test_a_fork_has_the_limits_of_its_own_model(stacks: Stacks) -> None:

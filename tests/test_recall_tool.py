@@ -8,7 +8,7 @@ import pytest
 
 from conspectus import TokenMeter
 from conspectus.errors import ArchiveError
-from recalling import FILLER, PORT, RecallingAgent, recall, results
+from recalling import ASKED, FILLER, PORT, RecallingAgent, recall, results
 
 METER = TokenMeter()
 
@@ -127,3 +127,13 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end() -> None:
         if start == len(long):
             break
     assert read.replace(" ", "") == long.replace(" ", "")
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_it_has_room_where_a_giant_message_of_the_user_is_shown_short(history: Any) -> None:
+    agent = RecallingAgent({"GIANT": [[recall(query=ASKED)]]}, history=history, window=8_000)
+    agent.say(PORT)
+    agent.fill()
+    agent.say("GIANT " + " ".join(f"word_{n} of something else" for n in range(6_000)))
+    [answer] = results(agent.requests[-1])
+    assert PORT in str(answer.content)

@@ -89,6 +89,12 @@ class Engine:
         timeout = summarizer_timeout
         if timeout is not None and (isinstance(timeout, bool) or not _positive(timeout)):
             raise PolicyError(f"summarizer_timeout must be seconds above 0, or None: {timeout!r}")
+        if on_event is not None and not callable(on_event):
+            raise PolicyError(
+                f"on_event must take the name of an event and its data, not {on_event!r}"
+            )
+        if isinstance(fallbacks, str) or not isinstance(fallbacks, Sequence):
+            raise PolicyError(f"fallbacks must be a list of summarisers, not {fallbacks!r}")
         embedded = ExtractiveSummarizer()
 
         def made(given: AnySummarizer | None) -> Summarizer:

@@ -48,7 +48,7 @@ class GraphEngine:
         sizes: tokens of a message as `keep` counts; None for the meter's.
         preview: who reads a summary before it takes effect.
         views: what the model sees of channels that keep every message.
-        reaches: keys of what the records of channels answer for.
+        reaches: the records of channels, and keys of what they answer for.
     """
 
     engine: Engine
@@ -58,7 +58,7 @@ class GraphEngine:
     sizes: Callable[[Any], int] | None = None
     preview: Preview | None = None
     views: Views = field(default_factory=Views)
-    reaches: Grown[frozenset[str]] = field(default_factory=Grown)
+    reaches: Grown[tuple[tuple[Record, ...], frozenset[str]]] = field(default_factory=Grown)
     _archives: OrderedDict[int, tuple[BaseStore, Archive]] = field(default_factory=OrderedDict)
     _said: set[str] = field(default_factory=set)
     _branches: Branches = field(init=False)
@@ -176,18 +176,24 @@ class GraphEngine:
 
         The archive's own pointer says nothing here: other branches of the thread move it.
         """
-        if held.data is None:
-            return ()
-        return (yield from self.session(held, runtime, None).fold(channel)).chain
+        return (yield from self._reached(held, channel, runtime))[0]
 
     def reach(
         self, held: Held, channel: Sequence[BaseMessage], runtime: object
     ) -> Flow[frozenset[str]]:
         """Keys of the originals that a channel's records answer for."""
+        return (yield from self._reached(held, channel, runtime))[1]
+
+    def _reached(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object
+    ) -> Flow[tuple[tuple[Record, ...], frozenset[str]]]:
+        if held.data is None:
+            return (), frozenset()
         known = self.reaches.find(held, channel)
         if known is not None:
             return known[0]
-        found = frozenset(manifest((yield from self.chain(held, channel, runtime))))
+        chain = (yield from self.session(held, runtime, None).fold(channel)).chain
+        found = chain, frozenset(manifest(chain))
         self.reaches.keep(held, channel, found)
         return found
 

@@ -6,14 +6,16 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from conspectus._drive import Flow, Io
+from conspectus.archive import Scope
 from conspectus.errors import PolicyError
-from conspectus.messages import Source
+from conspectus.messages import Entry, Source
 from conspectus.summarize.callables import apart
 
 logger = logging.getLogger("conspectus")
@@ -62,11 +64,22 @@ def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) 
     return hooks
 
 
-def copies(messages: Sequence[Source]) -> tuple[Source, ...]:
-    """The messages as somebody else may have them: what they do with them stays with them."""
-    return tuple(
-        one.model_copy(deep=True) if isinstance(one, BaseMessage) else dict(one) for one in messages
+def event_of(
+    leaving: Sequence[Entry], staying: Sequence[Entry], scope: Scope, cause: str
+) -> SummarizationEvent:
+    """The event for these messages; what hooks do with theirs stays with them."""
+    return SummarizationEvent(
+        tuple(_copy(entry.source) for entry in leaving),
+        tuple(_copy(entry.source) for entry in staying),
+        scope.thread,
+        scope.session,
+        scope.tenant,
+        cause,
     )
+
+
+def _copy(message: Source) -> Source:
+    return message.model_copy(deep=True) if isinstance(message, BaseMessage) else deepcopy(message)
 
 
 def tell(

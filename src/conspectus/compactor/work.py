@@ -11,15 +11,10 @@ from typing import Any, TypeVar, cast
 from conspectus._core import flow
 from conspectus._core.items import Compact
 from conspectus._core.records import Cost, Draft, Record
-from conspectus._drive import Flow, Io, interpret, pause
+from conspectus._drive import Flow, Io, StepTimeout, interpret, pause
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.leaving import (
-    BeforeSummarization,
-    SummarizationEvent,
-    copies,
-    tell,
-)
+from conspectus.compactor.leaving import BeforeSummarization, event_of, tell
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.view import History, Place, applied, clipped
 from conspectus.errors import SummarizerTimeout, SummaryError
@@ -105,6 +100,7 @@ class Tools:
         preview: who reads a summary before it is in force; see `PreviewRequest`.
         hooks: told of what is about to leave.
         skills: which calls read skill files; None where none does.
+        size: tokens of the message that shows a summary, where that is not one of ours.
     """
 
     meter: TokenMeter
@@ -119,6 +115,7 @@ class Tools:
     preview: Preview | None = None
     hooks: tuple[BeforeSummarization, ...] = ()
     skills: Skills | None = None
+    size: Callable[[str], int] | None = None
 
 
 @dataclass(slots=True)
@@ -274,25 +271,11 @@ class Work:
         return None
 
     def _tell_hooks(self) -> Flow[None]:
-        """Give those who want to know what leaves: it is archived, and its summary is sound."""
-        if not (self.tools.hooks and self.leaving):
-            return
-        leaving = [self.originals[p.item.key].source for p in self.leaving if not p.item.summary]
-        gone = set(self.plan.evicted)
-        kept = [
-            place.entry.source
-            for i, place in enumerate(self.history.places)
-            if i not in gone and place.entry is not None
-        ]
-        event = SummarizationEvent(
-            copies(leaving),
-            copies(kept),
-            self.scope.thread,
-            self.scope.session,
-            self.scope.tenant,
-            self.plan.cause,
-        )
-        yield from tell(self.tools.hooks, event, self.tools.timeout)
+        """Tell of what leaves: it is archived, and its summary is sound."""
+        left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
+        if self.tools.hooks and left:
+            event = event_of(left, self._staying(), self.scope, self.plan.cause)
+            yield from tell(self.tools.hooks, event, self.tools.timeout)
 
     def _summarise(self, wanted: flow.Summarise) -> Flow[Draft]:
         by, timeout = wanted.by, self.tools.timeout
@@ -324,9 +307,8 @@ class Work:
             return _draft(answer, by)
         except SummaryError:
             raise
-        except TimeoutError as error:
-            within = f" within {timeout:g} seconds" if timeout is not None else " in time"
-            raise SummarizerTimeout(f"{by} did not answer{within}") from error
+        except StepTimeout as error:
+            raise SummarizerTimeout(f"{by} did not answer within {timeout:g} seconds") from error
         except Exception as error:
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
 
@@ -366,6 +348,8 @@ class Work:
         return "\n".join(part for part in (head.summary if head else "", *foreign) if part)
 
     def _size(self, body: str) -> int:
+        if self.tools.size is not None:
+            return self.tools.size(body)
         text = summary_text(body, archived=self.tools.archive is not None)
         return self.tools.meter.message(summary_message(text, "", like=self.history.like))
 
@@ -382,7 +366,8 @@ class Work:
             )
             text = with_missing_facts(text, needed, room, meter.text)
         if self.tools.archive is None:
-            text = _uncited(text, {entry.cite for entry in entries})
+            carried = {fact.source for fact in self.ledger.facts}
+            text = _uncited(text, {entry.cite for entry in entries} | carried)
         tokens = self._size(text)
         found = problems(draft, entries, tokens=tokens, replaced=self._replaced(), limit=limit)
         return flow.Checked(flow.with_tokens(draft, text, tokens), found, self.ledger.to_json())

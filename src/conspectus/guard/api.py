@@ -36,6 +36,7 @@ from conspectus.compactor.agent_state import (
 )
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.naming import name_messages
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
 from conspectus.compactor.views import laid_over
@@ -187,6 +188,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
         channel, runtime = request.state["messages"], request.runtime
         held = read_held(request.state, runtime, channel)
+        if held.data is not None:
+            name_messages(channel)
         before = read_requested(request.state)
         call = _Call.of(request, held)
         if held.pending:
@@ -262,7 +265,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             bridged = yield from self._bridged(call, measured, rest, result.reason)
             if bridged is not None:
                 return bridged, None
-        if result.record is not None:
+        # The records in force may be all that it takes: then there is no new one.
+        if result.record is not None or [*map(id, result.messages)] != [*map(id, sent)]:
             call = call.showing(result.messages)
         return call, result if result.outcome == "stuck" else None
 

@@ -25,6 +25,7 @@ from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, 
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.leaving import BeforeSummarization
 from conspectus.compactor.models import model_name, profile_window
+from conspectus.compactor.naming import name_messages
 from conspectus.compactor.turn_state import asking
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError
@@ -365,7 +366,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
         channel, runtime, graph = request.state["messages"], request.runtime, self.graph_engine
         found = read_held(request.state, runtime, channel)
-        # A run may begin here, with the model's turn: `before_model` has not seen it then.
+        if found.data is not None:  # a run may begin here, in another process
+            name_messages(channel)
+        # With the model's turn: `before_model` has not seen what went before.
         held = yield from graph.follow(found, channel, runtime, turn=False)
         messages: Sequence[BaseMessage] = request.messages
         if self.history == "preserve" and held.data is not None:

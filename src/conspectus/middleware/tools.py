@@ -17,6 +17,7 @@ from conspectus._drive import Flow, arun, run
 from conspectus.archive import recall_flow
 from conspectus.compactor.agent_state import read_held, read_requested, scope_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.naming import name_messages
 from conspectus.compactor.turn_state import asking
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.messages.recalled import recalled_text
@@ -57,6 +58,7 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
         state, (graph, planner) = runtime.state, now()
         messages: list[BaseMessage] = state["messages"]
         held = read_held(state, runtime, messages)
+        name_messages(messages)
         archive = graph.archive(runtime)
         if held.data is None:
             return "Nothing has left your view so far: the whole conversation is before you."
@@ -66,6 +68,7 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
             raise ToolException("Give id together with until: the first and the last message.")
         try:
             chain = yield from graph.chain(held, messages, runtime)
+            view = yield from graph.now(held, messages, runtime)
             result = yield from recall_flow(
                 archive,
                 scope_of(held, graph.tenant, runtime),
@@ -74,7 +77,7 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
                 id=id if id and not until else None,
                 range=(id, until) if until else None,
                 start=start,
-                tokens=max(1, planner.room_for(tokens, read_requested(state), messages)),
+                tokens=max(1, planner.room_for(tokens, read_requested(state), view)),
                 count=lambda text: graph.engine.tools.meter.text(recalled_text(text)),
             )
         except ArchiveError as error:

@@ -13,6 +13,7 @@ from typing import Any
 from langchain_core import exceptions as langchain_errors
 from langchain_core.messages import AIMessage, BaseMessage
 
+from conspectus._drive import StepTimeout
 from conspectus.errors import (
     SummarizerOverflow,
     SummarizerTimeout,
@@ -129,10 +130,11 @@ def explained(error: Exception, name: str, timeout: float | None) -> SummaryErro
     if is_overflow(error):
         return SummarizerOverflow(f"the request was too long for {name} ({what})")
     if is_timeout(error):
-        within = f" within {timeout:g} seconds" if timeout is not None else " in time"
-        found = SummarizerTimeout(
-            f"{name} did not answer{within}; raise timeout, or use a faster model to summarise"
-        )
+        if isinstance(error, StepTimeout):
+            took = f"{name} did not answer within {timeout:g} seconds; raise timeout"
+        else:
+            took = f"{name} gave up waiting ({what}); raise the timeout of its client"
+        found = SummarizerTimeout(f"{took}, or use a faster model to summarise")
     elif is_transient(error):
         found = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
     else:
