@@ -122,7 +122,9 @@ class GraphEngine:
         if tools.on_failure != "degrade" or self.preview is not None:
             return None
         scope, memory = scope_of(held, self.tenant, runtime), Memory()
-        alone = replace(tools, archive=None, memory=memory, order=(EMBEDDED,), on_event=None)
+        alone = replace(
+            tools, archive=None, memory=memory, order=(EMBEDDED,), on_event=None, hooks=()
+        )
         engine = replace(self.engine, tools=alone)
         anchor = MemoryAnchor(memory, scope)
         return engine.session(scope, room, anchor, sizes=self.sizes, ratio=ratio)

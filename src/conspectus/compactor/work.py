@@ -14,10 +14,12 @@ from conspectus._core.records import Cost, Draft, Record
 from conspectus._drive import Flow, Io, StepTimeout, interpret, pause
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.leaving import BeforeSummarization, event_of, tell
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.view import History, Place, applied, clipped
 from conspectus.errors import SummarizerTimeout, SummaryError
 from conspectus.ledger import Fact, Ledger
+from conspectus.ledger.skills import Skills
 from conspectus.messages import (
     SUMMARY_LINE,
     Entry,
@@ -48,8 +50,9 @@ MANY, LONG = 50, 20_000
 """Messages, and characters of them, that are read on the event loop itself at most."""
 
 T = TypeVar("T")
-DELEGATIONS = 20
-"""Pieces of work handed to others, the latest ones, that every summary tells of, if it has room."""
+DELEGATIONS, SKILLS = 20, 20
+"""Pieces of work handed to others, and skill files read, the latest ones, that every summary tells
+of, if it has room."""
 
 OnEvent = Callable[[str, Mapping[str, Any]], None]
 
@@ -96,6 +99,8 @@ class Tools:
         timeout: seconds for one try of a summariser that sets none itself.
         on_event: whom to tell.
         preview: who reads a summary before it is in force; see `PreviewRequest`.
+        hooks: told of what is about to leave.
+        skills: which calls read skill files; None where none does.
         size: tokens of the message that shows a summary, where that is not one of ours.
     """
 
@@ -109,6 +114,8 @@ class Tools:
     timeout: float | None
     on_event: OnEvent | None
     preview: Preview | None = None
+    hooks: tuple[BeforeSummarization, ...] = ()
+    skills: Skills | None = None
     size: Callable[[str], int] | None = None
 
 
@@ -190,7 +197,8 @@ class Work:
         left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
         staying = self._staying()
         self.ledger = yield from _reading(
-            lambda: before.updated(left).without_superseded(staying), [*left, *staying]
+            lambda: before.updated(left, tools.skills).without_superseded(staying),
+            [*left, *staying],
         )
         gone = set(plan.evicted)
         kept = [
@@ -255,12 +263,20 @@ class Work:
             case flow.Preview(draft, kept):
                 return (yield from self._preview(draft, kept))
             case flow.Commit(record):
+                yield from self._tell_hooks()
                 yield from anchor.commit_flow(self.history.chain, record)
             case flow.Wait(seconds):
                 yield pause(seconds)
             case flow.Emit(event, data):
                 self._emit(event, data)
         return None
+
+    def _tell_hooks(self) -> Flow[None]:
+        """Tell of what leaves: it is archived, and its summary is sound."""
+        left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
+        if self.tools.hooks and left:
+            event = event_of(left, self._staying(), self.scope, self.plan.cause)
+            yield from tell(self.tools.hooks, event, self.tools.timeout)
 
     def _summarise(self, wanted: flow.Summarise) -> Flow[Draft]:
         by, timeout = wanted.by, self.tools.timeout
@@ -346,7 +362,11 @@ class Work:
         text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
         if text:
             room = limit - self.tools.frame - SLACK
-            needed = (*self.ledger.standing(), *self.ledger.delegations()[:DELEGATIONS])
+            needed = (
+                *self.ledger.standing(),
+                *self.ledger.skills()[:SKILLS],
+                *self.ledger.delegations()[:DELEGATIONS],
+            )
             text = with_missing_facts(text, needed, room, meter.text)
         if self.tools.archive is None:
             carried = {fact.source for fact in self.ledger.facts}

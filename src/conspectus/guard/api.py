@@ -142,11 +142,26 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 on_failure=on_failure,
                 on_event=on_event,
             )
-            graph = GraphEngine(engine, tenant)
-        else:
-            graph = summarization.graph_engine
-        self._graph, self._on_stuck, self._name = graph, on_stuck, name
-        self._measuring = Measuring(graph.engine.tools.meter, window, reserved_tokens, graph)
+            self._own = GraphEngine(engine, tenant)
+        self._summarization, self._on_stuck, self._name = summarization, on_stuck, name
+        self._window, self._reserved = window, reserved_tokens
+        self._measured_with = self._graph, self._measuring_with(self._graph)
+
+    @property
+    def _graph(self) -> GraphEngine:
+        """What compactions work with: the middleware's, whose settings may change."""
+        return self._own if self._summarization is None else self._summarization.graph_engine
+
+    @property
+    def _measuring(self) -> Measuring:
+        graph, (known, measuring) = self._graph, self._measured_with
+        if graph is not known:
+            measuring = self._measuring_with(graph)
+            self._measured_with = graph, measuring
+        return measuring
+
+    def _measuring_with(self, graph: GraphEngine) -> Measuring:
+        return Measuring(graph.engine.tools.meter, self._window, self._reserved, graph)
 
     @property
     def name(self) -> str:

@@ -203,7 +203,7 @@ class Planner:
             return failed is None or grown(tokens, failed.size.tokens)
         limit = room.limit if room is not None else None
         asked = self._asked(view, sizes, held)
-        if policy.fired(asked, limit, held.after) is None:
+        if policy.fired(asked, limit, self._reached(view, sizes, held)) is None:
             return False
         if failed is not None and policy.fired(asked, limit, failed.asked) is None:
             return False
@@ -222,6 +222,13 @@ class Planner:
         """The size that the trigger is compared with."""
         since = _since(view, held)
         return Size(self._counting.asked(sizes, since), sizes.messages)
+
+    def _reached(self, view: Sequence[BaseMessage], sizes: Sizes, held: Held) -> Size | None:
+        """The size that the latest compaction reached; None where there was none."""
+        if held.after is None:
+            return None
+        told = self._counting.reached(sizes, _since(view, held))
+        return replace(held.after, tokens=max(held.after.tokens, told))
 
     def _tokens(
         self, view: Sequence[BaseMessage], sizes: Sizes, held: Held, room: Window | None

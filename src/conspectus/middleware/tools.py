@@ -5,6 +5,7 @@ What goes wrong in them is told to the model in words that it can act on; it fai
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from langchain.tools import ToolRuntime
@@ -44,17 +45,17 @@ Start = Annotated[int, "Characters of a long message to skip, to read on in it."
 Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 
-def recall_tool(graph: GraphEngine, planner: Planner, tokens: int) -> BaseTool:
+def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> BaseTool:
     """The tool that finds archived originals of the agent's own session and branch.
 
     Args:
-        graph: what compactions work with, the archive among it.
-        planner: knows the room that there is.
+        now: gives what compactions work with, the archive among it, and what knows the room that
+            there is; settings may change while an agent runs.
         tokens: the most that an answer takes.
     """
 
     def found(runtime: Runtime, query: str, id: str, until: str, start: int) -> Flow[str]:
-        state = runtime.state
+        state, (graph, planner) = runtime.state, now()
         messages: list[BaseMessage] = state["messages"]
         held = read_held(state, runtime, messages)
         name_messages(messages)

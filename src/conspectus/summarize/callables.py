@@ -116,7 +116,7 @@ class CallableSummarizer:
 
         def call() -> Any:
             if self._only_async:
-                return _apart(lambda: runnable.ainvoke(given, config=call_config()))
+                return apart(lambda: runnable.ainvoke(given, config=call_config()))
             return runnable.invoke(given, config=call_config())
 
         return Io(call, lambda: runnable.ainvoke(given, config=call_config()), self._timeout)
@@ -194,7 +194,7 @@ def _standing(text: str) -> BaseMessage:
     )
 
 
-def _apart(call: Callable[[], Any]) -> Any:
+def apart(call: Callable[[], Any]) -> Any:
     """The answer of an async call for a caller without a loop, or on a loop that must not wait."""
     import asyncio
     import contextvars

@@ -164,6 +164,11 @@ class Sizes:
         """What the newest AI message with a total of tokens says."""
         return next((one for one in reversed(self._told) if one.total is not None), None)
 
+    def first_report(self, since: int) -> Answer | None:
+        """What the first AI message with a total of tokens says, from place `since` on."""
+        begin = bisect_left(self._told, since, key=lambda answer: answer.index)
+        return next((one for one in self._told[begin:] if one.total is not None), None)
+
     def reports(self, since: int, column: int) -> list[Report]:
         """The first and the last usable report of AI messages from place `since` on."""
         begin = bisect_left(self._told, since, key=lambda answer: answer.index)
