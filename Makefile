@@ -54,7 +54,7 @@ clean:
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
 .PHONY: bench bench-transcripts bench-faults bench-scale bench-recall bench-facts
 
-bench: bench-transcripts bench-faults bench-scale bench-recall bench-facts bench-tokens bench-steps
+bench: bench-transcripts bench-faults bench-scale bench-recall bench-facts bench-tokens bench-steps bench-short-term
 
 bench-transcripts: $(READY)
 	@$(BIN)/python benchmarks/transcripts.py
@@ -69,6 +69,11 @@ bench-scale: $(READY)
 .PHONY: bench-steps
 bench-steps: $(READY)
 	@$(BIN)/python benchmarks/middleware_steps.py
+
+# What a call of the short-term memory costs, beside LangMem's.
+.PHONY: bench-short-term
+bench-short-term: $(READY)
+	@$(BIN)/python -W ignore benchmarks/short_term.py
 
 bench-facts: $(READY)
 	@$(BIN)/python benchmarks/gold_facts.py

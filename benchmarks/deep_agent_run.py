@@ -1,22 +1,24 @@
 """A deep agent with two declared subagents: scripted models, real tools, a folder of its own.
 
-What each model answers follows from the messages that it sees and nothing else, so a run that was
-killed and goes on answers as one that was not. Every request is measured as it was sent, with its
-system prompt and tools, and looked at for torn pairs.
+What each model answers follows from the messages that it sees and nothing else, and so do their
+ids, which recall shows: so a run that was killed and goes on answers as one that was not. Every
+request is measured as it was sent, with its system prompt and tools, and looked at for torn pairs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from deepagents.backends import FilesystemBackend
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
+from langgraph.types import Command
 
 from conspectus import TokenMeter
 from conspectus.testing.scripted_models import RecordedCall, ScriptedChatModel
@@ -113,7 +115,7 @@ def main_answer(messages: list[BaseMessage]) -> AIMessage:
             f"Job {turn}.{6 + turn % 3}: read the notes {mark(turn, 'job')}. " + "Carefully. " * 9
         )
         return call("task", call_id, description=task, subagent_type=who)
-    return AIMessage(f"Turn {turn} is done; its mark is {mark(turn)}.")
+    return AIMessage(f"Turn {turn} is done; its mark is {mark(turn)}.", id=f"done-{turn}")
 
 
 def subagent_answer(messages: list[BaseMessage]) -> AIMessage:
@@ -137,7 +139,27 @@ def subagent_answer(messages: list[BaseMessage]) -> AIMessage:
 
 def call(name: str, call_id: str, **args: Any) -> AIMessage:
     """A message that calls one tool."""
-    return AIMessage("", tool_calls=[{"name": name, "args": args, "id": call_id}])
+    calls = [{"name": name, "args": args, "id": call_id}]
+    return AIMessage("", tool_calls=calls, id=f"calls-{call_id}")
+
+
+class NamedResults(AgentMiddleware[Any, Any, Any]):
+    """Gives the results of tools ids that follow from their calls; LangGraph's are random."""
+
+    def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        """Run a tool."""
+        return self._named(handler(request))
+
+    async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
+        """`wrap_tool_call` on an event loop."""
+        return self._named(await handler(request))
+
+    @staticmethod
+    def _named(result: Any) -> Any:
+        found = result.update["messages"] if isinstance(result, Command) else [result]
+        for message in found:
+            message.id = f"result-{message.tool_call_id}"
+        return result
 
 
 @tool
@@ -169,7 +191,7 @@ class Run:
         self.models[agent] = made
         return made
 
-    def agent(self, **more: Any) -> Any:
+    def agent(self, middleware: Sequence[Any] = (), **more: Any) -> Any:
         """The compiled agent; `more` goes to `create_deep_agent`."""
         windows = self.sub_windows
         main = self.model("main", self._either, self.main_window)
@@ -190,6 +212,7 @@ class Run:
             tools=[look],
             backend=FilesystemBackend(root_dir=self.folder, virtual_mode=True),
             subagents=subagents,
+            middleware=[*middleware, NamedResults()],
             **more,
         )
 

@@ -284,6 +284,15 @@ def test_a_hanging_model_times_out_and_may_be_tried_again(mode: str) -> None:
 
 
 @both
+def test_a_timeout_of_the_models_own_is_not_told_as_ours(mode: str) -> None:
+    model = ScriptedChatModel(answers=lambda _: TimeoutError("read timed out"))
+    with pytest.raises(SummarizerTimeout, match=r"read timed out.*of its client") as caught:
+        summarised(ChatModelSummarizer(model, timeout=600), request(turns(1)), mode)
+    assert "600" not in str(caught.value)
+    assert caught.value.transient
+
+
+@both
 def test_an_overflow_halves_the_reading_and_still_nothing_is_dropped(mode: str) -> None:
     messages = turns(30)
     model = ScriptedChatModel(answers=too_long_above(2_500))

@@ -84,3 +84,10 @@ def test_lost_facts_are_appended_and_present_ones_are_not() -> None:
     assert whole.count("ush to main") == 1
     assert "- Always run tests. [" in whole
     assert with_missing_facts(text, book.standing(), estimate(text), estimate) == text
+
+
+def test_a_lost_decision_is_appended_as_a_decision_and_no_rule() -> None:
+    book = Ledger().updated(read_messages([user("We decided to use PostgreSQL 15.")]))
+    [fact] = [fact for fact in book.standing() if fact.kind == "decision"]
+    whole = with_missing_facts("Work goes on.", [fact], 400, estimate)
+    assert whole.startswith(f"Work goes on.\n## Decisions\n- {fact.shown}")

@@ -126,8 +126,13 @@ def test_a_closed_pipe_ends_it_quietly(history: Path) -> None:
 def test_an_interruption_is_exit_code_130(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
+    # A shell that runs the tests in the background has its children ignore SIGINT.
+    heed = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # noqa: E731
     running = subprocess.Popen(
-        [*PROGRAM, "tokens", str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*PROGRAM, "tokens", str(pipe)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=heed,
     )
     with pipe.open("wb"):  # opens once the program reads
         running.send_signal(signal.SIGINT)

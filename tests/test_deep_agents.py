@@ -20,6 +20,10 @@ import deepagents
 import pytest
 from deepagents.backends import FilesystemBackend, StateBackend
 from deepagents.middleware.summarization import SummarizationMiddleware as Theirs
+from deepagents.middleware.summarization import (
+    SummarizationToolMiddleware,
+    create_summarization_tool_middleware,
+)
 from langchain.agents.middleware import AgentMiddleware
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
@@ -157,6 +161,45 @@ def test_a_summarisation_of_the_users_own_stays_where_it_was_put(stacks: Stacks)
     assert isinstance(stacks["b"][-1], ContextGuard)
 
 
+def test_a_limit_that_was_given_holds_for_a_subagent_with_the_same_model_made_again(
+    stacks: Stacks,
+) -> None:
+    # As where `middleware` and the agent each have "provider:model".
+    mine = summarization_middleware(model(50_000), None, archive="memory:", window=9_000)
+    other = ScriptedChatModel(answers=[], model_name="another", profile={"max_input_tokens": 8_000})
+    subagents = [subagent("a"), subagent("b", model=other)]
+    create_deep_agent(model(50_000), middleware=[mine], subagents=subagents)  # type: ignore[arg-type]
+    for name, window in (("main", 9_000), ("a", 9_000), ("b", None)):
+        ours = next(one for one in stacks[name] if isinstance(one, DeepAgentsSummarization))
+        assert ours.window == window
+
+
+def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there() -> None:
+    chat, backend = model(), StateBackend()
+    theirs = Theirs(chat, backend=backend)
+    mine = summarization_middleware(chat, backend, archive="memory:")
+    wrong: Any = SummarizationToolMiddleware(mine)  # type: ignore[arg-type]
+    for middleware in ([mine, wrong], [create_summarization_tool_middleware(chat, backend)]):
+        with pytest.raises(PolicyError, match="compact_tool=True"):
+            create_deep_agent(chat, backend=backend, middleware=middleware)
+    kept: Any = [theirs, SummarizationToolMiddleware(theirs)]
+    create_deep_agent(chat, backend=backend, middleware=kept)
+
+
+@pytest.mark.parametrize("kind", [SummarizationMiddleware, Theirs])
+def test_a_summarisation_that_takes_the_place_of_ours_is_said_in_the_log(
+    caplog: pytest.LogCaptureFixture, kind: Any
+) -> None:
+    other = kind(model(), backend=StateBackend()) if kind is Theirs else kind(model())
+    with caplog.at_level(logging.WARNING, "conspectus"):
+        create_deep_agent(model(), middleware=[other])
+    assert any("takes the place of ours" in one.getMessage() for one in caplog.records)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "conspectus"):
+        create_deep_agent(model(), middleware=[summarization_middleware(model())])
+    assert not any("takes the place" in one.getMessage() for one in caplog.records)
+
+
 def test_a_fork_has_the_limits_of_its_own_model(stacks: Stacks) -> None:
     main, own = model(50_000), model(8_000)
     mine = summarization_middleware(main, None, archive="memory:")
@@ -205,6 +248,40 @@ def test_nothing_outside_of_the_call_is_changed() -> None:
     before = dict(vars(wiring.real))
     create_deep_agent(model())
     assert all(vars(wiring.real)[name] is value for name, value in before.items())
+
+
+def test_every_agent_has_the_tool_recall_and_what_a_turn_needs_is_shown_to_it(
+    stacks: Stacks,
+) -> None:
+    main = model(9_000, answers="Noted. " * 40)
+    agent = create_deep_agent(
+        main, subagents=[subagent("a")], checkpointer=InMemorySaver(), store=InMemoryStore()
+    )
+    for stack in stacks.values():
+        ours = next(one for one in stack if isinstance(one, DeepAgentsSummarization))
+        assert [tool.name for tool in ours.tools] == ["recall"]
+    said = ["The staging database is on port 5433.", *(f"Look at m_{n}.py." for n in range(40))]
+    for text in [*said, "Which port has the staging database?"]:
+        state = agent.invoke({"messages": [HumanMessage(text)]}, THREAD)
+    *_, recalled, question = main.calls[-1].messages
+    assert question.text == state["messages"][-2].text
+    assert recalled.text.startswith("<recalled>")
+    assert "port 5433" in recalled.text
+    assert recalled not in state["messages"]
+
+
+def test_a_tool_of_the_users_that_is_called_recall_takes_the_place_of_ours() -> None:
+    def recall(what: str) -> str:
+        """Look in the user's own memory."""
+        return f"{what} is remembered"
+
+    asks = {"name": "recall", "args": {"what": "tea"}, "id": "1"}
+    answers = iter([AIMessage("", tool_calls=[asks]), AIMessage("It is so.")])
+    main = model(answers=lambda messages: next(answers))
+    state = create_deep_agent(main, tools=[recall]).invoke({"messages": [HumanMessage("tea?")]})
+    assert state["messages"][-2].text == "tea is remembered"
+    offered = [tool.name for tool in main.calls[0].options["tools"]]
+    assert offered.count("recall") == 1
 
 
 # Defaults
@@ -283,8 +360,13 @@ def test_sync_and_async_give_the_same(scenario: ModuleType, tmp_path: Path) -> N
     for turn in range(8):
         one.invoke(scenario.ask(turn), THREAD)
     asyncio.run(talk())
+    # Ids of results are drawn anew in each run; what was recalled cites them.
     views = [
-        [str(m.text) for m in each.models["main"].calls[-1].messages[2:]] for each in (run, arun)
+        [
+            re.sub(r"\[\w{8} ", "[id ", str(m.text))
+            for m in each.models["main"].calls[-1].messages[2:]
+        ]
+        for each in (run, arun)
     ]
     assert views[0] == views[1]
     assert run.watch.summaries == arun.watch.summaries > 0

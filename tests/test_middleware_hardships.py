@@ -315,9 +315,9 @@ def test_reading_a_long_history_leaves_the_event_loop_to_others(
     read_in: dict[str, set[int]] = {"ledger": set(), "summary": set()}
     updated, summarize = Ledger.updated, ExtractiveSummarizer.summarize
 
-    def noted(self: Any, entries: Any) -> Any:
+    def noted(self: Any, *given: Any) -> Any:
         read_in["ledger"].add(threading.get_ident())
-        return updated(self, entries)
+        return updated(self, *given)
 
     def written(self: Any, request: Any) -> Any:
         read_in["summary"].add(threading.get_ident())

@@ -374,3 +374,46 @@ def test_a_pair_is_never_torn_by_a_view() -> None:
     results = [m.tool_call_id for m in shown if isinstance(m, ToolMessage)]
     assert calls == results
     assert len(talk.read) == 1
+
+
+class Stamping(AgentMiddleware[Any, Any, Any]):
+    """Hands on copies of all messages, marked or as they are."""
+
+    def __init__(self, mark: str) -> None:
+        super().__init__()
+        self.mark = mark
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        made = [m.model_copy(update={"name": self.mark or m.name}) for m in request.messages]
+        return handler(request.override(messages=made))
+
+
+@pytest.mark.parametrize("mark", ["", "stamped"])
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_a_giant_result_fits_also_where_other_middleware_hands_on_copies(
+    history: Any, mark: str
+) -> None:
+    def answer(messages: list[BaseMessage]) -> AIMessage:
+        if isinstance(messages[-1], HumanMessage):
+            call = {"id": f"c{messages[-1].text}", "name": "big", "args": {}}
+            return AIMessage("", tool_calls=[call])
+        return AIMessage("Done.")
+
+    def big() -> str:
+        """Everything."""
+        return "line of output\n" * 20_000
+
+    model = ScriptedChatModel(answers=answer, profile={"max_input_tokens": 9_000})
+    settings: dict[str, Any] = {"trigger": ("fraction", 0.8), "keep": ("fraction", 0.1)}
+    middle = SummarizationMiddleware(model, summarizer="embedded", history=history, **settings)
+    graph = create_agent(
+        model,
+        [big],
+        middleware=[Stamping(mark), middle, ContextGuard(middle)],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+    for turn in range(4):
+        graph.invoke({"messages": [HumanMessage(f"Go {turn}")]}, THREAD)
+    sizes = [sum(len(str(m.content)) for m in call.messages) for call in model.calls]
+    assert max(sizes) < 40_000

@@ -15,8 +15,10 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import PolicyError, SummarizationMiddleware, TokenMeter, is_summary_message
 from conspectus.archive.relevance import asks_for_something, fits
+from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
 from conspectus.messages.recalled import RECALLED, with_recalled, without_recalled
+from conspectus.middleware.recalling import ASKED_IN, asked_in
 from recalling import ASKED, FILLER, PORT, RecallingAgent, look, recall, shown
 
 METER = TokenMeter()
@@ -324,3 +326,43 @@ def test_answers_of_the_tool_are_not_found_beside_their_originals() -> None:
     agent.say(ASKED)
     [text] = shown(agent.requests[-1])
     assert text.count("5433") == 1
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_a_giant_message_is_not_recalled_for_itself(history: Any) -> None:
+    agent = RecallingAgent(history=history, window=8_000)
+    agent.say(PORT)
+    agent.fill()
+    pasted = " ".join(f"word_{n} of the billing service" for n in range(4_000))
+    agent.say(f"{ASKED}\n{pasted}")
+    [text] = shown(agent.requests[-1])
+    assert PORT in text
+    assert "word_2" not in text
+
+
+def test_a_question_after_a_long_text_is_looked_up_and_the_text_is_not() -> None:
+    pasted = [HumanMessage("Look at this."), HumanMessage("word " * 50_000 + ASKED)]
+    query, ids = asked_in([HumanMessage("before", id="0"), AIMessage("yes"), *pasted])
+    assert query.startswith("Look at this.")
+    assert query.endswith(ASKED)
+    assert len(query) <= 2 * ASKED_IN + 1
+    assert len(ids) == 2
+
+
+def test_the_records_of_a_thread_are_folded_once_while_it_only_grows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folded = []
+    original = Session.fold
+
+    def counted(self: Session, messages: Any) -> Any:
+        folded.append(len(messages))
+        return original(self, messages)
+
+    agent = RecallingAgent(history="preserve", trigger=("messages", 30))
+    agent.say(PORT)
+    agent.fill(16)
+    monkeypatch.setattr(Session, "fold", counted)
+    agent.say(ASKED, "Which port was it for billing?", "And the database of billing?")
+    assert len(shown(agent.requests[-1])) == 1
+    assert len(folded) <= 1

@@ -8,7 +8,7 @@ import pytest
 
 from conspectus import TokenMeter
 from conspectus.errors import ArchiveError
-from recalling import FILLER, PORT, RecallingAgent, recall, results
+from recalling import ASKED, FILLER, PORT, RecallingAgent, recall, results
 
 METER = TokenMeter()
 
@@ -63,8 +63,9 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (recall(), "exactly one of query, id and range"),
-        (recall(query="key", id="m1"), "exactly one of query, id and range"),
+        (recall(), "Give query, or id, or id and until"),
+        (recall(query="key", id="m1"), "Give query, or id, or id and until"),
+        (recall(id="m1, m2"), "Give one id at a time"),
         (recall(id="nowhere"), "no archived message of this branch has the id 'nowhere'"),
         (recall(until="m2"), "Give id together with until"),
         (recall(query="?!"), "no word to look for"),
@@ -127,3 +128,16 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end() -> None:
         if start == len(long):
             break
     assert read.replace(" ", "") == long.replace(" ", "")
+    agent.calls = {"LOOK": [[recall(id=name, start=len(long) + 7)]]}
+    agent.say("LOOK")
+    assert f"(the message ends at character {len(long):,})" in results(agent.requests[-1])[-1].text
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_it_has_room_where_a_giant_message_of_the_user_is_shown_short(history: Any) -> None:
+    agent = RecallingAgent({"GIANT": [[recall(query=ASKED)]]}, history=history, window=8_000)
+    agent.say(PORT)
+    agent.fill()
+    agent.say("GIANT " + " ".join(f"word_{n} of something else" for n in range(6_000)))
+    [answer] = results(agent.requests[-1])
+    assert PORT in str(answer.content)

@@ -23,12 +23,16 @@ Flow = Generator["Io | Gather", Any, T]
 """A flow of I/O steps that returns a `T`."""
 
 
+class StepTimeout(TimeoutError):
+    """A step took longer than it was given; a `TimeoutError` of its own making is none of these."""
+
+
 @dataclass(frozen=True, slots=True)
 class Io:
     """One thing to do outside: `call` for the sync driver, `acall` for the async one.
 
     Without `acall` the async driver runs `call` in a worker thread. `timeout` is in seconds;
-    a step that takes longer raises `TimeoutError` and its late answer is thrown away.
+    a step that takes longer raises `StepTimeout` and its late answer is thrown away.
     """
 
     call: Callable[[], Any]
@@ -174,8 +178,14 @@ async def _ado(step: Io | Gather) -> Any:
 
 
 async def _awithin(waiting: Awaitable[T], seconds: float) -> T:
-    async with asyncio.timeout(seconds):
-        return await waiting
+    timer = asyncio.timeout(seconds)
+    try:
+        async with timer:
+            return await waiting
+    except TimeoutError as error:
+        if not timer.expired():
+            raise
+        raise StepTimeout(f"no answer within {seconds:g} seconds") from error
 
 
 def _within(call: Callable[[], T], seconds: float) -> T:
@@ -197,7 +207,7 @@ def _within(call: Callable[[], T], seconds: float) -> T:
 
     threading.Thread(target=work, daemon=True, name="conspectus-timeout").start()
     if not done.wait(seconds):
-        raise TimeoutError(f"no answer within {seconds:g} seconds")
+        raise StepTimeout(f"no answer within {seconds:g} seconds")
     if "failure" in box:
         raise box["failure"]
     answer: T = box["answer"]

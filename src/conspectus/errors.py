@@ -4,6 +4,7 @@
     ├── PolicyError (ValueError)       a trigger, keep or limit that cannot mean anything
     ├── MessageError (ValueError)      a message that cannot be understood
     ├── InputError (ValueError)        a file, stream or argument that cannot be read
+    │   └── ConfigError                a configuration file with mistakes in it; carries each
     ├── SummaryError                   no summary could be made
     │   ├── SummaryRejected            one was made, and a check refused it
     │   ├── SummarizerTimeout          the summariser did not answer in time
@@ -21,6 +22,7 @@ from __future__ import annotations
 __all__ = [
     "ArchiveError",
     "ArchiveUnconfirmed",
+    "ConfigError",
     "ConspectusError",
     "InputError",
     "MessageError",
@@ -48,6 +50,18 @@ class MessageError(ConspectusError, ValueError):
 
 class InputError(ConspectusError, ValueError):
     """A file, stream or argument that cannot be read as what it should be."""
+
+
+class ConfigError(InputError):
+    """A configuration that cannot mean anything; nothing was built of it.
+
+    Attributes:
+        problems: one text for each mistake: file, line, what is wrong and what to do.
+    """
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
 
 
 class SummaryError(ConspectusError):

@@ -174,6 +174,13 @@ class ArchiveFlows:
                 "thread."
             )
 
+    def name_flow(self, scope: Scope, name: str, record_id: str) -> Flow[None]:
+        """Let a record be found by another name too; see `chain_of_flow`."""
+        op = self._wire.put_op(
+            scope.namespace("summaries"), label_hash(name), {"record": record_id}
+        )
+        yield from self._wire.batch([op])
+
     def set_head_flow(self, scope: Scope, record_id: str | None) -> Flow[None]:
         """Point to a record that is there already, or to none: the history went back to it."""
         data = {"record": record_id}

@@ -77,12 +77,11 @@ def smallest(piece: Piece) -> int:
     return min(LEAST, len(piece.text))
 
 
-def excerpt(piece: Piece, size: int, marks: Sequence[str]) -> Piece:
-    """The message with `size` characters of its text, around the best place for the marks."""
+def excerpt(piece: Piece, size: int, centre: int) -> Piece:
+    """The message with `size` characters of its text, around a place in it."""
     whole = len(piece.text)
     if size >= whole:
         return piece
-    centre = best_place(piece.text, marks)
     start = max(0, min(centre - size // 3, whole - size))
     note = _shortened(piece.offset + start, size, piece.offset + whole)
     return replace(piece, text=piece.text[start : start + size], shortened=note)
@@ -95,6 +94,8 @@ def onwards(piece: Piece, start: int) -> Piece:
     if not start:
         return piece
     note = _shortened(start, whole - start, whole)
+    if start == whole:
+        note = f"(the message ends at character {whole:,})"
     return replace(piece, text=piece.text[start:], shortened=note, offset=start)
 
 
@@ -111,15 +112,15 @@ def best_place(text: str, marks: Sequence[str]) -> int:
     found = [(match.start(), match.group().lower()) for match in pattern.finditer(text)]
     best, place, first = 0, 0, 0
     inside: dict[str, int] = {}
+    weight = 0
     for last, (at, mark) in enumerate(found):
         inside[mark] = inside.get(mark, 0) + 1
+        weight += len(mark) if inside[mark] == 1 else 0
         while at - found[first][0] > NEAR:
             gone = found[first][1]
             inside[gone] -= 1
-            if not inside[gone]:
-                del inside[gone]
+            weight -= 0 if inside[gone] else len(gone)
             first += 1
-        weight = sum(len(one) for one in inside)
         if weight > best:
             best, place = weight, (found[first][0] + found[last][0]) // 2
     return place

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from conspectus.archive.layout import Piece, arranged, excerpt, render, smallest
+from conspectus.archive.layout import Piece, arranged, best_place, excerpt, render, smallest
 from conspectus.archive.words import terms_of
 
 WHOLE = 2 / 3
@@ -130,10 +130,10 @@ class Room:
 
     def _put_short(self, piece: Piece, more: int, share: int) -> bool:
         low, high = smallest(piece), len(piece.text)
-        best = None
+        best, centre = None, best_place(piece.text, self.marks)
         while low <= high:
             middle = (low + high) // 2
-            tried = excerpt(piece, middle, self.marks)
+            tried = excerpt(piece, middle, centre)
             own = self.count(self._text([tried]))
             if own <= share and self._fits([*self.pieces, tried], more):
                 best, low = tried, middle + 1

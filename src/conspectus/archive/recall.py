@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -80,6 +80,7 @@ def recall_flow(
     range: tuple[str, str] | None = None,
     start: int = 0,
     tokens: int = 1024,
+    without: Collection[str] = (),
     cited: bool = True,
     count: Callable[[str], int],
 ) -> Flow[RecallResult]:
@@ -99,6 +100,7 @@ def recall_flow(
         start: characters of a message asked for by id that are left out at its beginning, to read
             on in one that does not fit.
         tokens: the most that the text may take.
+        without: ids of messages that a query does not show.
         cited: each message is named by its citation; without it only those that are shortened,
             which leaves room for more of them.
         count: tokens of a text.
@@ -120,7 +122,7 @@ def recall_flow(
     room = Room(tokens, count, cited=cited)
     if query is not None:
         _text("query", query)
-        return (yield from _by_query(archive, scope, chain, query, room))
+        return (yield from _by_query(archive, scope, chain, query, room, without))
     if id is not None:
         keys = yield from _keys(archive, scope, chain, id)
         yield from _take(archive, scope, keys, room, start)
@@ -154,7 +156,12 @@ def _result(room: Room) -> RecallResult:
 
 
 def _by_query(
-    archive: ArchiveFlows, scope: Scope, chain: Chain, query: str, room: Room
+    archive: ArchiveFlows,
+    scope: Scope,
+    chain: Chain,
+    query: str,
+    room: Room,
+    without: Collection[str],
 ) -> Flow[RecallResult]:
     matches = yield from search_flow(archive, scope, chain, query)
     room.marks = query_of(query).surfaces
@@ -165,8 +172,10 @@ def _by_query(
         if gone:  # expired or forgotten elsewhere: the index must not remember them either
             yield Io(partial(_drop, archive, scope, gone))
         for match in part:
-            if match.key in found and not room.full and not _again(found[match.key]):
-                room.offer(_found(found[match.key], match), alone=len(matches) == 1)
+            one = found.get(match.key)
+            if one is None or room.full or one.id in without or _again(one):
+                continue
+            room.offer(_found(one, match), alone=len(matches) == 1)
         if room.full:
             break
     return _result(room)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from conspectus.cli import archive, compact, eval, recall, replay, tokens
+from conspectus.cli import archive, compact, config, eval, recall, replay, tokens
 from conspectus.cli.failures import EXIT_CODES, Program
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("tokens", epilog=EXIT_CODES)(tokens.tokens)
 app.command("replay", epilog=EXIT_CODES)(replay.replay)
 app.command("eval", epilog=EXIT_CODES)(eval.evaluate)
 app.add_typer(archive.app, name="archive")
+app.add_typer(config.app, name="config")
 
 
 def _version(wanted: bool) -> None:

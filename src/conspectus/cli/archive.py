@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from conspectus.archive import without_password
 from conspectus.cli import options, output
 from conspectus.cli.failures import EXIT_CODES
 from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, TenantOption
@@ -24,7 +25,7 @@ def list_threads(
     where = options.archive_of(archive)
     with options.opened(where, existing=True) as kept:
         threads = kept.threads(tenant)
-    shown = options.without_password(where)
+    shown = without_password(where)
     if as_json:
         output.print_json({"archive": shown, "tenant": tenant, "threads": list(threads)})
         return
@@ -97,7 +98,7 @@ def forget(
     with options.opened(where, existing=True) as kept:
         if thread is not None:
             options.check_thread(kept, tenant, thread)
-        question = f"Delete {what} in {options.without_password(where)}?"
+        question = f"Delete {what} in {without_password(where)}?"
         if not yes and not typer.confirm(output.shown(question), err=True):
             print("Nothing was deleted.", file=sys.stderr)
             return

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from conspectus.archive import without_password
 from conspectus.cli import options
 from conspectus.cli.options import LOCAL
 from conspectus.cli.output import shown
@@ -63,7 +64,7 @@ class Report:
             "carried": [fact.to_json() for fact in result.carried],
             "record_id": result.record_id,
             "archived": result.archived,
-            "archive": None if self.archive is None else options.without_password(self.archive),
+            "archive": None if self.archive is None else without_password(self.archive),
             "thread": self.thread,
             "tenant": self.tenant,
             "format": self.history.format.name,
@@ -110,7 +111,9 @@ class Report:
         table.add_column("")
         table.add_column("messages", justify="right")
         table.add_column("tokens", justify="right")
-        before, after = len(self.history.messages), len(result.messages)
+        # As the tokens: without what had left before.
+        before = len(self.history.messages) - result.dropped
+        after = len(result.messages)
         table.add_row("before", f"{before:,}", f"{result.tokens_before:,}")
         table.add_row("after", f"{after:,}", f"{result.tokens_after:,}")
         if result.budget is not None:
@@ -140,7 +143,7 @@ class Report:
                 "yellow",
             )
             return
-        where = options.without_password(self.archive)
+        where = without_password(self.archive)
         _line(screen, f"Originals: {where} (thread {self.thread})")
         parts = ["conspectus", "recall", "--thread", self.thread]
         if self.archive != options.archive_of(None):

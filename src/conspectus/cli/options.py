@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -140,13 +139,3 @@ def file_of(where: str) -> Path | None:
     path = where.removeprefix("sqlite:///")
     in_no_file = "://" in path or path in ("memory:", ":memory:")
     return None if in_no_file else Path(path).expanduser()
-
-
-def without_password(where: str) -> str:
-    """An address as it may be shown.
-
-    Example:
-        >>> without_password("postgresql://ann:secret@db/x")
-        'postgresql://ann:***@db/x'
-    """
-    return re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", where)

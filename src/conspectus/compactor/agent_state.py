@@ -8,6 +8,7 @@ output, and comes back with the checkpoint that it belongs to.
 from __future__ import annotations
 
 import hashlib
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, NotRequired
@@ -18,6 +19,7 @@ from langchain_core.messages import BaseMessage
 from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus.archive import Scope
+from conspectus.compactor.naming import DERIVED, name_messages
 from conspectus.errors import InputError
 
 VERSION = 1
@@ -219,8 +221,10 @@ def _size(value: object) -> int:
 def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]) -> Held:
     """What the state holds of us; an empty one, under the names of this run, where it holds none.
 
-    What cannot be read is not trusted: the history then goes on without its records.
+    What cannot be read is not trusted: the history then goes on without its records. The first
+    message is given an id if it has none, as a history without a thread is told by it.
     """
+    _name_first(messages, runtime)
     data = state.get(HELD)
     if data and isinstance(data, Mapping) and data.get("v") == VERSION:
         try:
@@ -230,6 +234,18 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
     session = MAIN if state.get(FORKED) else session_of(runtime, messages)
     return Held(thread_of(runtime, messages), session)
+
+
+def _name_first(messages: Sequence[BaseMessage], runtime: object) -> None:
+    if not messages:
+        return
+    first = messages[0]
+    derived = first.id is None or first.id.startswith(DERIVED)
+    if derived and not thread_id_of(runtime):
+        # Two conversations that begin with the same words are not the same one.
+        first.id = str(uuid.uuid4())
+    else:
+        name_messages(messages[:1])
 
 
 def _held(data: Mapping[str, Any]) -> Held:
@@ -285,9 +301,14 @@ def tenant_of(tenant: Tenant, runtime: object) -> str:
 
 def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
     """The thread: of the run, else of its configuration, else one named by its first message."""
-    info = getattr(runtime, "execution_info", None)
-    thread = getattr(info, "thread_id", None) or _configured_thread()
-    return str(thread) if thread else f"unnamed-{_mark(messages)}"
+    thread = thread_id_of(runtime)
+    return thread if thread else f"unnamed-{_mark(messages)}"
+
+
+def thread_id_of(runtime: object) -> str | None:
+    """The id of the thread, of the run or of its configuration; None where neither has one."""
+    thread = checkpointed_thread(runtime) or _configured_thread()
+    return str(thread) if thread else None
 
 
 def checkpointed_thread(runtime: object) -> str | None:
@@ -300,16 +321,20 @@ def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
     """Which agent's own history it is: subagents share the thread of the one that calls them.
 
     It must be the same when a step is tried again, so that drafts are found: it comes from the
-    first message, whose id is a random one, and not from chance.
+    first message, whose id is a random one, or from the call of the subagent, and not from chance.
     """
     info = getattr(runtime, "execution_info", None)
     namespace = getattr(info, "checkpoint_ns", None) or ""
-    return f"sub-{_mark(messages)}" if "|" in namespace else MAIN
+    if "|" not in namespace:
+        return MAIN
+    # An id that follows from the content is that of every subagent with the same job.
+    derived = bool(messages) and (messages[0].id or DERIVED).startswith(DERIVED)
+    return f"sub-{_mark(messages, namespace.rpartition('|')[0] if derived else '')}"
 
 
-def _mark(messages: Sequence[BaseMessage]) -> str:
+def _mark(messages: Sequence[BaseMessage], caller: str = "") -> str:
     first = messages[0] if messages else None
-    text = f"{first.id}\0{first.content}" if first is not None else ""
+    text = f"{first.id}\0{first.content}{caller}" if first is not None else ""
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 

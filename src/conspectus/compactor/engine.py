@@ -17,10 +17,12 @@ from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor, ArchiveAnchor, MemoryAnchor
+from conspectus.compactor.leaving import BeforeSummarization, hooks_of
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.session import Session
 from conspectus.compactor.work import SLACK, OnEvent, Preview, Tools
 from conspectus.errors import PolicyError
+from conspectus.ledger.skills import Skills
 from conspectus.messages import summary_message, summary_text
 from conspectus.summarize import (
     CallableSummarizer,
@@ -65,6 +67,8 @@ class Engine:
         pin: Pin | None = None,
         summarizer_timeout: float | None = 120.0,
         on_event: OnEvent | None = None,
+        hooks: BeforeSummarization | Sequence[BeforeSummarization] | None = None,
+        skills: Skills | None = None,
     ) -> Engine:
         """An engine.
 
@@ -73,6 +77,8 @@ class Engine:
             policy: when to compact, and what to keep.
             meter: counts tokens.
             prompt: instructions for chat models instead of ours; see `ChatModelSummarizer`.
+            hooks: told of what is about to leave; see `SummarizationEvent`.
+            skills: which calls read skill files.
 
         Raises:
             PolicyError: a setting that cannot mean anything.
@@ -83,6 +89,12 @@ class Engine:
         timeout = summarizer_timeout
         if timeout is not None and (isinstance(timeout, bool) or not _positive(timeout)):
             raise PolicyError(f"summarizer_timeout must be seconds above 0, or None: {timeout!r}")
+        if on_event is not None and not callable(on_event):
+            raise PolicyError(
+                f"on_event must take the name of an event and its data, not {on_event!r}"
+            )
+        if isinstance(fallbacks, str) or not isinstance(fallbacks, Sequence):
+            raise PolicyError(f"fallbacks must be a list of summarisers, not {fallbacks!r}")
         embedded = ExtractiveSummarizer()
 
         def made(given: AnySummarizer | None) -> Summarizer:
@@ -126,6 +138,8 @@ class Engine:
             on_failure=on_failure,
             timeout=timeout,
             on_event=on_event,
+            hooks=hooks_of(hooks),
+            skills=skills,
         )
         return cls(tools, replace(policy, summary_frame=frame + SLACK), predicate(pin))
 

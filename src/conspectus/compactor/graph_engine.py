@@ -24,6 +24,7 @@ from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.memory import Failure, Memory
+from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
 from conspectus.compactor.views import Grown, Views, laid_over
@@ -48,7 +49,7 @@ class GraphEngine:
         sizes: tokens of a message as `keep` counts; None for the meter's.
         preview: who reads a summary before it takes effect.
         views: what the model sees of channels that keep every message.
-        reaches: keys of what the records of channels answer for.
+        reaches: the records of channels, and keys of what they answer for.
     """
 
     engine: Engine
@@ -58,7 +59,7 @@ class GraphEngine:
     sizes: Callable[[Any], int] | None = None
     preview: Preview | None = None
     views: Views = field(default_factory=Views)
-    reaches: Grown[frozenset[str]] = field(default_factory=Grown)
+    reaches: Grown[tuple[tuple[Record, ...], frozenset[str]]] = field(default_factory=Grown)
     _archives: OrderedDict[int, tuple[BaseStore, Archive]] = field(default_factory=OrderedDict)
     _said: set[str] = field(default_factory=set)
     _branches: Branches = field(init=False)
@@ -122,7 +123,9 @@ class GraphEngine:
         if tools.on_failure != "degrade" or self.preview is not None:
             return None
         scope, memory = scope_of(held, self.tenant, runtime), Memory()
-        alone = replace(tools, archive=None, memory=memory, order=(EMBEDDED,), on_event=None)
+        alone = replace(
+            tools, archive=None, memory=memory, order=(EMBEDDED,), on_event=None, hooks=()
+        )
         engine = replace(self.engine, tools=alone)
         anchor = MemoryAnchor(memory, scope)
         return engine.session(scope, room, anchor, sizes=self.sizes, ratio=ratio)
@@ -174,18 +177,24 @@ class GraphEngine:
 
         The archive's own pointer says nothing here: other branches of the thread move it.
         """
-        if held.data is None:
-            return ()
-        return (yield from self.session(held, runtime, None).fold(channel)).chain
+        return (yield from self._reached(held, channel, runtime))[0]
 
     def reach(
         self, held: Held, channel: Sequence[BaseMessage], runtime: object
     ) -> Flow[frozenset[str]]:
         """Keys of the originals that a channel's records answer for."""
+        return (yield from self._reached(held, channel, runtime))[1]
+
+    def _reached(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object
+    ) -> Flow[tuple[tuple[Record, ...], frozenset[str]]]:
+        if held.data is None:
+            return (), frozenset()
         known = self.reaches.find(held, channel)
         if known is not None:
             return known[0]
-        found = frozenset(manifest((yield from self.chain(held, channel, runtime))))
+        chain = (yield from self.session(held, runtime, None).fold(channel)).chain
+        found = chain, frozenset(manifest(chain))
         self.reaches.keep(held, channel, found)
         return found
 
@@ -250,6 +259,13 @@ class GraphEngine:
             while len(self._archives) > STORES:
                 self._archives.popitem(last=False)
             return found[1]
+
+    @staticmethod
+    def tell_failures(result: CompactionResult) -> None:
+        """Lines in the log for summarisers that failed, though another one has written."""
+        if result.record is not None:
+            for trouble in result.failures:
+                logger.warning("%s; the summary is by %s", trouble, result.record.by or "nobody")
 
     def say_once(self, text: str) -> None:
         """A line in the log, the first time."""

@@ -124,12 +124,13 @@ def laid_over(
     """A view of a channel, made of messages that other middleware has changed, added or removed.
 
     What the view leaves out is left out, and what it shows short is, unless others have changed it
-    already; summaries stand where they do in the view. Messages are told by their ids.
+    already; a mere copy is no change. Summaries stand where they do in the view. Messages are told
+    by their ids.
     """
     kept = {message.id: message for message in view}
     own = {message.id: message for message in channel}
     out = [
-        kept.get(message.id, message) if message is own.get(message.id) else message
+        _laid(message, own.get(message.id), kept.get(message.id))
         for message in sent
         if message.id is None or message.id not in own or message.id in kept
     ]
@@ -141,3 +142,11 @@ def laid_over(
             out.insert(last + 1, message)
         before.append(message.id)
     return out
+
+
+def _laid(
+    sent: BaseMessage, original: BaseMessage | None, shown: BaseMessage | None
+) -> BaseMessage:
+    if shown is None or shown is original or original is None:
+        return sent
+    return shown if sent is original or sent == original else sent

@@ -11,13 +11,15 @@ from typing import Any, TypeVar, cast
 from conspectus._core import flow
 from conspectus._core.items import Compact
 from conspectus._core.records import Cost, Draft, Record
-from conspectus._drive import Flow, Io, interpret, pause
+from conspectus._drive import Flow, Io, StepTimeout, interpret, pause
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.leaving import BeforeSummarization, event_of, tell
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.view import History, Place, applied, clipped
 from conspectus.errors import SummarizerTimeout, SummaryError
 from conspectus.ledger import Fact, Ledger
+from conspectus.ledger.skills import Skills
 from conspectus.messages import (
     SUMMARY_LINE,
     Entry,
@@ -36,6 +38,7 @@ from conspectus.summarize import (
     problems,
     with_missing_facts,
 )
+from conspectus.summarize.provider_errors import is_way_out
 from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus")
@@ -47,8 +50,9 @@ MANY, LONG = 50, 20_000
 """Messages, and characters of them, that are read on the event loop itself at most."""
 
 T = TypeVar("T")
-DELEGATIONS = 20
-"""Pieces of work handed to others, the latest ones, that every summary tells of, if it has room."""
+DELEGATIONS, SKILLS = 20, 20
+"""Pieces of work handed to others, and skill files read, the latest ones, that every summary tells
+of, if it has room."""
 
 OnEvent = Callable[[str, Mapping[str, Any]], None]
 
@@ -95,6 +99,9 @@ class Tools:
         timeout: seconds for one try of a summariser that sets none itself.
         on_event: whom to tell.
         preview: who reads a summary before it is in force; see `PreviewRequest`.
+        hooks: told of what is about to leave.
+        skills: which calls read skill files; None where none does.
+        size: tokens of the message that shows a summary, where that is not one of ours.
     """
 
     meter: TokenMeter
@@ -107,6 +114,9 @@ class Tools:
     timeout: float | None
     on_event: OnEvent | None
     preview: Preview | None = None
+    hooks: tuple[BeforeSummarization, ...] = ()
+    skills: Skills | None = None
+    size: Callable[[str], int] | None = None
 
 
 @dataclass(slots=True)
@@ -187,7 +197,8 @@ class Work:
         left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
         staying = self._staying()
         self.ledger = yield from _reading(
-            lambda: before.updated(left).without_superseded(staying), [*left, *staying]
+            lambda: before.updated(left, tools.skills).without_superseded(staying),
+            [*left, *staying],
         )
         gone = set(plan.evicted)
         kept = [
@@ -252,12 +263,20 @@ class Work:
             case flow.Preview(draft, kept):
                 return (yield from self._preview(draft, kept))
             case flow.Commit(record):
+                yield from self._tell_hooks()
                 yield from anchor.commit_flow(self.history.chain, record)
             case flow.Wait(seconds):
                 yield pause(seconds)
             case flow.Emit(event, data):
                 self._emit(event, data)
         return None
+
+    def _tell_hooks(self) -> Flow[None]:
+        """Tell of what leaves: it is archived, and its summary is sound."""
+        left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
+        if self.tools.hooks and left:
+            event = event_of(left, self._staying(), self.scope, self.plan.cause)
+            yield from tell(self.tools.hooks, event, self.tools.timeout)
 
     def _summarise(self, wanted: flow.Summarise) -> Flow[Draft]:
         by, timeout = wanted.by, self.tools.timeout
@@ -289,10 +308,11 @@ class Work:
             return _draft(answer, by)
         except SummaryError:
             raise
-        except TimeoutError as error:
-            within = f" within {timeout:g} seconds" if timeout is not None else " in time"
-            raise SummarizerTimeout(f"{by} did not answer{within}") from error
+        except StepTimeout as error:
+            raise SummarizerTimeout(f"{by} did not answer within {timeout:g} seconds") from error
         except Exception as error:
+            if is_way_out(error):
+                raise
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
 
     def _preview(self, draft: Draft, kept: bool) -> Flow[Draft | None]:
@@ -331,6 +351,8 @@ class Work:
         return "\n".join(part for part in (head.summary if head else "", *foreign) if part)
 
     def _size(self, body: str) -> int:
+        if self.tools.size is not None:
+            return self.tools.size(body)
         text = summary_text(body, archived=self.tools.archive is not None)
         return self.tools.meter.message(summary_message(text, "", like=self.history.like))
 
@@ -340,16 +362,22 @@ class Work:
         text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
         if text:
             room = limit - self.tools.frame - SLACK
-            needed = (*self.ledger.standing(), *self.ledger.delegations()[:DELEGATIONS])
+            needed = (
+                *self.ledger.standing(),
+                *self.ledger.skills()[:SKILLS],
+                *self.ledger.delegations()[:DELEGATIONS],
+            )
             text = with_missing_facts(text, needed, room, meter.text)
         if self.tools.archive is None:
-            text = _uncited(text, {entry.cite for entry in entries})
+            carried = {fact.source for fact in self.ledger.facts}
+            text = _uncited(text, {entry.cite for entry in entries} | carried)
         tokens = self._size(text)
         found = problems(draft, entries, tokens=tokens, replaced=self._replaced(), limit=limit)
         return flow.Checked(flow.with_tokens(draft, text, tokens), found, self.ledger.to_json())
 
     def _emit(self, event: str, data: Mapping[str, Any]) -> None:
-        logger.debug("%s %s", event, dict(data))
+        data = {**data, "thread_id": self.scope.thread, "session": self.scope.session}
+        logger.debug("%s %s", event, data)
         if self.tools.on_event is None:
             return
         try:

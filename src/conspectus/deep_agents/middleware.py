@@ -12,6 +12,7 @@ from langchain_core.messages import SystemMessage
 
 from conspectus._drive import Flow
 from conspectus.compactor.agent_state import CompactionState, Held, read_held, scope_of
+from conspectus.compactor.models import model_name, profile_window
 from conspectus.deep_agents.defaults import summarization_defaults
 from conspectus.deep_agents.extra import deepagents
 from conspectus.errors import ArchiveError, PolicyError
@@ -63,7 +64,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         self, model: str | BaseChatModel, backend: BackendProtocol | None, options: dict[str, Any]
     ) -> None:
         window = options.get("window")
-        settings: dict[str, Any] = {"history": "preserve", "name": NAME}
+        settings: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
         if isinstance(model, str):
             from langchain.chat_models import init_chat_model
 
@@ -82,10 +83,11 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     def for_model(self, model: BaseChatModel) -> DeepAgentsSummarization:
         """The same settings with the limits of another model.
 
+        A model that was made again from the same name keeps the limits that were given.
         The archive is shared; whose originals are whose is told by tenant, thread and session.
         """
         options = self._options
-        if model is not self.model:
+        if not _same(model, self.model):
             options = {k: v for k, v in options.items() if k not in ("window", "reserved_tokens")}
         return DeepAgentsSummarization(model, self._backend, options)
 
@@ -151,6 +153,16 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         scope = scope_of(held, self.graph_engine.tenant, request.runtime)
         note = NOTE.format(folder=folder_of(self._backend, scope))
         return request.override(system_message=_with_note(request.system_message, note))
+
+
+def _same(model: object, other: object) -> bool:
+    """Whether two are the same model, made twice from one name perhaps."""
+    if model is other:
+        return True
+    name = model_name(model)
+    if name.endswith(":") or name != model_name(other):  # one that does not say its name is another
+        return False
+    return profile_window(model) == profile_window(other)
 
 
 def _with_note(system: SystemMessage | None, note: str) -> SystemMessage:

@@ -19,6 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 from langchain.agents import create_agent as compiled
 
 from conspectus.deep_agents.extra import deepagents
+from conspectus.errors import PolicyError
 from conspectus.guard import ContextGuard
 from conspectus.guard.api import HasGraphEngine
 
@@ -27,8 +28,10 @@ with deepagents():
     from deepagents import __version__ as version
     from deepagents.middleware import UnsupportedContentMiddleware
     from deepagents.middleware.subagents import SubAgentMiddleware as RealSubAgentMiddleware
+    from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
+    from deepagents.middleware.summarization import SummarizationToolMiddleware
 
-    from conspectus.deep_agents.middleware import DeepAgentsSummarization
+    from conspectus.deep_agents.middleware import NAME, DeepAgentsSummarization
 
 logger = logging.getLogger("conspectus")
 
@@ -66,7 +69,8 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
 
     Raises:
         ImportError: the installed version of Deep Agents is put together in another way.
-        PolicyError: a setting that cannot mean anything.
+        PolicyError: a setting that cannot mean anything, or the `SummarizationToolMiddleware` of
+            Deep Agents, for which there is `compact_tool=True`.
 
     Example:
         >>> from conspectus.testing.scripted_models import ScriptedChatModel
@@ -75,7 +79,10 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
         'hello'
     """
     bound = inspect.signature(real.create_deep_agent).bind(*args, **kwargs).arguments
-    template = _template(bound.get("middleware") or ())
+    middleware = bound.get("middleware") or ()
+    _refuse_their_tool(middleware)
+    template = _template(middleware)
+    _say_what_stands_in_our_place(middleware)
     _say_what_is_left_alone(bound.get("subagents") or ())
     return _rebound(real.create_deep_agent, _slots(template))(*args, **kwargs)
 
@@ -127,6 +134,33 @@ def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable
 
 def _template(middleware: Iterable[Any]) -> DeepAgentsSummarization | None:
     return next((one for one in middleware if isinstance(one, DeepAgentsSummarization)), None)
+
+
+def _refuse_their_tool(middleware: Iterable[Any]) -> None:
+    """Their tool compacts by the summarisation of Deep Agents, which is there only if it was given.
+
+    Raises:
+        PolicyError: it was not.
+    """
+    theirs = any(isinstance(one, Replaced) for one in middleware)
+    if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):
+        raise PolicyError(
+            "SummarizationToolMiddleware of Deep Agents works with its own summarisation only; for "
+            "the same tool put conspectus.deep_agents.summarization_middleware(model, backend, "
+            "compact_tool=True) in its place"
+        )
+
+
+def _say_what_stands_in_our_place(middleware: Iterable[Any]) -> None:
+    for one in middleware:
+        if one.name == NAME and not isinstance(one, DeepAgentsSummarization):
+            logger.warning(
+                "a %s of your own takes the place of ours in the main agent: no history is "
+                "preserved and nothing is recalled but by its own settings, and no subagent has "
+                "them; conspectus.deep_agents.summarization_middleware(model, backend, ...) takes "
+                "the same settings and keeps all of that",
+                type(one).__qualname__,
+            )
 
 
 def _guarded(middleware: Sequence[Any]) -> list[Any]:

@@ -36,6 +36,7 @@ from conspectus.compactor.agent_state import (
 )
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.naming import name_messages
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
 from conspectus.compactor.views import laid_over
@@ -141,11 +142,26 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 on_failure=on_failure,
                 on_event=on_event,
             )
-            graph = GraphEngine(engine, tenant)
-        else:
-            graph = summarization.graph_engine
-        self._graph, self._on_stuck, self._name = graph, on_stuck, name
-        self._measuring = Measuring(graph.engine.tools.meter, window, reserved_tokens, graph)
+            self._own = GraphEngine(engine, tenant)
+        self._summarization, self._on_stuck, self._name = summarization, on_stuck, name
+        self._window, self._reserved = window, reserved_tokens
+        self._measured_with = self._graph, self._measuring_with(self._graph)
+
+    @property
+    def _graph(self) -> GraphEngine:
+        """What compactions work with: the middleware's, whose settings may change."""
+        return self._own if self._summarization is None else self._summarization.graph_engine
+
+    @property
+    def _measuring(self) -> Measuring:
+        graph, (known, measuring) = self._graph, self._measured_with
+        if graph is not known:
+            measuring = self._measuring_with(graph)
+            self._measured_with = graph, measuring
+        return measuring
+
+    def _measuring_with(self, graph: GraphEngine) -> Measuring:
+        return Measuring(graph.engine.tools.meter, self._window, self._reserved, graph)
 
     @property
     def name(self) -> str:
@@ -172,6 +188,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
         channel, runtime = request.state["messages"], request.runtime
         held = read_held(request.state, runtime, channel)
+        if held.data is not None:
+            name_messages(channel)
         before = read_requested(request.state)
         call = _Call.of(request, held)
         if held.pending:
@@ -247,7 +265,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             bridged = yield from self._bridged(call, measured, rest, result.reason)
             if bridged is not None:
                 return bridged, None
-        if result.record is not None:
+        # The records in force may be all that it takes: then there is no new one.
+        if result.record is not None or [*map(id, result.messages)] != [*map(id, sent)]:
             call = call.showing(result.messages)
         return call, result if result.outcome == "stuck" else None
 
@@ -281,7 +300,9 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         session = self._graph.session(
             call.held, call.runtime, room, ratio=measured.ratio, preview=True
         )
-        return (yield from session.compact(messages, False, ""))
+        result = yield from session.compact(messages, False, "")
+        self._graph.tell_failures(result)
+        return result
 
     def _stuck(self, result: CompactionResult, measured: Measured, room: Window) -> None:
         overhead = measured.requested.overhead
@@ -289,7 +310,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             logger.warning("sent although it does not fit: %s", result.reason)
             return
         raise StuckError(
-            f"{result.reason} ({overhead:,} tokens are taken by the system prompt and the tools)",
+            f"{result.reason} (system prompt and tools take {overhead:,}; fewer tools help too)",
             needed=(result.needed or result.tokens_after) + overhead,
             budget=room.limit,
         )

@@ -11,6 +11,7 @@ from conspectus.ledger.fact import Fact
 from conspectus.ledger.facts import notes_of
 from conspectus.ledger.merging import Merging
 from conspectus.ledger.priority import LIMIT, best, priority
+from conspectus.ledger.skills import Skills
 from conspectus.messages import Entry
 
 __all__ = ["LIMIT", "Ledger", "priority"]
@@ -35,16 +36,24 @@ class Ledger:
     gone: tuple[str, ...] = ()
     seen: int = 0
 
-    def updated(self, entries: Sequence[Entry]) -> Ledger:
+    def updated(self, entries: Sequence[Entry], skills: Skills | None = None) -> Ledger:
         """The ledger after more messages: later statements win, the rest is merged and bounded.
 
         Read in parts, one after the other, a thread gives the same ledger as read at once, as long
         as nothing has to be evicted.
+
+        Args:
+            entries: the messages.
+            skills: which calls read skill files, whose rules count and to which a reference is
+                carried; None where none does.
         """
         start = max(self.seen, 1 + max((fact.order for fact in self.facts), default=-1))
         book = Merging(self.facts, self.gone)
+        read: dict[int, list[Fact]] = {}
+        for index, fact in skills.facts(entries, start) if skills is not None else ():
+            read.setdefault(index, []).append(fact)
         for place, entry in enumerate(entries, start):
-            for note in notes_of(entry, place):
+            for note in (*notes_of(entry, place), *read.get(place - start, ())):
                 book.take(note)
             book.trim()
         return self._closed(book, start + len(entries))
@@ -90,6 +99,10 @@ class Ledger:
     def delegations(self) -> tuple[Fact, ...]:
         """Work handed to other agents, the latest first, with what came back in `result`."""
         return tuple(f for f in reversed(self.facts) if f.kind == "delegation")
+
+    def skills(self) -> tuple[Fact, ...]:
+        """References to the skill files that the agent has read, the latest first."""
+        return tuple(f for f in reversed(self.facts) if f.kind == "skill")
 
     def to_json(self) -> dict[str, Any]:
         """The ledger as plain data."""

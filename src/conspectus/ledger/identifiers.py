@@ -16,6 +16,7 @@ Kind = Literal[
     "decision",
     "task",
     "delegation",
+    "skill",
     "path",
     "url",
     "symbol",

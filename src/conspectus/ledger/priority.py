@@ -12,8 +12,8 @@ LIMIT = 300
 STATEMENTS = 200
 """Statements among them at most, so that there is room for values however much is stated."""
 
-_STATED = frozenset({"rule", "preference", "decision", "task", "delegation"})
-_WEIGHT = {"rule": 4, "preference": 3, "decision": 2}
+_STATED = frozenset({"rule", "preference", "decision", "task", "delegation", "skill"})
+_WEIGHT = {"rule": 4, "skill": 4, "preference": 3, "decision": 2}
 
 
 def priority(fact: Fact) -> tuple[int, int, int, int]:

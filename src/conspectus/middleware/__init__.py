@@ -1,6 +1,8 @@
 """LangChain middleware that summarises when a history grows."""
 
+from conspectus.compactor.leaving import SummarizationEvent
+from conspectus.ledger.skills import Skills
 from conspectus.middleware.api import SummarizationMiddleware
 from conspectus.middleware.preserved import PreservedState
 
-__all__ = ["PreservedState", "SummarizationMiddleware"]
+__all__ = ["PreservedState", "Skills", "SummarizationEvent", "SummarizationMiddleware"]

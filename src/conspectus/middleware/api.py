@@ -23,10 +23,13 @@ from conspectus._drive import Flow, arun, run
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.leaving import BeforeSummarization
 from conspectus.compactor.models import model_name, profile_window
+from conspectus.compactor.naming import name_messages
 from conspectus.compactor.turn_state import asking
 from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError
+from conspectus.ledger.skills import Skills
 from conspectus.middleware.counting import Counting, meter_for
 from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import PreviewChoice, asked_of
@@ -103,6 +106,11 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         compact_tool: gives the agent a tool `compact_conversation`, which asks for a compaction.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
+        before_summarization: a function, sync or async, or several, that get what is about to
+            leave, for a memory of their own; see `conspectus.middleware.SummarizationEvent`. One
+            that fails is logged, and nothing else changes.
+        skills: which calls read skill files: a `conspectus.middleware.Skills` with the names of
+            the tools. A reference to each file and the rules in it are carried. Default: none.
         name: of this instance, so that two can stand in one agent. Default: of its class.
         window: input limit of the model, in tokens, instead of its profile's.
         reserved_tokens: tokens of the window that messages cannot have. Default: 0; where there is
@@ -150,6 +158,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         recall_tokens: int = 512,
         compact_tool: bool = False,
         on_event: OnEvent | None = None,
+        before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None = None,
+        skills: Skills | None = None,
         name: str | None = None,
         window: int | None = None,
         reserved_tokens: int = 0,
@@ -213,6 +223,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             pin=pin,
             summarizer_timeout=summarizer_timeout,
             on_event=on_event,
+            hooks=before_summarization,
+            skills=skills,
         )
         self.graph_engine = GraphEngine(
             engine,
@@ -227,7 +239,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         self._recalling = Recalling(self.graph_engine, self._planner, shown) if shown else None
         self.tools = []
         if recall != "off":
-            self.tools.append(recall_tool(self.graph_engine, self._planner, 2 * recall_tokens))
+            self.tools.append(
+                recall_tool(lambda: (self.graph_engine, self._planner), 2 * recall_tokens)
+            )
         if compact_tool:
             self.tools.append(tool_to_compact())
 
@@ -235,6 +249,30 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
     def name(self) -> str:
         """The name of this instance; no two in one agent may have the same."""
         return self._name
+
+    def go_on_as(self, other: SummarizationMiddleware) -> None:
+        """Take the settings of another instance, from the next step on.
+
+        A step under way ends with what it began with. Threads go on: what is in force stands in
+        their states. The tools that the agent was given, and `history`, stay as they are.
+
+        Args:
+            other: with the same `history`, and the same archive.
+
+        Raises:
+            PolicyError: its `history` is another, so that states would be read wrongly.
+        """
+        if other.history != self.history:
+            raise PolicyError(
+                f"history cannot change from {self.history!r} to {other.history!r} while an agent "
+                "runs; build the agent anew"
+            )
+        self.model, self.trigger, self.keep = other.model, other.trigger, other.keep
+        self.token_counter, self.summary_prompt = other.token_counter, other.summary_prompt
+        self.trim_tokens_to_summarize = other.trim_tokens_to_summarize
+        self.summarizer = other.summarizer
+        self.graph_engine, self._planner = other.graph_engine, other._planner
+        self._recalling = other._recalling
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Summarise if the history asks for it.
@@ -328,7 +366,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
         channel, runtime, graph = request.state["messages"], request.runtime, self.graph_engine
         found = read_held(request.state, runtime, channel)
-        # A run may begin here, with the model's turn: `before_model` has not seen it then.
+        if found.data is not None:  # a run may begin here, in another process
+            name_messages(channel)
+        # With the model's turn: `before_model` has not seen what went before.
         held = yield from graph.follow(found, channel, runtime, turn=False)
         messages: Sequence[BaseMessage] = request.messages
         if self.history == "preserve" and held.data is not None:

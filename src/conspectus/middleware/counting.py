@@ -87,11 +87,29 @@ class Counting:
             assert report.total is not None
             total = math.ceil(total * min(MOST_SCALE, max(1.0, report.total / counted)))
         newest = sizes.newest_answer
-        if newest is not None and newest.total and newest.index >= since and newest.provider:
-            known = newest.provider == self._provider
-            if known or newest.provider in ALIASES.get(self._provider or "", ()):
-                total = max(total, newest.total)
+        if newest is not None and newest.total and newest.index >= since:
+            total = max(total, newest.total) if self._trusts(newest.provider) else total
         return total
+
+    def reached(self, sizes: Sizes, since: int) -> int:
+        """The size that the latest compaction reached, as the first answer after it reported it.
+
+        A report holds the system prompt and the tools too, which no compaction makes smaller. Where
+        they alone reach the trigger, every step would summarise again. 0 where nothing tells.
+
+        Args:
+            sizes: of the history.
+            since: its length once the compaction was in force.
+        """
+        first = sizes.first_report(since) if since else None
+        if first is None or not self._trusts(first.provider):
+            return 0
+        return first.input or first.total or 0
+
+    def _trusts(self, provider: str | None) -> bool:
+        """Whether reports of a provider are those of the model whose window is managed."""
+        own = self._provider
+        return provider is not None and (provider == own or provider in ALIASES.get(own or "", ()))
 
     def _nothing(self) -> int:
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import math
-import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,6 +29,7 @@ from conspectus.compactor.agent_state import (
     scope_of,
 )
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.naming import name_messages
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import hide_from_streams
@@ -106,8 +106,9 @@ class Planner:
         self, state: Mapping[str, Any], runtime: object, focus: str | None
     ) -> Flow[Update | None]:
         messages: list[BaseMessage] = state["messages"]
-        named(messages[:1])  # a history without a thread is told by its first message
         found = read_held(state, runtime, messages)
+        if self.preserve:
+            name_messages(messages)
         if self.preserve and found.data is None and state.get(FORKED):
             forked = yield from self._inherited(found, messages, runtime)
             if forked.data is not None:
@@ -118,8 +119,9 @@ class Planner:
         if self.preserve and held.data is not None:
             view = yield from self.graph.view(held, messages, runtime)
         sizes = self._tallies.follow(held.name, view)
-        named(messages if self.preserve else messages[sizes.fresh :])
-        room = self._room(read_requested(state), messages)
+        if not self.preserve and sizes.fresh < len(messages):
+            name_messages(messages[sizes.fresh :], messages[: sizes.fresh])
+        room = self._room(read_requested(state), view)
 
         def session() -> Session:
             asked = self._asked(view, sizes, held)
@@ -201,7 +203,7 @@ class Planner:
             return failed is None or grown(tokens, failed.size.tokens)
         limit = room.limit if room is not None else None
         asked = self._asked(view, sizes, held)
-        if policy.fired(asked, limit, held.after) is None:
+        if policy.fired(asked, limit, self._reached(view, sizes, held)) is None:
             return False
         if failed is not None and policy.fired(asked, limit, failed.asked) is None:
             return False
@@ -220,6 +222,13 @@ class Planner:
         """The size that the trigger is compared with."""
         since = _since(view, held)
         return Size(self._counting.asked(sizes, since), sizes.messages)
+
+    def _reached(self, view: Sequence[BaseMessage], sizes: Sizes, held: Held) -> Size | None:
+        """The size that the latest compaction reached; None where there was none."""
+        if held.after is None:
+            return None
+        told = self._counting.reached(sizes, _since(view, held))
+        return replace(held.after, tokens=max(held.after.tokens, told))
 
     def _tokens(
         self, view: Sequence[BaseMessage], sizes: Sizes, held: Held, room: Window | None
@@ -242,7 +251,13 @@ class Planner:
 
     def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
         """The most that something recalled may take, in tokens, of what is asked for: no more than
-        its share of what the user's own newest words leave."""
+        its share of what the user's own newest words leave.
+
+        Args:
+            recalled: tokens asked for.
+            requested: what the guard has left.
+            messages: as the model sees them.
+        """
         room, newest = self.graph.room(requested), newest_user(messages)
         if not recalled or room is None:
             return recalled
@@ -276,17 +291,11 @@ class Planner:
         return {"messages": [removal, *view], HELD: held.to_json()}
 
     def _report(self, result: CompactionResult) -> None:
+        self.graph.tell_failures(result)
         if result.outcome == "stuck":
             logger.warning("the history does not fit: %s", result.reason)
         elif result.failed:
             logger.warning("the history was kept as it was: %s", result.reason)
-
-
-def named(messages: Sequence[BaseMessage]) -> None:
-    """Give each message an id that has none, as LangChain's reducer would."""
-    for message in messages:
-        if message.id is None:
-            message.id = str(uuid.uuid4())
 
 
 def _since(view: Sequence[BaseMessage], held: Held) -> int:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Required
+from typing import Annotated, Any, Required, cast
 
 from langchain.agents.middleware.types import AgentState
-from langchain_core.messages import AnyMessage
+from langchain_core.messages import AnyMessage, BaseMessage, convert_to_messages
 from langgraph.channels.delta import DeltaChannel
 from langgraph.graph.message import Messages, add_messages
+
+from conspectus.compactor.naming import name_messages
 
 SNAPSHOT = 50
 """Updates after which the whole channel is written once, so that few need to be read again."""
 
 
 def added(before: Messages | None, writes: Sequence[Messages]) -> Messages:
-    """`add_messages`, one write after the other."""
+    """`add_messages`, one write after the other.
+
+    Messages without ids get the same ones whenever the writes are read again.
+    """
     state: Messages = before or []
     for write in writes:
-        state = add_messages(state, write)
+        new = convert_to_messages(cast("list[Any]", write if isinstance(write, list) else [write]))
+        name_messages(new, cast("list[BaseMessage]", state))
+        state = add_messages(state, cast("Messages", new))
     return state
 
 

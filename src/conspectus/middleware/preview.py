@@ -9,6 +9,7 @@ from typing import Any
 from langgraph.types import interrupt
 
 from conspectus.compactor.work import Preview, PreviewRequest
+from conspectus.errors import PolicyError
 
 logger = logging.getLogger("conspectus")
 
@@ -21,9 +22,18 @@ FORMS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"typ
 
 
 def asked_of(choice: PreviewChoice) -> Preview | None:
-    """Who is asked: nobody, the graph's caller by an interrupt, or a function."""
+    """Who is asked: nobody, the graph's caller by an interrupt, or a function.
+
+    Raises:
+        PolicyError: it is nothing of the kind.
+    """
     if choice is False or choice is None:
         return None
+    if choice is not True and not callable(choice):
+        raise PolicyError(
+            "preview must be True, False or a callable that takes the finished summary and "
+            f"returns a text or None, not {choice!r}"
+        )
     return _interrupt if choice is True else choice
 
 

@@ -31,6 +31,9 @@ from conspectus.middleware.planner import Planner, Update
 
 logger = logging.getLogger("conspectus")
 
+ASKED_IN = 2_000
+"""Characters of the start, and of the end, of a long text of a user that are looked up."""
+
 
 class Recalling:
     """Chooses what each turn is shown.
@@ -114,21 +117,21 @@ class Recalling:
         nothing = Recalled(turn)
         messages: list[BaseMessage] = state["messages"]
         archive = self._graph.archive(runtime)
-        query = asked_in(messages)
+        query, own = asked_in(messages)
         if held.data is None or archive is None or not asks_for_something(query):
             return nothing
         meter = self._graph.engine.tools.meter
         try:
             chain = yield from self._graph.chain(held, messages, runtime)
+            view = yield from self._graph.now(held, messages, runtime)
             found = yield from recall_flow(
                 archive,
                 scope_of(held, self._graph.tenant, runtime),
                 chain,
                 query=query,
+                tokens=max(1, self._planner.room_for(self._tokens, read_requested(state), view)),
+                without=own,
                 cited=False,
-                tokens=max(
-                    1, self._planner.room_for(self._tokens, read_requested(state), messages)
-                ),
                 count=lambda text: meter.message(recalled_message(recalled_text(text), turn)),
             )
         except InputError:  # no word in it to look for
@@ -142,13 +145,21 @@ class Recalling:
         return Recalled(turn, recalled_text(found.text), keys)
 
 
-def asked_in(messages: Sequence[BaseMessage]) -> str:
-    """What the user said at the start of the turn under way, in one message or in several."""
+def asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
+    """What the user said at the start of the turn under way, and the ids of the messages.
+
+    Of a long text its start and its end, where a question stands: what is pasted between them
+    would take long to look up word by word.
+    """
     last = newest_user(messages)
     if last is None:
-        return ""
+        return "", frozenset()
     first = last
     while first and is_users(messages[first - 1]):
         first -= 1
     said = read_messages(messages[first : last + 1])
-    return "\n".join(entry.own for entry in said if entry.own)
+    ids = frozenset(entry.id for entry in said)
+    text = "\n".join(entry.own for entry in said if entry.own)
+    if len(text) > 2 * ASKED_IN:
+        text = f"{text[:ASKED_IN]}\n{text[-ASKED_IN:]}"
+    return text, ids

@@ -5,6 +5,7 @@ What goes wrong in them is told to the model in words that it can act on; it fai
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from langchain.tools import ToolRuntime
@@ -16,6 +17,7 @@ from conspectus._drive import Flow, arun, run
 from conspectus.archive import recall_flow
 from conspectus.compactor.agent_state import read_held, read_requested, scope_of
 from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.naming import name_messages
 from conspectus.compactor.turn_state import asking
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.messages.recalled import recalled_text
@@ -43,19 +45,20 @@ Start = Annotated[int, "Characters of a long message to skip, to read on in it."
 Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 
-def recall_tool(graph: GraphEngine, planner: Planner, tokens: int) -> BaseTool:
+def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> BaseTool:
     """The tool that finds archived originals of the agent's own session and branch.
 
     Args:
-        graph: what compactions work with, the archive among it.
-        planner: knows the room that there is.
+        now: gives what compactions work with, the archive among it, and what knows the room that
+            there is; settings may change while an agent runs.
         tokens: the most that an answer takes.
     """
 
     def found(runtime: Runtime, query: str, id: str, until: str, start: int) -> Flow[str]:
-        state = runtime.state
+        state, (graph, planner) = runtime.state, now()
         messages: list[BaseMessage] = state["messages"]
         held = read_held(state, runtime, messages)
+        name_messages(messages)
         archive = graph.archive(runtime)
         if held.data is None:
             return "Nothing has left your view so far: the whole conversation is before you."
@@ -63,8 +66,13 @@ def recall_tool(graph: GraphEngine, planner: Planner, tokens: int) -> BaseTool:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         if until and not id:
             raise ToolException("Give id together with until: the first and the last message.")
+        if bool(query) == bool(id):
+            raise ToolException("Give query, or id, or id and until; nothing else goes together.")
+        if "," in f"{id}{until}":
+            raise ToolException("Give one id at a time, or the first as id and the last as until.")
         try:
             chain = yield from graph.chain(held, messages, runtime)
+            view = yield from graph.now(held, messages, runtime)
             result = yield from recall_flow(
                 archive,
                 scope_of(held, graph.tenant, runtime),
@@ -73,7 +81,7 @@ def recall_tool(graph: GraphEngine, planner: Planner, tokens: int) -> BaseTool:
                 id=id if id and not until else None,
                 range=(id, until) if until else None,
                 start=start,
-                tokens=max(1, planner.room_for(tokens, read_requested(state), messages)),
+                tokens=max(1, planner.room_for(tokens, read_requested(state), view)),
                 count=lambda text: graph.engine.tools.meter.text(recalled_text(text)),
             )
         except ArchiveError as error:
@@ -112,7 +120,10 @@ def compact_tool() -> BaseTool:
     """
 
     def compact_conversation(runtime: Runtime, focus: Focus = "") -> Command[Any]:
-        said = "The older part of the conversation is summarised before your next step."
+        said = (
+            "The older part of the conversation is summarised before your next step, if anything "
+            "of it may leave."
+        )
         answer = ToolMessage(said, tool_call_id=runtime.tool_call_id, name=COMPACT)
         return Command(update={**asking(focus), "messages": [answer]})
 

@@ -118,7 +118,7 @@ def _conspectus(setting: Setting) -> list[Middleware]:
     return [summarization, ContextGuard(summarization, on_stuck="send")]
 
 
-def _recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[BaseMessage]]:
+def recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[BaseMessage]]:
     """The originals that this thread's records reach in the store, by id."""
     held = read_held(state, None, state.get("messages", []))
     scope = scope_of(held, None, None)
@@ -142,7 +142,7 @@ POLICIES = {
     for policy in (
         Policy("none", "no compaction", lambda setting: []),
         Policy("langchain", "LangChain's middleware", _langchain),
-        Policy("conspectus", "Conspectus", _conspectus, _recallable),
+        Policy("conspectus", "Conspectus", _conspectus, recallable),
     )
 }
 """Every policy by its name, in the order in which they are shown."""

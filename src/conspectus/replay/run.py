@@ -47,7 +47,7 @@ def replay(
     keep: object = KEEP,
     summarizer: Summarizer | BaseChatModel | str | None = None,
     summary_tokens: int | None = None,
-    policies: Sequence[str] = tuple(POLICIES),
+    policies: Sequence[str | Policy] = tuple(POLICIES),
     on_event: OnEvent | None = None,
 ) -> Replay:
     """Run a transcript again through a real agent, once under each policy, and measure each.
@@ -67,7 +67,7 @@ def replay(
             the embedded `ExtractiveSummarizer`.
         summary_tokens: the most that the text of a summary may take. Default: an eighth of the
             window, between 256 and 4,096.
-        policies: what is compared: `"none"`, `"langchain"`, `"conspectus"`.
+        policies: what is compared: `"none"`, `"langchain"`, `"conspectus"`, or a `Policy`.
         on_event: called with a name and data while it runs: `start` (`policy`, `title`,
             `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
             (`policy`, `run`).
@@ -138,15 +138,16 @@ class _Plan:
     tell: OnEvent
 
 
-def _policies(names: Sequence[str]) -> list[Policy]:
-    wanted = list(dict.fromkeys(names))
-    unknown = [name for name in wanted if name not in POLICIES]
+def _policies(names: Sequence[str | Policy]) -> list[Policy]:
+    own = {one.name: one for one in names if isinstance(one, Policy)}
+    wanted = list(dict.fromkeys(one.name if isinstance(one, Policy) else one for one in names))
+    unknown = [name for name in wanted if name not in own and name not in POLICIES]
     if unknown or not wanted:
         raise PolicyError(
             f"there is no policy {', '.join(map(repr, unknown)) or 'named'}; known are "
             f"{', '.join(POLICIES)}"
         )
-    return [POLICIES[name] for name in wanted]
+    return [own.get(name) or POLICIES[name] for name in wanted]
 
 
 def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:

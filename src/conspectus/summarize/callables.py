@@ -100,7 +100,9 @@ class CallableSummarizer:
             try:
                 answer = yield self._call(given)
             except Exception as error:
-                failure = explained(error, self._name, self._timeout)
+                failure = explained(
+                    error, self._name, self._timeout, check="the function and what it calls"
+                )
                 failure.cost = cost + Cost(1)
                 raise failure from error
             if not isinstance(answer, str):
@@ -116,36 +118,57 @@ class CallableSummarizer:
 
         def call() -> Any:
             if self._only_async:
-                return _apart(lambda: runnable.ainvoke(given, config=call_config()))
+                return apart(lambda: runnable.ainvoke(given, config=call_config()))
             return runnable.invoke(given, config=call_config())
 
         return Io(call, lambda: runnable.ainvoke(given, config=call_config()), self._timeout)
 
     def _readings(self, request: SummaryRequest) -> Iterator[list[BaseMessage]]:
-        messages = [_message(entry) for entry in request.entries]
         if self._trim is None:
-            if messages:
-                yield messages
+            if request.entries:
+                yield [message_of(entry) for entry in request.entries]
             return
-        texts = _texts(request)
-        for piece in divide(texts, self._trim, request.count):
-            yield [_part(messages[part.index], part, texts[part.index].text) for part in piece]
+        yield from readings(request.entries, self._trim, request.count)
 
 
-def _texts(request: SummaryRequest) -> Sequence[Text]:
-    entries = request.entries
+def readings(
+    entries: Sequence[Entry],
+    room: int,
+    count: Callable[[str], int],
+    size: Callable[[Entry], tuple[int, int]] | None = None,
+) -> Iterator[list[BaseMessage]]:
+    """The entries as LangChain messages, in as many readings as it takes; nothing is left out.
+
+    Args:
+        entries: what is to be read.
+        room: tokens of one reading.
+        count: tokens of a text.
+        size: tokens of a message, and of its frame alone. Default: those of its text, and none.
+    """
+    messages = [message_of(entry) for entry in entries]
+    texts = _texts(entries, count, size)
+    for piece in divide(texts, room, count):
+        yield [_part(messages[part.index], part, texts[part.index].text) for part in piece]
+
+
+def _texts(
+    entries: Sequence[Entry],
+    count: Callable[[str], int],
+    size: Callable[[Entry], tuple[int, int]] | None,
+) -> Sequence[Text]:
     items = [
         Item(e.key, e.role, 0, calls=tuple(c.id for c in e.calls if c.id), answers=e.answers)
         for e in entries
     ]
     legal = legal_cuts(items, exchanges(items))
+    sizes = [size(e) if size is not None else (count(e.reading), 0) for e in entries]
     return [
-        Text(e.reading, request.count(e.reading), 0, turn=e.role == "user", legal=fine)
-        for e, fine in zip(entries, legal, strict=False)
+        Text(e.reading, whole, frame, turn=e.role == "user", legal=fine)
+        for e, (whole, frame), fine in zip(entries, sizes, legal, strict=False)
     ]
 
 
-def _message(entry: Entry) -> BaseMessage:
+def message_of(entry: Entry) -> BaseMessage:
     """The original as a LangChain message, under the id that summaries cite."""
     source = entry.source
     if isinstance(source, BaseMessage):
@@ -173,7 +196,7 @@ def _standing(text: str) -> BaseMessage:
     )
 
 
-def _apart(call: Callable[[], Any]) -> Any:
+def apart(call: Callable[[], Any]) -> Any:
     """The answer of an async call for a caller without a loop, or on a loop that must not wait."""
     import asyncio
     import contextvars

@@ -118,6 +118,10 @@ def with_missing_facts(
 
 
 def _section(fact: Fact) -> str:
+    if fact.kind == "skill":
+        return "Artifacts"
+    if fact.kind == "decision":
+        return "Decisions"
     if fact.kind != "delegation":
         return "Standing rules"
     return "Done" if fact.state == "done" else "Pending"

@@ -18,6 +18,7 @@ from conspectus.summarize.picking import Worth, ranked
 from conspectus.summarize.snippets import Snippet
 
 GOAL_SHARE, TOLD_SHARE, DECISIONS_SHARE, OPEN_SHARE = 0.06, 0.1, 0.04, 0.04
+SKILLS_SHARE = 0.1
 DELEGATED_SHARE = 0.3
 """The most of the limit that the goal, what users say of themselves, decisions, open work, and work
 handed to other agents may take."""
@@ -75,6 +76,7 @@ def _write(request: SummaryRequest) -> str:
         (rules, ALL_RULES_SHARE if len(whole) == len(rules) else RULES_SHARE),
         (own_lines.told(request, gone), TOLD_SHARE),
         (decided, DECISIONS_SHARE),
+        (own_lines.skills(request), SKILLS_SHARE),
         (own_lines.open_work(request), OPEN_SHARE),
         (own_lines.delegated(request), DELEGATED_SHARE),
     ):

@@ -94,6 +94,12 @@ def decisions(request: SummaryRequest) -> Iterator[Snippet]:
     yield from (s for s in standing(request.standing) if s.section == "Decisions")
 
 
+def skills(request: SummaryRequest) -> Iterator[Snippet]:
+    """References to the skill files that the agent has read, latest first."""
+    for fact in request.ledger.skills():
+        yield Snippet(as_notes(fact.shown), "Artifacts", fact.source, 0, 0.0)
+
+
 def open_work(request: SummaryRequest) -> Iterator[Snippet]:
     """Work that was asked for and is not done, latest first."""
     for fact in reversed(request.ledger.open_work()):

@@ -164,6 +164,11 @@ class Sizes:
         """What the newest AI message with a total of tokens says."""
         return next((one for one in reversed(self._told) if one.total is not None), None)
 
+    def first_report(self, since: int) -> Answer | None:
+        """What the first AI message with a total of tokens says, from place `since` on."""
+        begin = bisect_left(self._told, since, key=lambda answer: answer.index)
+        return next((one for one in self._told[begin:] if one.total is not None), None)
+
     def reports(self, since: int, column: int) -> list[Report]:
         """The first and the last usable report of AI messages from place `since` on."""
         begin = bisect_left(self._told, since, key=lambda answer: answer.index)
@@ -186,10 +191,12 @@ class Tallies:
 
     Args:
         counts: how messages are counted, as for `Tally`.
+        by_content: whether a message that comes back as another object is known by what it holds;
+            to look takes as long as a cheap count does.
     """
 
-    def __init__(self, *counts: Count) -> None:
-        self._counts = tuple(remembered(count) for count in counts)
+    def __init__(self, *counts: Count, by_content: bool = True) -> None:
+        self._counts = tuple(map(remembered, counts)) if by_content else counts
         self._threads: OrderedDict[str, Tally] = OrderedDict()
         self._lock = threading.Lock()
 

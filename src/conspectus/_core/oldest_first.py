@@ -1,0 +1,202 @@
+"""LangMem's order: once so much has gathered, the oldest part is summarised, and the rest fits.
+
+The cut is the first one at which enough has gathered and what is left fits beside a summary. It is
+then moved on to where it tears nothing apart, and never past the last exchange. What no cut brings
+below the limit is clipped; where that cannot be, as much leaves as may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from conspectus._core.boundaries import exchanges, legal_cuts, must_stay
+from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Stuck, spans_of
+from conspectus._core.plan import GIANT
+
+WORTH = 10
+"""What cannot bring a history below its limit must save at least one part in this many of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is asked for, in tokens.
+
+    Attributes:
+        most: what the result must fit in.
+        reach: what must have gathered before anything is summarised.
+        share: what is set aside for the text of the summary.
+        frame: what a summary message takes that says nothing yet.
+        floor: the least room in which a summary message says anything; `share` gives way to it.
+        slack: tokens that a whole message may count for more than its parts.
+    """
+
+    most: int
+    reach: int
+    share: int
+    frame: int
+    floor: int
+    slack: int = 0
+
+
+def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
+    """Decide what to do with one history.
+
+    Args:
+        items: the history: leading system messages, a standing summary if there is one, the rest.
+        limits: what is asked for.
+        clip: whether messages may be clipped, which needs an archive for their originals.
+
+    Returns:
+        `Keep`, or `Compact`; its `at_most` is above its `budget` where not even that is enough.
+        `Stuck` where nothing is worth doing. The same arguments give the same answer.
+
+    Example:
+        >>> talk = [Item(f"{n}", "user" if n % 2 == 0 else "assistant", 10) for n in range(9)]
+        >>> plan = oldest_first(talk, Limits(60, 60, 20, 4, 10), clip=False)
+        >>> len(plan.evicted)
+        6
+    """
+    return _Cutting(items, limits).plan(clip)
+
+
+class _Cutting:
+    def __init__(self, items: Sequence[Item], limits: Limits) -> None:
+        self.items, self.limits = items, limits
+        self.ex = exchanges(items)
+        self.fixed = must_stay(items, self.ex)
+        cuts = legal_cuts(items, self.ex)
+        self.legal = [cut for cut in range(1, len(items)) if cuts[cut]]
+        self.tokens = sum(item.tokens for item in items)
+        standing = sum(item.tokens for item in items if item.summary)
+        self.kept = self.tokens - standing  # what would stay if nothing left
+        first = items[0] if items else None
+        self.system = first.tokens if first is not None and first.role == "system" else 0
+        may_leave = [
+            0 if item.summary or i in self.fixed else item.tokens for i, item in enumerate(items)
+        ]
+        self.gathered = list(accumulate(may_leave))
+
+    def plan(self, clip: bool) -> Plan:
+        limits = self.limits
+        over = self.tokens > limits.most
+        reached = self.kept - self.system >= limits.reach
+        enough = next((i for i, n in enumerate(self.gathered) if n >= limits.reach), None)
+        if enough is None and not (reached and over):
+            return Keep("less has gathered than is asked for", self.tokens)
+        at = self._enough_leaves(enough)
+        if at is None and not over:
+            return Keep("what would stay leaves no room for a summary", self.tokens)
+        # Over the limit as much leaves as may, where nothing that is asked for is enough.
+        cuts = [cut for cut in self.legal if at is not None and cut > at] or self.legal[-1:]
+        for share in self._shares():
+            for cut in cuts:
+                if self._left(cut - 1) + share > limits.most:
+                    continue
+                if found := self._at(cut, share):
+                    return found
+        if clip and (found := self._clipped(cuts)):
+            return found
+        return self._best(cuts[-1] if cuts else 0)
+
+    def _enough_leaves(self, enough: int | None) -> int | None:
+        """The first item with which enough has gathered, and what comes after it fits."""
+        room = self.limits.most - self.limits.share
+        rest = () if enough is None else range(enough, len(self.items))
+        return next((i for i in rest if self._left(i) <= room), None)
+
+    def _left(self, last: int) -> int:
+        """What stays if everything up to item `last` leaves that may."""
+        return self.kept - self.gathered[last]
+
+    def _shares(self) -> Iterator[int]:
+        """Room for the summary message: what is asked for, then less."""
+        # Never nothing: what leaves without a summary would be lost.
+        whole, floor = max(1, self.limits.share, self.limits.frame), max(1, self.limits.floor)
+        yield from dict.fromkeys((whole, min(whole, max(floor, whole // 2)), min(whole, floor)))
+
+    def _evict(self, cut: int) -> tuple[int, ...]:
+        """What leaves with this cut; nothing at all, orphans included, without one."""
+        return tuple(
+            i
+            for i, item in enumerate(self.items)
+            if cut
+            and not item.summary
+            and i not in self.fixed
+            and (i < cut or i in self.ex.orphans)
+        )
+
+    def _at(self, cut: int, share: int, clips: tuple[Clip, ...] = ()) -> Compact | None:
+        """Cut here; the summary may take more than its share where that much is left."""
+        evict = self._evict(cut)
+        if not evict and not clips:
+            return None
+        limits = self.limits
+        kept = self.kept - sum(self.items[i].tokens for i in evict)
+        kept -= sum(self.items[clip.index].tokens - clip.limit for clip in clips)
+        room = 0
+        if evict:
+            most = limits.share + limits.frame + limits.slack if share >= limits.share else share
+            room = max(share, min(most, limits.most - kept))
+        at_most = kept + (room if evict else self.tokens - self.kept)
+        cause = f"{limits.reach:,} tokens have gathered"
+        return Compact(cause, spans_of(evict), clips, room, self.tokens, at_most, limits.most)
+
+    def _clipped(self, cuts: Sequence[int]) -> Compact | None:
+        """What stays is shown short: first without a summary, then as little as fits."""
+        limits, quarter = self.limits, self.limits.most // GIANT
+        standing = self.tokens - self.kept
+        if found := self._level(0, max(standing, limits.share), quarter):
+            return found
+        for level in (quarter, 1):
+            for share in self._shares():
+                for cut in dict.fromkeys((*cuts[:1], *cuts[-1:])):
+                    if found := self._level(cut, share, level):
+                        return found
+        return None
+
+    def _level(self, cut: int, share: int, least: int) -> Compact | None:
+        """Clip the largest of what stays to one level, as high as fits and at least `least`.
+
+        Tool results and the agent's own words give way before the user's.
+        """
+        gone = set(self._evict(cut))
+        stay = [i for i, m in enumerate(self.items) if i not in gone and not m.summary]
+        room = self.limits.most - share
+        spared = {"system", "user"}
+
+        def size(i: int, level: int) -> int:
+            item = self.items[i]
+            if item.role in spared:
+                return item.tokens
+            return min(item.tokens, max(item.smallest(), level))
+
+        low, high = least, max([least, *(self.items[i].tokens for i in stay)])
+        if sum(size(i, low) for i in stay) > room:
+            spared.discard("user")
+        if sum(size(i, low) for i in stay) > room:
+            return None
+        while low < high:
+            middle = (low + high + 1) // 2
+            if sum(size(i, middle) for i in stay) <= room:
+                low = middle
+            else:
+                high = middle - 1
+        clips = tuple(Clip(i, size(i, low)) for i in stay if size(i, low) < self.items[i].tokens)
+        return self._at(cut, share, clips)
+
+    def _best(self, cut: int) -> Plan:
+        limits = self.limits
+        found = self._at(cut, next(self._shares()))
+        needed = found.at_most if found else self.tokens
+        if found is not None and self.tokens - needed >= self.tokens // WORTH:
+            return found
+        if self.tokens <= limits.most:
+            return Keep("a summary would not make it smaller", self.tokens)
+        reason = (
+            f"what must stay in view takes {needed:,} tokens and max_tokens is {limits.most:,}: "
+            "raise max_tokens, shorten the system prompt or the newest message, or pass archive=, "
+            "so that large messages can be clipped"
+        )
+        return Stuck(reason, self.tokens, needed, limits.most)

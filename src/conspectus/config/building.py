@@ -1,0 +1,313 @@
+"""From a configuration to the arguments of the middleware: first all is checked, then built."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import Runnable
+
+from conspectus._core.policy import ContextSize
+from conspectus.archive import Archive, masked
+from conspectus.compactor.agent_state import Tenant
+from conspectus.compactor.engine import AnyArchive, open_archive
+from conspectus.compactor.leaving import BeforeSummarization, hooks_of
+from conspectus.compactor.models import profile_window
+from conspectus.compactor.work import OnEvent
+from conspectus.config.checks import clause_of
+from conspectus.config.reading import Path_
+from conspectus.config.schema import AllOf, Size, SummarizationConfig
+from conspectus.config.words import meant
+from conspectus.errors import ConfigError, ConspectusError, PolicyError
+from conspectus.ledger.skills import Skills
+from conspectus.summarize import ChatModelSummarizer
+from conspectus.tokens import TokenMeter
+
+logger = logging.getLogger("conspectus")
+
+ChatModel = BaseChatModel | Runnable[Any, Any]
+ModelRegistry = Mapping[str, ChatModel | str] | Callable[[str], ChatModel]
+"""Chat models by name: a mapping, whose values may be `provider:model` strings, or a function."""
+
+KEEP: ContextSize = ("messages", 20)
+"""What stays where a share of an unknown window was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """What does not stand in the file: see `create_summarization_middleware`."""
+
+    registry: ModelRegistry | None
+    model: ChatModel | str | None
+    subagent: str | None
+    hooks: tuple[BeforeSummarization, ...]
+    tenant: Tenant
+    on_event: OnEvent | None
+    name: str
+    archive: AnyArchive | None
+
+    def own(self, config: SummarizationConfig) -> SummarizationConfig:
+        """The settings of the agent that is built."""
+        return config if self.subagent is None else config.for_subagent(self.subagent)
+
+    def settings(
+        self, whole: SummarizationConfig, opened: Archive | None = None
+    ) -> tuple[dict[str, Any], Archive | None]:
+        """Arguments for `SummarizationMiddleware`, and the archive if one was opened for them.
+
+        Args:
+            whole: the configuration.
+            opened: the archive in use, which stays; None to open the one that is configured.
+
+        Raises:
+            ConfigError: a model, a counter or a function that it names cannot be had.
+            ArchiveError: its archive cannot be opened.
+        """
+        config = self.own(whole)
+        models = _Models(self, config)
+        answers, writes, fallbacks = models.all()
+        settings: dict[str, Any] = {
+            "model": answers,
+            "token_counter": counter_of(config, answers),
+            "pin": pin_of(config),
+            "before_summarization": self.hooks,
+            "skills": skills_of(config),
+            "window": config.window or models.declared(),
+            "tenant": self.tenant,
+            "on_event": self.on_event,
+            "name": self.name,
+            "trim_tokens_to_summarize": config.trim_tokens_to_summarize,
+            **{name: getattr(config, name) for name in SAME},
+        }
+        window = settings["window"] or profile_window(answers)
+        settings |= sizes_of(config, window) if config.enabled else {"trigger": None, "keep": KEEP}
+        settings["summarizer"], settings["fallbacks"] = (
+            self._summarizer(config, writes),
+            [self._summarizer(config, one) for one in fallbacks],
+        )
+        archive = opened
+        if archive is None and config.enabled:
+            given = self.archive if self.archive is not None else whole.archive
+            try:
+                archive = open_archive(given)
+            except ConspectusError as error:
+                text = masked(str(error), given) if isinstance(given, str) else str(error)
+                raise type(error)(whole.source.problem(("archive",), text)) from error
+        settings["archive"] = archive
+        return settings, archive
+
+    def _summarizer(self, config: SummarizationConfig, model: Any) -> Any:
+        return ChatModelSummarizer(
+            model,
+            prompt=config.summary_prompt,
+            trim_tokens_to_summarize=config.trim_tokens_to_summarize,
+            max_summarizer_tokens=config.max_summarizer_tokens,
+            timeout=config.summarizer_timeout,
+        )
+
+
+SAME = (
+    "summary_prompt",
+    "max_summary_tokens",
+    "max_summarizer_tokens",
+    "summarizer_timeout",
+    "on_failure",
+    "recall",
+    "recall_tokens",
+    "history",
+    "reserved_tokens",
+)
+"""Keys that the middleware has by the same names."""
+
+
+class _Models:
+    """The models that a configuration names."""
+
+    def __init__(self, builder: Builder, config: SummarizationConfig) -> None:
+        self._builder, self._config = builder, config
+        self._known: dict[str, Any] = {}
+
+    def all(self) -> tuple[Any, Any, list[Any]]:
+        """The model that answers, the one that writes summaries, and those to try after it."""
+        config, given = self._config, self._builder.model
+        own = self._named(given, ("model_name",)) if isinstance(given, str) else given
+        named = self._named(config.model_name, ("model_name",)) if config.model_name else None
+        if own is None and named is None:
+            raise ConfigError(
+                (
+                    config.source.problem(
+                        ("model_name",),
+                        "model_name is null, which is the agent's own model: pass it as model=, or "
+                        "name one",
+                    ),
+                )
+            )
+        writes = named if named is not None else own
+        after = [
+            self._named(name, ("fallback_models", i))
+            for i, name in enumerate(config.fallback_models)
+        ]
+        if own is not None and all(one is not own for one in (writes, *after)):
+            after.append(own)  # the agent runs on it, so it answers
+        return own if own is not None else named, writes, after
+
+    def declared(self) -> int | None:
+        """The window that the file declares for the model that answers, in tokens."""
+        given = self._builder.model
+        name = given if isinstance(given, str) else self._config.model_name
+        read = self._config.read
+        if read is None or name is None or (given is not None and not isinstance(given, str)):
+            return None
+        return read.models.get(name)
+
+    def _named(self, name: str, where: Path_) -> Any:
+        if name not in self._known:
+            self._known[name] = self._found(name, where)
+        return self._known[name]
+
+    def _found(self, name: str, where: Path_) -> Any:
+        registry = self._builder.registry
+        source = self._config.source
+        if isinstance(registry, Mapping) and name not in registry:
+            known = meant(name, registry) if registry else "it is empty"
+            text = f"the registry has no model '{name}'; {known}"
+            raise ConfigError((source.problem(where, text),))
+        try:
+            found: Any = name
+            if isinstance(registry, Mapping):
+                found = registry[name]
+            elif registry is not None:
+                found = registry(name)
+            if isinstance(found, str):
+                from langchain.chat_models import init_chat_model
+
+                found = init_chat_model(found)
+        except Exception as error:
+            text = (
+                f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200}); check "
+                "its name, its package and its key"
+            )
+            raise ConfigError((source.problem(where, text),)) from error
+        if not isinstance(found, Runnable):
+            text = f"the registry gave {type(found).__name__} for '{name}', which is no chat model"
+            raise ConfigError((source.problem(where, text),))
+        return found
+
+
+def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:
+    """Trigger and keep; shares of a window that nobody knows are left out, with a warning.
+
+    Raises:
+        ConfigError: nothing would be left of the trigger.
+    """
+    clauses: list[Size | AllOf] = config.clauses
+    keep = config.keep.pair
+    if window is None:
+        absolute = [one for one in clauses if clause_of(one).fraction is None]
+        why = (
+            "the window of the answering model is unknown; write 'window: <its input limit in "
+            "tokens>'"
+        )
+        if not absolute:
+            text = f"a fraction means nothing: {why}, or use tokens or messages"
+            raise ConfigError((config.source.problem(("trigger",), text),))
+        if len(absolute) < len(clauses):
+            logger.warning(
+                "%s", config.source.problem(("trigger",), f"a fraction is left out: {why}")
+            )
+        if keep[0] == "fraction":
+            logger.warning("%s", config.source.problem(("keep",), f"20 messages are kept: {why}"))
+            keep = KEEP
+        clauses = absolute
+    trigger = [one.sizes if isinstance(one, AllOf) else one.pair for one in clauses]
+    return {"trigger": trigger, "keep": keep}
+
+
+def skills_of(config: SummarizationConfig) -> Skills | None:
+    """Which calls read skill files; None where none does."""
+    names = tuple(config.skill_file_read_tool_names)
+    return Skills(names, config.skills_folder) if names else None
+
+
+def counter_of(config: SummarizationConfig, model: Any = None) -> Any:
+    """What counts tokens, as the middleware takes it.
+
+    Raises:
+        ConfigError: it cannot be had.
+    """
+    spec = config.token_counter
+    if spec is None:
+        return count_tokens_approximately
+    where = ("token_counter",)
+    library, _, name = spec.partition(":")
+    if library not in ("tiktoken", "tokenizers"):
+        return _imported(config, spec, where)
+    file = config.source.file
+    if library == "tokenizers" and file is not None and not Path(name).is_absolute():
+        beside = file.parent / name
+        spec = f"tokenizers:{beside}" if beside.is_file() else spec
+    try:
+        return TokenMeter(spec, model=model).messages
+    except PolicyError as error:
+        raise ConfigError((config.source.problem(where, str(error)),)) from error
+
+
+def pin_of(config: SummarizationConfig) -> Any:
+    """What says of a message that it stays.
+
+    Raises:
+        ConfigError: it is a function that cannot be had.
+    """
+    if config.pin is None or ":" not in config.pin:
+        return config.pin
+    return _imported(config, config.pin, ("pin",))
+
+
+def _imported(config: SummarizationConfig, spec: str, where: Path_) -> Any:
+    """A function by the name of its module and its own."""
+    module, _, name = spec.partition(":") if ":" in spec else spec.rpartition(".")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        text = (
+            f"'{spec}' cannot be imported ({type(error).__name__}: {error!s:.200}); check the "
+            "name, and that its package is installed or on PYTHONPATH"
+        )
+        raise ConfigError((config.source.problem(where, text),)) from error
+    if not callable(found):
+        raise ConfigError((config.source.problem(where, f"'{spec}' cannot be called"),))
+    return found
+
+
+def builder_of(
+    registry: ModelRegistry | None,
+    model: Any,
+    subagent: str | None,
+    before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None,
+    tenant: Tenant,
+    on_event: OnEvent | None,
+    name: str,
+    archive: AnyArchive | None,
+) -> Builder:
+    """A builder of what a caller gives.
+
+    Raises:
+        PolicyError: something that cannot be what it should be.
+    """
+    if registry is not None and not isinstance(registry, Mapping) and not callable(registry):
+        raise PolicyError(
+            "model_registry must be a mapping from names to chat models, or a function of a name, "
+            f"not {registry!r}"
+        )
+    if model is not None and not isinstance(model, (str, Runnable)):
+        raise PolicyError(f"model must be a chat model or the name of one, not {model!r}")
+    hooks = hooks_of(before_summarization)
+    return Builder(registry, model, subagent, hooks, tenant, on_event, name, archive)

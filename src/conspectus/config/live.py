@@ -1,0 +1,248 @@
+"""Middleware out of a configuration, which follows its file: an edit counts at the next turn."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any, cast
+
+from langchain.agents.middleware.types import AgentMiddleware, ModelCallResult
+
+from conspectus._drive import Flow, Io, arun, run
+from conspectus.archive import Archive
+from conspectus.compactor.agent_state import Tenant, read_held
+from conspectus.compactor.engine import AnyArchive
+from conspectus.compactor.leaving import BeforeSummarization
+from conspectus.compactor.work import OnEvent
+from conspectus.config.building import Builder, ChatModel, ModelRegistry, builder_of
+from conspectus.config.loading import config_of
+from conspectus.config.reading import SECTION, read_text
+from conspectus.config.schema import SummarizationConfig
+from conspectus.errors import ConfigError, PolicyError
+from conspectus.guard import ContextGuard
+from conspectus.guard.api import OnStuck, Request, Send
+from conspectus.middleware import SummarizationMiddleware
+
+logger = logging.getLogger("conspectus")
+
+NAME = "SummarizationMiddleware"
+
+FIXED = ("archive", "history", "recall")
+"""Keys that an agent keeps as it was built: where its originals are, what its state holds, which
+tools it has."""
+
+
+class ConfiguredSummarization(SummarizationMiddleware):
+    """`SummarizationMiddleware` as a configuration says; see `create_summarization_middleware`."""
+
+    def __init__(self, config: SummarizationConfig, builder: Builder) -> None:
+        settings, opened = builder.settings(config)
+        try:
+            super().__init__(**settings)
+        except BaseException:
+            if opened is not None and opened is not builder.archive:
+                opened.close()
+            raise
+        self._config, self._builder, self._opened = config, builder, opened
+        file = config.source.file
+        self._file = file.absolute() if file is not None else None
+        self._text, self._said = config.source.text, ""
+        self._lock = threading.Lock()
+
+    @property
+    def config(self) -> SummarizationConfig:
+        """The settings in force: of this agent, with those of its subagent laid over."""
+        return self._builder.own(self._config)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether anything is summarised just now."""
+        return self.config.enabled
+
+    @property
+    def archive(self) -> Archive | None:
+        """Where originals go; None where they go to the graph's own store, or nowhere."""
+        return self._opened
+
+    def guard(self, *, on_stuck: OnStuck = "raise") -> ConfiguredGuard:
+        """The `ContextGuard` of this agent, to be put last in its middleware.
+
+        Args:
+            on_stuck: where nothing makes a request fit: `"raise"` a `StuckError`, or `"send"` it.
+        """
+        return ConfiguredGuard(self, on_stuck=on_stuck)
+
+    def close(self) -> None:
+        """Close the archive that was opened for it; one that was given stays open."""
+        if self._opened is not None and self._opened is not self._builder.archive:
+            self._opened.close()
+
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Look, once a turn, whether the file has changed."""
+        return run(self._look())
+
+    async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """`before_agent` on an event loop."""
+        return await arun(self._look())
+
+    def _look(self) -> Flow[None]:
+        if self._file is not None:
+            yield Io(self.refresh)
+
+    def refresh(self) -> bool:
+        """Take an edited file into account now; it is done by itself as each turn begins.
+
+        What cannot be used is logged, once, and the settings in force stay.
+
+        Returns:
+            Whether other settings are in force now.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False  # another thread is at it
+        try:
+            return self._refreshed()
+        except Exception as error:
+            said = str(error)
+            if said != self._said:
+                logger.warning("the configuration in force is kept: %s", said)
+            self._said = said
+            return False
+        finally:
+            self._lock.release()
+
+    def _refreshed(self) -> bool:
+        file = self._file
+        if file is None:
+            return False
+        text = read_text(file)
+        if text == self._text:
+            self._said = ""
+            return False
+        config = config_of(file, text)
+        if not config.source.found:
+            # An editor may have emptied it for a moment; whoever means it writes enabled: false.
+            raise ConfigError((f"{file}: has no section '{SECTION}' any more",))
+        config = self._with_fixed(config)
+        settings, opened = self._builder.settings(config, self._opened)
+        try:
+            other = SummarizationMiddleware(**settings)
+        except BaseException:
+            if opened is not None and opened not in (self._opened, self._builder.archive):
+                opened.close()
+            raise
+        self.go_on_as(other)
+        self._config, self._text, self._opened, self._said = config, text, opened, ""
+        logger.info("the settings of %s are in force", file)
+        return True
+
+    def _with_fixed(self, config: SummarizationConfig) -> SummarizationConfig:
+        """The configuration with what cannot change under a running agent as it was."""
+        kept = {key: getattr(self._config, key) for key in FIXED}
+        changed = [key for key, value in kept.items() if getattr(config, key) != value]
+        for key in changed:
+            logger.warning(
+                "%s",
+                config.source.problem(
+                    (key,), f"'{key}' counts when the agent is built anew; it stays as it was"
+                ),
+            )
+        return config.model_copy(update={key: kept[key] for key in changed})
+
+
+class ConfiguredGuard(ContextGuard):
+    """`ContextGuard` of an agent whose summarisation may be switched off by an edit."""
+
+    def __init__(
+        self, summarization: ConfiguredSummarization, *, on_stuck: OnStuck = "raise"
+    ) -> None:
+        super().__init__(summarization, on_stuck=on_stuck, name="ContextGuard")
+        self._switch = summarization
+
+    def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
+        if not self._switch.enabled:
+            held = read_held(request.state, request.runtime, request.state["messages"])
+            if not held.pending:
+                return cast("ModelCallResult[Any]", (yield send(request)))
+        return (yield from super()._guarded(request, send))
+
+
+def create_summarization_middleware(
+    config: SummarizationConfig,
+    *,
+    model_registry: ModelRegistry | None = None,
+    model: ChatModel | str | None = None,
+    subagent: str | None = None,
+    before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None = None,
+    tenant: Tenant = None,
+    on_event: OnEvent | None = None,
+    archive: AnyArchive | None = None,
+    name: str = NAME,
+) -> ConfiguredSummarization | None:
+    """The middleware that a configuration asks for; None where it is not enabled.
+
+    It goes into the `middleware` of an agent, its `guard()` last:
+    `[summarization, *others, summarization.guard()]`; `create_middleware` makes that list. Where
+    the configuration was read from a file, an edited file counts from the next turn on, and no
+    thread is lost; a file that is no longer valid is logged, and the settings in force stay.
+
+    Args:
+        config: as `load_config` gives it.
+        model_registry: chat models by the names that the file uses: a mapping, whose values may
+            be `provider:model` strings, or a function of a name. Default: names are
+            `provider:model` strings themselves.
+        model: the agent's own model, or its name in the registry: its window is managed, it
+            writes the summaries where `model_name` is null, and it is the last one to be asked
+            where `model_name` and `fallback_models` fail. Default: the model that is named.
+        subagent: the name of the subagent that this is for; its own settings are laid over.
+        before_summarization: see `SummarizationMiddleware`, as for `tenant` and `on_event`.
+        archive: where originals go, instead of what the file says.
+        name: of the middleware.
+
+    Raises:
+        ConfigError: a model, a counter or a function that it names cannot be had; or a fraction
+            is all that there is of the trigger, and nobody knows the window.
+        ArchiveError: its archive cannot be opened.
+
+    Example:
+        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> config = SummarizationConfig(enabled=True, trigger={"type": "tokens", "value": 6000})
+        >>> own = ScriptedChatModel(answers=["hello"])
+        >>> create_summarization_middleware(config, model=own).trigger
+        [('tokens', 6000)]
+    """
+    if not isinstance(config, SummarizationConfig):
+        raise PolicyError(f"config must be what load_config gives, not {config!r}")
+    builder = builder_of(
+        model_registry, model, subagent, before_summarization, tenant, on_event, name, archive
+    )
+    if not builder.own(config).enabled:
+        return None
+    return ConfiguredSummarization(config, builder)
+
+
+def create_middleware(
+    config: SummarizationConfig,
+    *between: AgentMiddleware[Any, Any, Any],
+    on_stuck: OnStuck = "raise",
+    **settings: Any,
+) -> list[AgentMiddleware[Any, Any, Any]]:
+    """The list for `create_agent`: summarisation first, other middleware, the guard last.
+
+    Args:
+        config: as `load_config` gives it; where it is not enabled, only the others are there.
+        between: the other middleware, in order.
+        on_stuck: of the guard.
+        settings: as for `create_summarization_middleware`.
+
+    Raises:
+        ConfigError, ArchiveError: as there.
+
+    Example:
+        >>> create_middleware(SummarizationConfig())
+        []
+    """
+    summarization = create_summarization_middleware(config, **settings)
+    if summarization is None:
+        return list(between)
+    return [summarization, *between, summarization.guard(on_stuck=on_stuck)]

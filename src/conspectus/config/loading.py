@@ -1,0 +1,208 @@
+"""`load_config`: a file checked whole, each mistake with its line and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from conspectus.config.reading import SECTION, Path_, Read, Secret, read_text, read_yaml
+from conspectus.config.schema import KEYS, SUBAGENT_KEYS, SummarizationConfig
+from conspectus.config.words import meant, nearest
+from conspectus.errors import ConfigError
+
+SIZE = "{type: tokens, value: 6000}"
+FORMS = {
+    "enabled": "true or false",
+    "model_name": "the name of a model, or null",
+    "trigger": f"such as {SIZE}, a list of these, or {{tokens: 4000, messages: 10}}",
+    "keep": "such as {type: messages, value: 20}",
+    "type": "tokens, messages or fraction",
+    "value": "a number",
+    "tokens": "a whole number above 0",
+    "messages": "a whole number above 0",
+    "fraction": "a number above 0 and at most 1",
+    "trim_tokens_to_summarize": "a whole number of tokens above 0, or null for no limit",
+    "summary_prompt": "a text with {messages} in it, or null",
+    "skill_file_read_tool_names": "a list of names of tools, such as [read_file]",
+    "skills_path": "the path of a folder, or null",
+    "token_counter": "tiktoken:o200k_base, tokenizers:FILE, package.module:function, or null",
+    "max_summary_tokens": "a whole number of at least 64 tokens, or null",
+    "max_summarizer_tokens": "a whole number of tokens above 0, or null",
+    "summarizer_timeout": "seconds above 0, or null",
+    "fallback_models": "a list of names of models, such as [gpt-4o-mini]",
+    "on_failure": "degrade, keep or raise",
+    "recall": "off, tool or auto",
+    "recall_tokens": "a whole number of at least 64 tokens",
+    "history": "replace or preserve",
+    "pin": "the name of a marker, package.module:function, or null",
+    "window": "a whole number of tokens above 0, or null",
+    "reserved_tokens": "a whole number of tokens, 0 or more",
+    "archive": "sqlite:///FILE, postgresql://..., memory:, or null",
+    "subagents": "a mapping from names of subagents to their settings",
+}
+"""What each key takes, in words."""
+
+CHOICES = {
+    "type": ("tokens", "messages", "fraction"),
+    "on_failure": ("degrade", "keep", "raise"),
+    "recall": ("off", "tool", "auto"),
+    "history": ("replace", "preserve"),
+}
+
+SHOWN = 60
+"""Characters of a wrong value that are shown."""
+
+
+def load_config(path: str | Path) -> SummarizationConfig:
+    """Read the `summarization:` section of a YAML file, and check all of it.
+
+    A file without the section means that nothing is summarised. Values such as `$ARCHIVE_URL` are
+    those of environment variables. Other sections are left alone, save `skills.container_path` and
+    what `models` says of windows.
+
+    Args:
+        path: of the file.
+
+    Raises:
+        ConfigError: it cannot be read, or means nothing; each mistake with its line.
+
+    Example:
+        >>> made = Path("config.yaml").write_text('''
+        ... summarization:
+        ...   enabled: true
+        ...   trigger: {type: tokens, value: 6000}
+        ... ''')
+        >>> load_config("config.yaml").clauses[0].value
+        6000
+    """
+    file = Path(path).expanduser()
+    return config_of(file, read_text(file))
+
+
+def config_of(file: Path, text: bytes) -> SummarizationConfig:
+    """The configuration in the text of a file.
+
+    Raises:
+        ConfigError: it means nothing.
+    """
+    read = read_yaml(file, text)
+    section = read.section
+    if section is None:
+        section = {}
+    if not isinstance(section, Mapping):
+        line = read.source.problem((), f"'{SECTION}' holds keys such as 'enabled: true', each on")
+        raise ConfigError((f"{line} a line of its own, two spaces further in",))
+    try:
+        config = SummarizationConfig.model_validate(section)
+    except ValidationError as error:
+        raise ConfigError(tuple(_told(error, section, read))) from None
+    config._read = read
+    return config
+
+
+def _told(error: ValidationError, section: Mapping[str, Any], read: Read) -> Iterable[str]:
+    """Each mistake once, in the order of the lines."""
+    found: list[tuple[int, str]] = []
+    for one in error.errors(include_url=False, include_input=False):
+        if one["type"] == "contradictions":
+            told = [(tuple(where), text) for where, text in one["ctx"]["found"]]
+        else:
+            where = _path(one["loc"], section)
+            told = [_in_words(where, one, section)]
+        for where, text in told:
+            line = read.source.line(where) or 0
+            named = ".".join(map(str, (SECTION, *where)))
+            found.append((line, read.source.problem(where, f"{named}: {text}")))
+    return dict.fromkeys(text for _, text in sorted(found, key=lambda one: one[0]))
+
+
+def _path(loc: Sequence[str | int], section: Any) -> Path_:
+    """Where a mistake stands, without the names that pydantic gives to alternatives."""
+    where: list[str | int] = []
+    value = section
+    for step in loc:
+        if isinstance(value, Mapping) and step in value:
+            value = value[str(step)]
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            value = value[step]
+        else:
+            continue
+        where.append(step)
+    return tuple(where)
+
+
+def _at(section: Any, where: Path_) -> Any:
+    for step in where:
+        section = section[step]
+    return section
+
+
+def _in_words(where: Path_, error: Any, section: Any) -> tuple[Path_, str]:
+    """One mistake: where it is, what is wrong and what to do."""
+    kind, loc = error["type"], error["loc"]
+    if kind == "extra_forbidden":
+        known = _known(where, section)
+        return where, f"unknown key; {_meant_key(str(where[-1]), known, where)}"
+    if kind == "missing":
+        key = str(loc[-1])
+        return where, f"'{key}' is missing; add '{key}: ...' ({FORMS.get(key, 'a value')})"
+    if kind == "conspectus":
+        return where, error["msg"]
+    key = next((str(step) for step in reversed(where) if isinstance(step, str)), "")
+    listed = isinstance(where[-1], int) if where else False
+    form = FORMS.get(key, "a mapping of settings" if "subagents" in where else "another value")
+    if listed and key in ("fallback_models", "skill_file_read_tool_names"):
+        form = f"a name ({form})"
+    value = _at(section, where)
+    said = f"must be {form}, not {_shown(value)}"
+    if isinstance(value, str) and key in CHOICES:
+        near = nearest(value, CHOICES[key])
+        said += f"; did you mean '{near}'?" if near else ""
+    elif isinstance(value, str) and not isinstance(value, Secret) and _is_number(value):
+        said += "; write it plainly, without quotes"
+    return where, said
+
+
+def _known(where: Path_, section: Any) -> tuple[str, ...]:
+    """The keys that there are where one is unknown."""
+    if len(where) == 1:
+        return KEYS
+    if where[0] == "subagents" and len(where) == 3:
+        return SUBAGENT_KEYS
+    beside = _at(section, where[:-1])
+    if "keep" not in where and not {"type", "value"} & set(beside):
+        return ("tokens", "messages", "fraction")
+    return ("type", "value")
+
+
+def _meant_key(key: str, known: tuple[str, ...], where: Path_) -> str:
+    if where[0] == "subagents" and key in ("archive", "subagents"):
+        return "it is set once, for all agents; leave it out here"
+    if key in KEYS and known not in (KEYS, SUBAGENT_KEYS):
+        return f"it is no part of '{where[0]}'; indent it as far as '{where[0]}' is"
+    return meant(key, known)
+
+
+def _shown(value: Any) -> str:
+    """A wrong value, short, and nothing of it that may be secret."""
+    if isinstance(value, Secret):
+        return f"what {value.shown} holds"
+    if isinstance(value, (Mapping, list)):
+        return "a mapping" if isinstance(value, Mapping) else "a list"
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text in ("true", "false")
+    return True

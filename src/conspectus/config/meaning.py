@@ -1,0 +1,205 @@
+"""What a configuration means, in words and numbers."""
+
+from __future__ import annotations
+
+from conspectus._core.policy import LARGEST_SUMMARY
+from conspectus.config.checks import clause_of
+from conspectus.config.schema import Size, SummarizationConfig
+
+Row = tuple[str, str]
+"""A heading, and what it says."""
+
+FAILURE = {
+    "degrade": "the history stays as it is while it fits the window, and the embedded summariser "
+    "writes when it does not",
+    "keep": "the history stays as it is, and is tried again when it has grown by a tenth",
+    "raise": "the step fails with the error",
+}
+RECALL = {
+    "off": "nothing comes back by itself, and the agent has no tool to look things up",
+    "tool": "the agent has a tool that finds originals again",
+    "auto": "what a user's message needs is put before the model, and the agent has a tool",
+}
+HISTORY = {
+    "replace": "the messages in the state are replaced by the summary and what is kept",
+    "preserve": "the state keeps every message; the model sees the summary in their place",
+}
+
+
+def meaning(config: SummarizationConfig, window: int | None, known: str) -> list[Row]:
+    """What is set, row by row; no secrets.
+
+    Args:
+        config: as `load_config` gives it.
+        window: of the model that answers, in tokens; None where it is unknown.
+        known: how it is known, or why it is not.
+    """
+    if not config.enabled:
+        rows = [("switch", "off: nothing is summarised; write 'enabled: true' to switch it on")]
+        return [(name, config.source.hidden(text)) for name, text in rows + _subagents(config)]
+    shown = f"{window:,} tokens, {known}" if window is not None else known
+    rows = [
+        ("switch", "on"),
+        ("window", shown),
+        ("when", _when(config, window)),
+        ("keeps", f"the newest {_size(config.keep, window)}, and always the newest user message"),
+        ("reads", _reads(config)),
+        ("writes", _writes(config)),
+        ("prompt", "our own" if config.summary_prompt is None else "the one in the file"),
+        ("summary", _summary(config, window)),
+        ("on failure", FAILURE[config.on_failure]),
+        ("counts", _counts(config)),
+        ("originals", _originals(config)),
+        ("recall", _recall(config)),
+        ("history", HISTORY[config.history]),
+        ("skills", _skills(config)),
+    ]
+    if config.pin is not None:
+        rows.append(("pins", f"messages that {config.shown(('pin',))} marks stay in view"))
+    return [(name, config.source.hidden(text)) for name, text in rows + _subagents(config)]
+
+
+def _size(size: Size, window: int | None) -> str:
+    if size.type != "fraction" or window is None:
+        return str(size)
+    return f"{max(1, int(window * size.value)):,} tokens ({size})"
+
+
+def _when(config: SummarizationConfig, window: int | None) -> str:
+    said = []
+    for one in config.clauses:
+        clause = clause_of(one)
+        text = str(one)
+        if clause.fraction is not None and window is not None:
+            tokens = clause.threshold(window) or 0
+            text += f", which is {tokens:,} tokens"
+        said.append(f"at {text}")
+    least = f"; also when a request does not fit the {window:,} tokens" if window else ""
+    return " or ".join(said) + ", whichever comes first" * (len(said) > 1) + least
+
+
+def _reads(config: SummarizationConfig) -> str:
+    trim = config.trim_tokens_to_summarize
+    most = (
+        f"at most {trim:,} tokens a reading"
+        if trim is not None
+        else "as much a reading as the summariser's window takes"
+    )
+    cap = config.max_summarizer_tokens
+    paid = (
+        f"; a compaction spends at most {cap:,} tokens, and the embedded summariser reads the rest"
+        if cap is not None
+        else ""
+    )
+    return f"all that leaves, {most}, in as many readings as that takes{paid}"
+
+
+def _writes(config: SummarizationConfig) -> str:
+    first = config.shown(("model_name",)) if config.model_name else "the agent's own model"
+    later = [config.shown(("fallback_models", i)) for i in range(len(config.fallback_models))]
+    if config.model_name:
+        later.append("the agent's own model")
+    text = first + "".join(f"; if it fails, {name}" for name in later)
+    if config.summarizer_timeout is not None:
+        text += f"; {config.summarizer_timeout:g} seconds for each call"
+    return text
+
+
+def _summary(config: SummarizationConfig, window: int | None) -> str:
+    if config.max_summary_tokens is not None:
+        return f"at most {config.max_summary_tokens:,} tokens"
+    if window is None:
+        return f"at most an eighth of the window, and at most {LARGEST_SUMMARY:,} tokens"
+    most = min(LARGEST_SUMMARY, max(256, (window - config.reserved_tokens) // 8))
+    return f"at most {most:,} tokens, an eighth of the room at most"
+
+
+def _counts(config: SummarizationConfig) -> str:
+    if config.token_counter is None:
+        return "trigger and keep by LangChain's approximation; the window by our own estimate"
+    return f"all by {config.shown(('token_counter',))}"
+
+
+def _originals(config: SummarizationConfig) -> str:
+    if config.archive is None:
+        return "the graph's own store; without one nothing can be recalled"
+    if config.archive in ("memory:", ":memory:"):
+        return "memory: gone when the process ends"
+    return config.shown(("archive",))
+
+
+def _recall(config: SummarizationConfig) -> str:
+    said = RECALL[config.recall]
+    return said + f": {config.recall_tokens:,} tokens" * (config.recall == "auto")
+
+
+def _skills(config: SummarizationConfig) -> str:
+    names = config.skill_file_read_tool_names
+    if not names:
+        return "no references are carried"
+    tools = ", ".join(names)
+    return (
+        f"what {tools} read of SKILL.md under {config.skills_folder}: a reference and its rules "
+        "are carried"
+    )
+
+
+def _subagents(config: SummarizationConfig) -> list[Row]:
+    rows = []
+    for name, own in config.subagents.items():
+        where = ("subagents", name)
+        differs = "; ".join(
+            f"{key} {_set(config, (*where, key), getattr(own, key))}"
+            for key in own.model_fields
+            if key in own.model_fields_set
+        )
+        rows.append((name, f"(subagent) {differs or 'as the main agent'}"))
+    return rows
+
+
+def _set(config: SummarizationConfig, where: tuple[str | int, ...], value: object) -> str:
+    if where in config.source.variables:
+        return config.source.variables[where]
+    if isinstance(value, list):
+        return " or ".join(map(str, value)) or "none"
+    return "null" if value is None else str(value)
+
+
+def notes(config: SummarizationConfig, window: int | None) -> list[str]:
+    """What is legal and may not be what was meant."""
+    found: list[str] = []
+    if not config.enabled:
+        return found
+    shares = [one for one in config.clauses if clause_of(one).fraction is not None]
+    if window is None and (shares or config.keep.type == "fraction"):
+        left = (
+            "is left out"
+            if len(shares) < len(config.clauses)
+            else "alone is refused when the agent is built"
+        )
+        if shares:
+            found.append(f"a fraction of a window that nobody knows {left}; set 'window'")
+        if config.keep.type == "fraction":
+            found.append("of a window that nobody knows, 20 messages are kept; set 'window'")
+    if window is not None:
+        for one in config.clauses:
+            tokens = clause_of(one).tokens
+            if tokens is not None and tokens > window:
+                found.append(
+                    f"the trigger of {one} is above the window of {window:,} tokens: only what "
+                    "does not fit is summarised"
+                )
+    if config.recall != "off" and config.archive is None:
+        found.append("recall needs an archive, or a store of the graph; set 'archive'")
+    if config.archive in ("memory:", ":memory:"):
+        found.append("originals in memory: are gone when the process ends; use sqlite:///FILE")
+    cap, trim = config.max_summarizer_tokens, config.trim_tokens_to_summarize
+    if cap is not None and trim is not None and cap < trim:
+        found.append(
+            f"max_summarizer_tokens ({cap:,}) pays for no reading of {trim:,} tokens: the embedded "
+            "summariser may have to read everything"
+        )
+    old = [key for key in config.model_fields_set if key.startswith("preserve_recent_skill")]
+    for key in sorted(old):
+        found.append(f"'{key}' has no effect: references to skill files are carried; leave it out")
+    return found

@@ -1,0 +1,341 @@
+"""The `summarization:` section: its keys, and what each may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PrivateAttr,
+    Tag,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+from pydantic_core.core_schema import ValidationInfo
+
+from conspectus._core.policy import KINDS, SMALLEST_SUMMARY
+from conspectus.archive import without_password
+from conspectus.config.reading import Path_, Read, Secret, Source, number
+from conspectus.config.words import nearest
+from conspectus.ledger.skills import FOLDER
+from conspectus.middleware.settings import LEAST_RECALL
+
+SKILL_TOOLS = ("read_file", "read", "view", "cat")
+"""Tools that read skill files, where nobody says otherwise."""
+
+
+def _unwrapped(value: Any) -> Any:
+    """A number or a truth value out of an environment variable, which holds texts only."""
+    if not isinstance(value, Secret):
+        return value
+    truth = {"true": True, "false": False}.get(value.strip().lower())
+    found = truth if truth is not None else number(value)
+    return value if found is None else found
+
+
+def _off(value: Any) -> Any:
+    return "off" if value is False else value  # YAML reads a bare `off` as false
+
+
+Whole = Annotated[int, Field(ge=1), BeforeValidator(_unwrapped)]
+"""A whole number above 0."""
+
+LeastSummary = Annotated[int, Field(ge=SMALLEST_SUMMARY), BeforeValidator(_unwrapped)]
+LeastRecall = Annotated[int, Field(ge=LEAST_RECALL), BeforeValidator(_unwrapped)]
+Reserve = Annotated[int, Field(ge=0), BeforeValidator(_unwrapped)]
+Seconds = Annotated[float, Field(gt=0), BeforeValidator(_unwrapped)]
+
+Recalls = Annotated[Literal["off", "tool", "auto"], BeforeValidator(_off)]
+Flag = Annotated[bool, BeforeValidator(_unwrapped)]
+Text = Annotated[str, Field(min_length=1)]
+Kind = Literal["tokens", "messages", "fraction"]
+
+
+class Plain(BaseModel):
+    """What all parts of the section have in common: nothing unknown, nothing converted."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, protected_namespaces=()
+    )
+
+
+class Size(Plain):
+    """How much: so many tokens, so many messages, or a share of the model's window."""
+
+    type: Kind = Field(description="tokens, messages, or fraction of the answering model's window")
+    value: Annotated[int | float, BeforeValidator(_unwrapped)] = Field(
+        description="a whole number above 0; for a fraction, above 0 and at most 1"
+    )
+
+    @field_validator("value")
+    @classmethod
+    def _means_something(cls, value: float, info: ValidationInfo) -> float:
+        return _amount(info.data.get("type"), value)
+
+    @property
+    def pair(self) -> tuple[Kind, int | float]:
+        """As the middleware takes it."""
+        return self.type, self.value
+
+    def __str__(self) -> str:
+        return in_words(self.type, self.value)
+
+
+class AllOf(Plain):
+    """Sizes that must all be reached."""
+
+    tokens: Whole | None = Field(None, description="a whole number above 0")
+    messages: Whole | None = Field(None, description="a whole number above 0")
+    fraction: Annotated[float, BeforeValidator(_unwrapped)] | None = Field(
+        None, description="above 0 and at most 1"
+    )
+
+    @field_validator("fraction")
+    @classmethod
+    def _is_a_share(cls, value: float | None) -> float | None:
+        return value if value is None else _amount("fraction", value)
+
+    @property
+    def sizes(self) -> dict[str, int | float]:
+        """As the middleware takes it."""
+        given = {"tokens": self.tokens, "messages": self.messages, "fraction": self.fraction}
+        return {kind: value for kind, value in given.items() if value is not None}
+
+    def __str__(self) -> str:
+        return " and ".join(in_words(kind, value) for kind, value in self.sizes.items())
+
+
+def in_words(kind: str, value: float) -> str:
+    """One size, as people say it."""
+    return f"{value:.4g} of the window" if kind == "fraction" else f"{value:,} {kind}"
+
+
+def _amount(kind: object, value: float) -> float:
+    """A number that means something for its kind, or what to write instead."""
+    if kind == "fraction":
+        if not 0 < value <= 1:
+            meant = f"; did you mean {value / 100:g}?" if 1 < value <= 100 else ""
+            raise _wrong(f"a fraction is above 0 and at most 1, not {value:g}{meant}")
+    elif kind in ("tokens", "messages"):
+        if not isinstance(value, int):
+            meant = "; did you mean 'type: fraction'?" if 0 < value <= 1 else ""
+            raise _wrong(f"a number of {kind} is a whole number, not {value:g}{meant}")
+        if value < 1:
+            raise _wrong(f"a number of {kind} is above 0, not {value}")
+    return value
+
+
+def _wrong(text: str) -> PydanticCustomError:
+    return PydanticCustomError("conspectus", "{text}", {"text": text})
+
+
+def _clause_form(value: Any) -> str | None:
+    if isinstance(value, Size):
+        return "size"
+    if isinstance(value, AllOf):
+        return "all"
+    if not isinstance(value, Mapping):
+        return None
+    if "type" in value or "value" in value or not value:
+        return "size"
+    return "all" if any(nearest(str(key), KINDS) for key in value) else "size"
+
+
+def _trigger_form(value: Any) -> str | None:
+    return "list" if isinstance(value, (list, tuple)) else _clause_form(value)
+
+
+OneSize = Annotated[Size, Tag("size")]
+OneAll = Annotated[AllOf, Tag("all")]
+Clause = Annotated[OneSize | OneAll, Discriminator(_clause_form)]
+Trigger = Annotated[
+    OneSize | OneAll | Annotated[list[Clause], Tag("list")], Discriminator(_trigger_form)
+]
+
+
+class SubagentSettings(Plain):
+    """What every agent's section may set; for a subagent, what differs from the main agent's."""
+
+    enabled: Flag = Field(False, description="whether anything is summarised")
+    model_name: Text | None = Field(
+        None, description="the model that writes summaries; null for the agent's own"
+    )
+    trigger: Trigger | None = Field(
+        None,
+        description="when to summarise: one {type, value}, a list of which any is enough, or a "
+        "mapping such as {tokens: 4000, messages: 10} of which all must hold",
+    )
+    keep: Size = Field(
+        default_factory=lambda: Size(type="messages", value=20),
+        description="how much of the newest history stays",
+    )
+    trim_tokens_to_summarize: Whole | None = Field(
+        4000,
+        description="tokens of one reading; what is above it is read in further calls, nothing is "
+        "left out; null for what the summariser's window takes",
+    )
+    summary_prompt: Text | None = Field(
+        None, description="instructions for the model, with {messages} where they go"
+    )
+    skill_file_read_tool_names: list[Text] = Field(
+        default_factory=lambda: list(SKILL_TOOLS),
+        description="tools that read skill files, to which references are carried; [] for none",
+    )
+    skills_path: Text | None = Field(
+        None, description=f"the folder of skills; null for skills.container_path, else {FOLDER}"
+    )
+    token_counter: Text | None = Field(
+        None,
+        description="tiktoken:o200k_base, tokenizers:FILE, or package.module:function; null for "
+        "LangChain's approximation",
+    )
+    max_summary_tokens: LeastSummary | None = Field(
+        None, description="the most that the text of a summary takes, in tokens"
+    )
+    max_summarizer_tokens: Whole | None = Field(
+        None, description="the most that one compaction may spend on a model, in tokens"
+    )
+    summarizer_timeout: Seconds | None = Field(
+        120.0, description="seconds for one call of a summariser; null for no limit"
+    )
+    fallback_models: list[Text] = Field(
+        default_factory=list, description="models to try in turn when the first one fails"
+    )
+    on_failure: Literal["degrade", "keep", "raise"] = Field(
+        "degrade",
+        description="when no summary can be made: degrade keeps the history while it fits, and "
+        "uses the embedded summariser when it does not",
+    )
+    recall: Recalls = Field(
+        "off", description="how what has left comes back: off, a tool, or by itself (auto)"
+    )
+    recall_tokens: LeastRecall = Field(
+        512, description="the most that is recalled for a turn, in tokens"
+    )
+    history: Literal["replace", "preserve"] = Field(
+        "replace", description="whether the messages in the state are rewritten, or all stay there"
+    )
+    pin: Text | None = Field(
+        None,
+        description="a marker in the additional_kwargs of messages that must stay, or "
+        "package.module:function",
+    )
+    window: Whole | None = Field(
+        None, description="input limit of the answering model, in tokens; null for its profile's"
+    )
+    reserved_tokens: Reserve = Field(
+        0, description="tokens of the window that messages cannot have"
+    )
+    # What earlier versions of DeerFlow wrote: taken, so that their files load, and without effect.
+    preserve_recent_skill_count: int | None = Field(None, deprecated=True, exclude=True)
+    preserve_recent_skill_tokens: int | None = Field(None, deprecated=True, exclude=True)
+    preserve_recent_skill_tokens_per_skill: int | None = Field(None, deprecated=True, exclude=True)
+
+    @property
+    def clauses(self) -> list[Size | AllOf]:
+        """The trigger as alternatives."""
+        if self.trigger is None:
+            return []
+        return list(self.trigger) if isinstance(self.trigger, list) else [self.trigger]
+
+
+class SummarizationConfig(SubagentSettings):
+    """The `summarization:` section of a configuration file; `load_config` reads one.
+
+    Attributes are the keys of the section; `docs/config.md` explains each.
+
+    Raises:
+        pydantic.ValidationError: a key or a value that cannot mean anything.
+
+    Example:
+        >>> config = SummarizationConfig(enabled=True, trigger={"type": "tokens", "value": 6000})
+        >>> str(config.trigger), str(config.keep)
+        ('6,000 tokens', '20 messages')
+    """
+
+    archive: Text | None = Field(
+        None,
+        description="where originals go: sqlite:///FILE, postgresql://..., memory:; null for the "
+        "graph's own store",
+    )
+    subagents: dict[Text, SubagentSettings] = Field(
+        default_factory=dict, description="settings of subagents that differ, by their names"
+    )
+
+    _read: Read | None = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> SummarizationConfig:
+        from conspectus.config.checks import contradictions
+
+        found = contradictions(self)
+        if found:
+            text = "; ".join(what for _, what in found)
+            raise PydanticCustomError("contradictions", "{text}", {"text": text, "found": found})
+        return self
+
+    @property
+    def source(self) -> Source:
+        """Where it was read; an empty one where it was made in Python."""
+        return self._read.source if self._read is not None else Source()
+
+    @property
+    def read(self) -> Read | None:
+        """What its file says beside it; None where there is no file."""
+        return self._read
+
+    @property
+    def skills_folder(self) -> str:
+        """Where skills are: as set, as the file's `skills:` section says, or the usual place."""
+        named = self._read.skills if self._read is not None else None
+        return self.skills_path or named or FOLDER
+
+    def for_subagent(self, name: str) -> SummarizationConfig:
+        """The settings of one subagent: its own where it has any, else the main agent's.
+
+        Args:
+            name: of the subagent; one that the file does not name has the main agent's settings.
+
+        Example:
+            >>> config = SummarizationConfig(subagents={"researcher": {"window": 32_000}})
+            >>> config.for_subagent("researcher").window, config.for_subagent("writer").window
+            (32000, None)
+        """
+        own = self.subagents.get(name)
+        changed = {key: getattr(own, key) for key in own.model_fields_set} if own else {}
+        return self.model_copy(update={**changed, "subagents": {}})
+
+    def shown(self, where: Path_) -> str:
+        """A value as it may be printed: no secret, no password."""
+        if where in self.source.variables:
+            return self.source.variables[where]
+        value: Any = self
+        for step in where:
+            value = value[step] if isinstance(step, int) else getattr(value, step)
+        return without_password(value) if where == ("archive",) else str(value)
+
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        """What is set, secrets aside."""
+        variables = {where[0] for where in self.source.variables if where}
+        return [
+            (key, "$..." if key in variables else self.shown((key,)))
+            if key == "archive" or key in variables
+            else (key, getattr(self, key))
+            for key in type(self).model_fields
+            if key in self.model_fields_set
+        ]
+
+
+KEYS: tuple[str, ...] = tuple(
+    key for key, field in SummarizationConfig.model_fields.items() if not field.deprecated
+)
+"""Keys of the section."""
+
+SUBAGENT_KEYS = tuple(key for key in KEYS if key not in ("archive", "subagents"))
+"""Keys of a subagent's settings."""

@@ -1,0 +1,27 @@
+"""LangMem's short-term memory: the same functions and the same node, with our engine beneath.
+
+Example:
+    >>> from conspectus.short_term import RunningSummary  # instead of langmem.short_term
+    >>> RunningSummary("So far so good.", {"m1"}, "m1").summary
+    'So far so good.'
+"""
+
+from conspectus.short_term.api import asummarize_messages, summarize_messages
+from conspectus.short_term.node import SummarizationNode
+from conspectus.short_term.prompts import (
+    DEFAULT_EXISTING_SUMMARY_PROMPT,
+    DEFAULT_FINAL_SUMMARY_PROMPT,
+    DEFAULT_INITIAL_SUMMARY_PROMPT,
+)
+from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
+
+__all__ = [
+    "DEFAULT_EXISTING_SUMMARY_PROMPT",
+    "DEFAULT_FINAL_SUMMARY_PROMPT",
+    "DEFAULT_INITIAL_SUMMARY_PROMPT",
+    "RunningSummary",
+    "SummarizationNode",
+    "SummarizationResult",
+    "asummarize_messages",
+    "summarize_messages",
+]

@@ -1,0 +1,136 @@
+"""`summarize_messages` and its twin for event loops: LangMem's signature, our engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AnyMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables.config import ensure_config
+
+from conspectus._core.flow import OnFailure
+from conspectus._drive import arun, run
+from conspectus.compactor.engine import AnyArchive
+from conspectus.compactor.memory import Memory
+from conspectus.errors import PolicyError
+from conspectus.short_term.prompts import (
+    DEFAULT_EXISTING_SUMMARY_PROMPT,
+    DEFAULT_FINAL_SUMMARY_PROMPT,
+    DEFAULT_INITIAL_SUMMARY_PROMPT,
+    Prompt,
+)
+from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
+from conspectus.short_term.settings import TokenCounter, settings
+from conspectus.short_term.step import Step
+
+
+def summarize_messages(
+    messages: Sequence[AnyMessage],
+    *,
+    running_summary: RunningSummary | None,
+    model: Any,
+    max_tokens: int,
+    max_tokens_before_summary: int | None = None,
+    max_summary_tokens: int = 256,
+    token_counter: TokenCounter = count_tokens_approximately,
+    initial_summary_prompt: Prompt = DEFAULT_INITIAL_SUMMARY_PROMPT,
+    existing_summary_prompt: Prompt = DEFAULT_EXISTING_SUMMARY_PROMPT,
+    final_prompt: Prompt = DEFAULT_FINAL_SUMMARY_PROMPT,
+    archive: AnyArchive | None = None,
+    thread_id: str | None = None,
+    on_failure: OnFailure = "degrade",
+) -> SummarizationResult:
+    """Summarise the oldest messages once enough has gathered, and put the summary in their place.
+
+    From the oldest to the newest: once `max_tokens_before_summary` have gathered and the rest fits
+    in `max_tokens`, less the system message and `max_summary_tokens`, all up to there is
+    summarised. A leading system message, the newest human message, the last exchange and calls
+    that nothing has answered yet stay; a call and its results stay or leave together. What is
+    longer than `max_tokens` is read in several calls of the model. A summary that fails a check
+    never takes effect.
+
+    Args:
+        messages: the history, with ids: whole, or what the last call gave back and what is new.
+        running_summary: what the last call gave back; None the first time. A dict with the same
+            names, as a strict serializer brings it, will do.
+        model: writes the summary: a chat model, or anything whose `invoke` takes a list of
+            messages. It is not told how long the summary may be: use `model.bind(max_tokens=...)`.
+        max_tokens: tokens that the result takes at most, once something was summarised.
+        max_tokens_before_summary: tokens that gather before that. Default: `max_tokens`.
+        max_summary_tokens: tokens set aside for the summary. A longer one is sent back once to be
+            shortened, and then refused. Default: 256.
+        token_counter: tokens of a list of messages. Default: LangChain's approximate count. A
+            message object is counted once.
+        initial_summary_prompt: asks for the first summary. Slot: `messages`.
+        existing_summary_prompt: asks to bring one up to date. Slots: `messages`,
+            `existing_summary`.
+        final_prompt: puts the result together. Slots: `system_message`, `summary`, `messages`.
+        archive: where originals go before they leave: an `Archive`, a LangGraph store, a path or a
+            URL. Default: nowhere; then nothing is shown short, and nothing can be recalled.
+        thread_id: the conversation, for the archive. Default: that of the graph's config.
+        on_failure: when no summary can be made: `"degrade"` keeps the history while it fits
+            `max_tokens`, and else has the embedded summariser write one; `"keep"` keeps it;
+            `"raise"` raises. Default: `"degrade"`.
+
+    Returns:
+        The messages to send to the model, and the running summary to pass the next time.
+
+    Raises:
+        ValueError: `max_summary_tokens` is not less than `max_tokens`; a message has no id, or one
+            that was summarised already; another setting cannot mean anything (`PolicyError`,
+            `MessageError`, `InputError`).
+        SummaryError, ArchiveError, StuckError: only with `on_failure="raise"`.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage, HumanMessage
+        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> talk = [HumanMessage("hello " * 60, id="1"), AIMessage("hi " * 60, id="2")]
+        >>> talk.append(HumanMessage("and now?", id="3"))
+        >>> model = ScriptedChatModel(answers=["They greeted each other."])
+        >>> result = summarize_messages(
+        ...     talk, running_summary=None, model=model, max_tokens=140, max_summary_tokens=60
+        ... )
+        >>> [message.type for message in result.messages], result.running_summary.summary
+        (['system', 'human'], 'They greeted each other.')
+    """
+    step = _step(dict(locals()))
+    return run(step.run(messages, running_summary))
+
+
+async def asummarize_messages(
+    messages: Sequence[AnyMessage],
+    *,
+    running_summary: RunningSummary | None,
+    model: Any,
+    max_tokens: int,
+    max_tokens_before_summary: int | None = None,
+    max_summary_tokens: int = 256,
+    token_counter: TokenCounter = count_tokens_approximately,
+    initial_summary_prompt: Prompt = DEFAULT_INITIAL_SUMMARY_PROMPT,
+    existing_summary_prompt: Prompt = DEFAULT_EXISTING_SUMMARY_PROMPT,
+    final_prompt: Prompt = DEFAULT_FINAL_SUMMARY_PROMPT,
+    archive: AnyArchive | None = None,
+    thread_id: str | None = None,
+    on_failure: OnFailure = "degrade",
+) -> SummarizationResult:
+    """`summarize_messages` on an event loop; a model without `ainvoke` is asked in a thread."""
+    step = _step(dict(locals()))
+    return await arun(step.run(messages, running_summary))
+
+
+def _step(named: dict[str, Any]) -> Step:
+    """One call of a function: what the caller wrote, and a memory that ends with it."""
+    thread, archive = named.pop("thread_id"), named["archive"]
+    del named["messages"], named["running_summary"]
+    if archive == "memory:":
+        raise PolicyError(
+            "an archive of 'memory:' would be gone after each call; make one with "
+            "Archive.open('memory:') and pass that"
+        )
+    return Step(settings(**named), Memory(), thread or configured_thread())
+
+
+def configured_thread() -> object:
+    """The thread of the graph that this is called in; None outside of one."""
+    return (ensure_config().get("configurable") or {}).get("thread_id")

@@ -1,0 +1,153 @@
+"""A history in its parts: system message, summary shown earlier, what is covered, and the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from operator import attrgetter, not_
+from typing import Any
+
+from langchain_core.messages import BaseMessage, SystemMessage
+
+from conspectus.errors import InputError, MessageError
+from conspectus.short_term.running_summary import RunningSummary
+
+AROUND = 400
+"""Characters that a template may put around a summary where it is known again by what it says."""
+
+
+_id = attrgetter("id")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A history in its parts.
+
+    Attributes:
+        messages: the whole, as it was given.
+        system: the leading system message, if there is one.
+        back: messages that show the running summary and came back, as with one key for both.
+        rest: what has not been summarised, in order.
+    """
+
+    messages: list[BaseMessage]
+    system: BaseMessage | None
+    back: list[BaseMessage]
+    rest: list[BaseMessage]
+
+    @property
+    def leading(self) -> int:
+        """How many messages of the rest are system messages that still lead the history."""
+        count = 0
+        while count < len(self.rest) and isinstance(self.rest[count], SystemMessage):
+            count += 1
+        return count
+
+
+def divide(
+    messages: Sequence[Any], running: RunningSummary | None, shown: Sequence[BaseMessage]
+) -> Parts:
+    """Take a history apart.
+
+    Args:
+        messages: the whole.
+        running: the summary so far.
+        shown: the messages in which that is shown today.
+
+    Raises:
+        MessageError: it is no list of LangChain messages.
+        InputError: a message that is to be summarised has no id, or one that stands for two.
+    """
+    if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
+        raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
+    given = list(messages)
+    if not all(issubclass(kind, BaseMessage) for kind in set(map(type, given))):
+        place, other = next((n, m) for n, m in enumerate(given) if not isinstance(m, BaseMessage))
+        raise MessageError(
+            f"message {place} is {type(other).__name__}; give LangChain messages, as "
+            "langchain_core.messages.convert_to_messages makes them"
+        )
+    back: list[BaseMessage] = []
+    system, start = None, 0
+    known = {_words(message) for message in shown}
+    while start < len(given) and isinstance(given[start], SystemMessage):
+        if running is not None and _came_back(given[start], given, running, known):
+            back.append(given[start])
+        elif start == 0:
+            system = given[start]
+        else:
+            break
+        start += 1
+    rest = given[start:]
+    ids: list[str | None] = [*map(_id, rest)]
+    if running is not None:
+        covered = running.summarized_message_ids
+        is_covered = [*map(covered.__contains__, ids)]
+        _refuse_twice(ids, is_covered, covered)
+        new = [*compress(rest, map(not_, is_covered))]
+        again = [m for m in new if _words(m) in known] if known else []
+        if again:
+            back += again
+            new = [m for m in new if _words(m) not in known]
+        rest, ids = new, [*map(_id, new)]
+    if None in ids:
+        raise InputError(
+            "Messages are required to have ID field. LangGraph's add_messages gives them ids; "
+            "elsewhere set message.id, and let it stay the same from call to call."
+        )
+    return Parts(given, system, back, rest)
+
+
+def _words(message: BaseMessage) -> tuple[type, str]:
+    return type(message), str(message.content)
+
+
+def _came_back(
+    message: BaseMessage,
+    given: Sequence[BaseMessage],
+    running: RunningSummary,
+    known: Collection[tuple[type, str]],
+) -> bool:
+    """Whether a leading system message shows the summary. One that says it among other things, as
+    another template would have shown it, does so only where nothing else can: a history that is
+    whole has no summary in it, and a prompt may say the same as the summary."""
+    if _words(message) in known:
+        return True
+    if not _shows(message, running.summary):
+        return False
+    covered = running.summarized_message_ids
+    return not any(m.id in covered or _words(m) in known for m in given)
+
+
+def _shows(message: BaseMessage, summary: str) -> bool:
+    """Whether a system message shows a summary: it says that, and hardly anything else."""
+    said, text = str(message.text), summary.strip()
+    return bool(text) and len(said) <= len(text) + AROUND and text in said
+
+
+def _refuse_twice(ids: list[str | None], is_covered: list[bool], covered: set[str]) -> None:
+    """An id that the summary covers stands for one message: a second one was never read."""
+    if sum(is_covered) > len(covered.intersection(ids)):
+        counts = Counter(compress(ids, is_covered))
+        name = next(one for one, count in counts.items() if count > 1)
+        raise InputError(
+            f"Message with ID {name} has already been summarized. Another message in the history "
+            "has the same ID and has not been read; give it one of its own."
+        )
+
+
+def refuse_equal_ids(messages: Sequence[BaseMessage]) -> None:
+    """Before anything is summarised: ids say what was, so each may stand for one message only.
+
+    Raises:
+        InputError: two messages have the same id.
+    """
+    counts = Counter(message.id for message in messages)
+    name = next((one for one, count in counts.items() if count > 1), None)
+    if name is not None:
+        raise InputError(
+            f"{counts[name]} messages have the ID {name}; give each its own, as a summary is known "
+            "by the IDs of the messages that it stands for"
+        )

@@ -1,0 +1,175 @@
+"""`SummarizationNode`: the function as a node of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from langchain_core.messages import RemoveMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from pydantic import BaseModel
+
+from conspectus._core.flow import OnFailure
+from conspectus._drive import arun, run
+from conspectus.compactor.engine import AnyArchive, open_archive
+from conspectus.compactor.memory import Memory
+from conspectus.errors import InputError
+from conspectus.short_term.api import configured_thread
+from conspectus.short_term.prompts import (
+    DEFAULT_EXISTING_SUMMARY_PROMPT,
+    DEFAULT_FINAL_SUMMARY_PROMPT,
+    DEFAULT_INITIAL_SUMMARY_PROMPT,
+    Prompt,
+)
+from conspectus.short_term.running_summary import SummarizationResult
+from conspectus.short_term.settings import Settings, TokenCounter, settings
+from conspectus.short_term.step import Step
+from conspectus.tokens.tally import Tallies
+
+
+class SummarizationNode(Runnable[Any, dict[str, Any]]):
+    """A node that summarises the oldest messages of a state once enough has gathered.
+
+    It takes what `summarize_messages` takes, and reads and writes the state in LangMem's form:
+    `{output_messages_key: [...], "context": {"running_summary": RunningSummary}}`, the latter once
+    something was summarised. It works without and with an event loop.
+
+    Args:
+        model, max_tokens, max_tokens_before_summary, max_summary_tokens, token_counter,
+            initial_summary_prompt, existing_summary_prompt, final_prompt: as for
+            `summarize_messages`.
+        input_messages_key: where the state has the history. Default: `"messages"`.
+        output_messages_key: where the result goes. Default: `"summarized_messages"`. The same as
+            `input_messages_key` replaces the history.
+        name: of the node. Default: `"summarization"`.
+        archive, on_failure: as for `summarize_messages`. The archive is opened once.
+        thread_id: the conversation, for the archive. Default: that of each run's config.
+
+    Raises:
+        ValueError: a setting cannot mean anything (`PolicyError`).
+        ArchiveError: the archive cannot be opened.
+
+    Example:
+        >>> from langchain_core.messages import HumanMessage
+        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> node = SummarizationNode(model=ScriptedChatModel(answers=[]), max_tokens=1_000)
+        >>> list(node.invoke({"messages": [HumanMessage("hi", id="1")]}))
+        ['summarized_messages']
+    """
+
+    def __init__(
+        self,
+        *,
+        model: Any,
+        max_tokens: int,
+        max_tokens_before_summary: int | None = None,
+        max_summary_tokens: int = 256,
+        token_counter: TokenCounter = count_tokens_approximately,
+        initial_summary_prompt: Prompt = DEFAULT_INITIAL_SUMMARY_PROMPT,
+        existing_summary_prompt: Prompt = DEFAULT_EXISTING_SUMMARY_PROMPT,
+        final_prompt: Prompt = DEFAULT_FINAL_SUMMARY_PROMPT,
+        input_messages_key: str = "messages",
+        output_messages_key: str = "summarized_messages",
+        name: str = "summarization",
+        archive: AnyArchive | None = None,
+        thread_id: str | None = None,
+        on_failure: OnFailure = "degrade",
+    ) -> None:
+        self.model = model
+        self.max_tokens = max_tokens
+        self.max_tokens_before_summary = max_tokens_before_summary
+        self.max_summary_tokens = max_summary_tokens
+        self.token_counter = token_counter
+        self.initial_summary_prompt = initial_summary_prompt
+        self.existing_summary_prompt = existing_summary_prompt
+        self.final_prompt = final_prompt
+        self._archive: AnyArchive | None = archive
+        self._on_failure: OnFailure = on_failure
+        self._thread = thread_id
+        self._counted: tuple[TokenCounter, Tallies] | None = None
+        self._memory = Memory()
+        self._settings()  # what cannot mean anything is refused before the archive is opened
+        self._archive = open_archive(archive)
+        self.input_messages_key = input_messages_key
+        self.output_messages_key = output_messages_key
+        self.name = name
+
+    def invoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """The update of a state, a dict or a pydantic model.
+
+        Raises:
+            ValueError: the state is neither, or has no messages; see `summarize_messages`.
+        """
+        messages, context = self._read(input)
+        step = self._step(config)
+        return self._update(context, run(step.run(messages, context.get("running_summary"))))
+
+    async def ainvoke(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """`invoke` on an event loop."""
+        messages, context = self._read(input)
+        step = self._step(config)
+        done = await arun(step.run(messages, context.get("running_summary")))
+        return self._update(context, done)
+
+    def _step(self, config: RunnableConfig | None) -> Step:
+        configured = ((config or {}).get("configurable") or {}).get("thread_id")
+        thread = self._thread or configured or configured_thread()
+        return Step(self._settings(), self._memory, thread)
+
+    def _settings(self) -> Settings:
+        """What the attributes say now: they may be set, as LangMem's may."""
+        given = settings(
+            model=self.model,
+            max_tokens=self.max_tokens,
+            max_tokens_before_summary=self.max_tokens_before_summary,
+            max_summary_tokens=self.max_summary_tokens,
+            token_counter=self.token_counter,
+            initial_summary_prompt=self.initial_summary_prompt,
+            existing_summary_prompt=self.existing_summary_prompt,
+            final_prompt=self.final_prompt,
+            archive=self._archive,
+            on_failure=self._on_failure,
+        )
+        if self._counted is None or self._counted[0] is not self.token_counter:
+            self._counted = (self.token_counter, given.tallies)
+        return replace(given, tallies=self._counted[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy remembers nothing of what was counted and what failed."""
+        return {**vars(self), "_counted": None, "_memory": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _memory=Memory())
+
+    def _read(self, given: Any) -> tuple[Any, Mapping[str, Any]]:
+        key = self.input_messages_key
+        if isinstance(given, Mapping):
+            messages, context = given.get(key), given.get("context")
+        elif isinstance(given, BaseModel):
+            messages, context = getattr(given, key, None), getattr(given, "context", None)
+        else:
+            raise InputError(f"Invalid input type: {type(given)}. Give a dict or a pydantic model.")
+        if messages is None:
+            raise InputError(
+                f"Missing required field `{key}` in the input. Name the one that holds the history "
+                "with input_messages_key."
+            )
+        if context is not None and not isinstance(context, Mapping):
+            raise InputError(f"context must be a dict, not {type(context).__name__}")
+        return messages, context or {}
+
+    def _update(self, context: Mapping[str, Any], done: SummarizationResult) -> dict[str, Any]:
+        messages: list[Any] = done.messages
+        update: dict[str, Any] = {self.output_messages_key: messages}
+        if done.running_summary is not None:
+            if self.input_messages_key == self.output_messages_key:
+                update[self.output_messages_key] = [RemoveMessage(REMOVE_ALL_MESSAGES), *messages]
+            update["context"] = {**context, "running_summary": done.running_summary}
+        return update

@@ -1,0 +1,186 @@
+"""Where the records of a running summary are: in the archive, found again by what it says.
+
+The running summary is all that a caller's state holds, in LangMem's form. So each record is named
+after the running summary that it led to, and time travel brings back the records that belong to it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import ref
+
+from langchain_core.messages import BaseMessage
+
+from conspectus._core.records import Cost, Record
+from conspectus._drive import Flow, Io
+from conspectus.archive import Archive, Scope
+from conspectus.compactor.anchors import Chain, StateAnchor
+from conspectus.compactor.engine import AnyArchive, open_archive
+from conspectus.errors import ArchiveError, InputError
+from conspectus.short_term.running_summary import RunningSummary, name_of
+
+logger = logging.getLogger("conspectus")
+
+REMEMBERED = 256
+"""Ledgers of callers without an archive, and threads followed, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningAnchor(StateAnchor):
+    """A head in the caller's hands; what stands on it is named after the running summary.
+
+    Attributes:
+        names: the name of the running summary that a record leads to.
+    """
+
+    names: Callable[[Record], str] = lambda record: record.id
+
+    def commit_flow(self, chain: Chain, record: Record) -> Flow[None]:
+        yield from StateAnchor.commit_flow(self, chain, record)
+        if self.archive is not None:
+            yield from self.archive.name_flow(self.scope, self.names(record), record.id)
+
+
+class Remembered:
+    """What is remembered in this process: bounded, and never more than a help."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Any, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: Any) -> Any:
+        """What is kept under a key; None if nothing is."""
+        with self._lock:
+            return self._kept.get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Keep a value; the oldest goes when there are too many."""
+        with self._lock:
+            self._kept.pop(key, None)
+            self._kept[key] = value
+            while len(self._kept) > REMEMBERED:
+                self._kept.popitem(last=False)
+
+
+_ledgers = Remembered()
+_followed = Remembered()
+
+
+def facts_before(running: RunningSummary | None, where: object) -> Record | None:
+    """A record that stands for what was summarised without an archive: its facts, if this process
+    has made them.
+
+    Args:
+        running: the summary so far.
+        where: the conversation; see `conversation`.
+    """
+    ledger = None if running is None else _ledgers.get((where, name_of(running)))
+    if running is None or ledger is None:
+        return None
+    return Record.make(
+        parent=None,
+        covers=(),
+        clips=(),
+        summary=running.summary,
+        ledger=ledger,
+        cause="",
+        tokens_before=0,
+        tokens_after=0,
+        messages_after=0,
+        archived=False,
+        by="",
+        cost=Cost(),
+    )
+
+
+def keep_facts(running: RunningSummary, where: object, ledger: Mapping[str, Any]) -> None:
+    """Remember the facts that belong to a running summary; see `facts_before`."""
+    _ledgers.put((where, name_of(running)), ledger)
+
+
+def conversation(
+    thread: object, messages: Sequence[BaseMessage], running: RunningSummary | None
+) -> object:
+    """Which conversation this is, so that no facts go over to another: its thread where that is
+    known, else what was said in the messages that the summary stands for."""
+    if thread is not None:
+        return str(thread)
+    covered = set() if running is None else running.summarized_message_ids
+    return hash(tuple(str(m.content) for m in messages if m.id in covered))
+
+
+def opened_flow(given: AnyArchive) -> Flow[Archive]:
+    """The archive that a caller named, open."""
+    if isinstance(given, Archive):
+        return given
+    archive: Archive = yield Io(lambda: open_archive(given))
+    return archive
+
+
+def is_news(given: AnyArchive, scope: Scope, running: RunningSummary | None) -> bool:
+    """Whether a caller comes with another running summary than the time before."""
+    kept = _followed.get((_key(given), scope))
+    if kept is None or kept[1] != _short(running):
+        return True
+    whose = kept[0]
+    return whose is not None and whose() is not given
+
+
+def follow_flow(
+    archive: Archive, given: AnyArchive, scope: Scope, running: RunningSummary | None
+) -> Flow[None]:
+    """Let the archive's pointer, by which those recall who have no state, follow the caller."""
+    if not is_news(given, scope, running):
+        return
+    pointer = yield from archive.pointer_flow(scope)
+    if pointer:
+        chain = yield from archive.chain_of_flow(scope, name_of(running))
+        head = chain[-1].id if chain else None
+        if head != pointer:
+            yield from archive.set_head_flow(scope, head)
+    whose = None if isinstance(given, (str, Path)) else ref(given)
+    _followed.put((_key(given), scope), (whose, _short(running)))
+
+
+def _key(given: AnyArchive) -> str | int:
+    return str(given) if isinstance(given, (str, Path)) else id(given)
+
+
+def _short(running: RunningSummary | None) -> object:
+    """Enough of a running summary to see that it is another one."""
+    if running is None:
+        return None
+    last = running.last_summarized_message_id
+    return running.summary, len(running.summarized_message_ids), last
+
+
+def chain_flow(archive: Archive, scope: Scope, running: RunningSummary | None) -> Flow[Chain]:
+    """The records behind a running summary; none where this archive does not know it."""
+    chain = yield from archive.chain_of_flow(scope, name_of(running))
+    said = running.summary if running is not None else ""
+    return chain if chain and chain[-1].summary in (said, "") else ()
+
+
+def scope_of(thread: object) -> Scope:
+    """Whose originals these are.
+
+    Raises:
+        InputError: there is no thread to archive them under.
+    """
+    if thread is None or thread == "":
+        raise InputError(
+            "archive= needs to know the conversation: pass thread_id=, or call it in a graph whose "
+            'config has {"configurable": {"thread_id": ...}}'
+        )
+    return Scope("local", str(thread))
+
+
+def unreachable(error: ArchiveError) -> None:
+    """Say that the archive cannot be read, and that nothing changes for it."""
+    logger.warning("the archive cannot be read for now, nothing is summarised: %s", error)

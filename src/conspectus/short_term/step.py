@@ -1,0 +1,319 @@
+"""One call: the history taken apart, looked at, summarised if it is time, and put together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from conspectus._core.flow import EMBEDDED, Failed
+from conspectus._core.items import Compact, Keep, Plan, Stuck
+from conspectus._core.oldest_first import Limits, oldest_first
+from conspectus._core.policy import grown
+from conspectus._core.records import Record
+from conspectus._drive import Flow
+from conspectus.archive import Archive, Scope
+from conspectus.compactor.memory import Failure, Memory
+from conspectus.compactor.session import SUMMARY_FLOOR
+from conspectus.compactor.view import SMALL, History, look, with_floors
+from conspectus.compactor.work import SLACK, Tools, Work
+from conspectus.errors import ArchiveError, StuckError, SummaryError
+from conspectus.messages import read_messages, summary_message, summary_text
+from conspectus.short_term import prompts, records
+from conspectus.short_term.history import Parts, divide, refuse_equal_ids
+from conspectus.short_term.running_summary import (
+    RunningSummary,
+    SummarizationResult,
+    name_of,
+    read_running,
+)
+from conspectus.short_term.settings import Settings
+from conspectus.short_term.summarizer import PromptedSummarizer
+from conspectus.summarize import ExtractiveSummarizer
+from conspectus.tokens import TokenMeter
+
+logger = logging.getLogger("conspectus")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call.
+
+    Attributes:
+        settings: what the caller asks for.
+        memory: which summaries have failed; a function's own is new each time.
+        thread: the conversation, where there is an archive.
+    """
+
+    settings: Settings
+    memory: Memory
+    thread: object = None
+
+    def run(self, messages: Sequence[Any], running_summary: object) -> Flow[SummarizationResult]:
+        """What to send to the model, and what to remember.
+
+        Raises:
+            MessageError, InputError: messages, ids or running summary are not what they must be.
+            SummaryError, ArchiveError, StuckError: only where `on_failure` is `"raise"`.
+        """
+        given = self.settings
+        running = read_running(running_summary)
+        standing = [] if running is None else prompts.standing(given.final, running.summary)
+        parts = divide(messages, running, standing)
+        total = given.tallies.follow(_name(parts), parts.rest).totals[0]
+        if given.archive is None:
+            if total < given.reach:
+                return self._plain(parts, running)
+            return (yield from self._work(parts, running, standing, None))
+        scope = records.scope_of(self.thread)
+        around = [message for message in (parts.system, *standing) if message is not None]
+        whole = total + sum(given.count([message]) for message in around)
+        # What was shown short the last time is shown so again, wherever there is no room for it.
+        due = total >= given.reach or whole > given.max_tokens
+        if not due and not records.is_news(given.archive, scope, running):
+            return self._plain(parts, running)
+        try:
+            archive = yield from records.opened_flow(given.archive)
+            try:
+                yield from records.follow_flow(archive, given.archive, scope, running)
+                if not due:
+                    return self._plain(parts, running)
+                result = yield from self._work(parts, running, standing, archive)
+                now = result.running_summary
+                yield from records.follow_flow(archive, given.archive, scope, now)
+                return result
+            finally:
+                if archive is not given.archive:
+                    archive.close()
+        except ArchiveError as error:
+            if given.on_failure == "raise":
+                raise
+            records.unreachable(error)
+            return self._plain(parts, running)
+
+    # The result
+
+    def _plain(self, parts: Parts, running: RunningSummary | None) -> SummarizationResult:
+        if running is None:
+            return SummarizationResult(list(parts.messages))
+        return self._result(parts, running, parts.rest)
+
+    def _result(
+        self, parts: Parts, running: RunningSummary, rest: Sequence[BaseMessage]
+    ) -> SummarizationResult:
+        made = prompts.shown(self.settings.final, running.summary, parts.system, rest)
+        # A summary that stands in the state already keeps its id there.
+        back = {(type(m), str(m.content)): m for m in reversed(parts.back)}
+        kept = {id(parts.system), *map(id, rest)}
+        made = [m if id(m) in kept else back.get((type(m), str(m.content)), m) for m in made]
+        return SummarizationResult(made, running)
+
+    # The work
+
+    def _work(
+        self,
+        parts: Parts,
+        running: RunningSummary | None,
+        standing: list[BaseMessage],
+        archive: Archive | None,
+    ) -> Flow[SummarizationResult]:
+        given = self._knowing(parts)
+        scope = Scope("local", _name(parts)) if archive is None else records.scope_of(self.thread)
+        chain = () if archive is None else (yield from records.chain_flow(archive, scope, running))
+        before = None
+        if archive is None and running is not None:
+            before = records.facts_before(running, self._where(parts, running))
+        history = _history(given, parts, running, standing, chain)
+        history = replace(history, before=before)
+        history, decided = _decide(given, history, archive is not None)
+        over = history.size.tokens > given.max_tokens
+        failed = self.memory.of(scope).failure(_mark(running), history.size.messages, over)
+        held = failed is not None and not grown(history.size.tokens, failed.size.tokens)
+        if held and isinstance(decided, Compact) and decided.evict:
+            decided = Keep("its latest summary failed", history.size.tokens)
+        if not isinstance(decided, Compact):
+            return self._unchanged(parts, running, history, decided)
+        if decided.at_most > given.max_tokens:
+            self._complain(_too_large(decided))
+        refuse_equal_ids(parts.rest)
+        gone = [str(_source(history, i).id) for i in decided.evicted]
+        ids = (running.summarized_message_ids if running else set()) | set(gone)
+        last = next((m.id for m in reversed(parts.messages) if m.id in ids), None)
+
+        def after(record: Record) -> RunningSummary | None:
+            return RunningSummary(record.summary, ids, last) if decided.evict else running
+
+        # A caller's history decides what is made anew: drafts are kept in archives only.
+        anchor = records.RunningAnchor(
+            archive, Memory(), scope, chain, lambda record: name_of(after(record))
+        )
+        work = Work(_tools(given, archive), scope, anchor, history, decided, "")
+        try:
+            outcome, view = yield from work.run()
+        except SummaryError:
+            self._failed(scope, running, history)
+            raise
+        if isinstance(outcome, Failed):
+            if not isinstance(outcome.error, ArchiveError):
+                self._failed(scope, running, history)
+            logger.warning("the history stays as it is: %s", outcome.reason)
+            return self._unchanged(parts, running, history, Keep(outcome.reason, 0))
+        for trouble in outcome.failures:
+            logger.warning("%s", trouble)
+        self.memory.of(scope).failed = None
+        now = after(outcome.record)
+        if now is not None and archive is None:
+            records.keep_facts(now, self._where(parts, now), outcome.record.ledger)
+        rest = _rest(view, parts)
+        if now is None:
+            return SummarizationResult([*_alone(parts), *rest])
+        return self._result(parts, now, rest)
+
+    def _where(self, parts: Parts, running: RunningSummary) -> object:
+        return records.conversation(self.thread, parts.messages, running)
+
+    def _knowing(self, parts: Parts) -> Settings:
+        """The settings, with a counter that knows what has been counted already."""
+        given, rest = self.settings, parts.rest
+        sizes = given.tallies.follow(_name(parts), rest)
+        known = {id(m): sizes.upto(n + 1) - sizes.upto(n) for n, m in enumerate(rest)}
+        return replace(given, token_counter=_knowing(given.token_counter, known))
+
+    def _unchanged(
+        self,
+        parts: Parts,
+        running: RunningSummary | None,
+        history: History,
+        decided: Keep | Stuck,
+    ) -> SummarizationResult:
+        if isinstance(decided, Stuck):
+            self._complain(decided)
+        if not any(place.item.clipped for place in history.places):
+            return self._plain(parts, running)
+        rest = _rest(history, parts)
+        if running is None:
+            return SummarizationResult([*_alone(parts), *rest])
+        return self._result(parts, running, rest)
+
+    def _complain(self, stuck: Stuck) -> None:
+        if self.settings.on_failure == "raise":
+            raise StuckError(stuck.reason, needed=stuck.needed, budget=stuck.budget)
+        logger.warning("%s", stuck.reason)
+
+    def _failed(self, scope: Scope, running: RunningSummary | None, history: History) -> None:
+        over = history.size.tokens > self.settings.max_tokens
+        failure = Failure(_mark(running), history.size, history.size, over)
+        self.memory.of(scope).failed = failure
+
+
+def _name(parts: Parts) -> str:
+    """A name for a history, by which its sizes are found again."""
+    return str(parts.rest[0].id) if parts.rest else ""
+
+
+def _alone(parts: Parts) -> list[BaseMessage]:
+    return [] if parts.system is None else [parts.system]
+
+
+def _mark(running: RunningSummary | None) -> str | None:
+    if running is None:
+        return None
+    return f"{len(running.summarized_message_ids)} {running.last_summarized_message_id}"
+
+
+def _source(history: History, index: int) -> BaseMessage:
+    entry = history.places[index].entry
+    assert entry is not None
+    assert isinstance(entry.source, BaseMessage)
+    return entry.source
+
+
+def _rest(view: History, parts: Parts) -> list[BaseMessage]:
+    """The messages of a view, without the system message and the summary."""
+    found = [place.source for place in view.places if not place.item.summary]
+    return [m for m in found if isinstance(m, BaseMessage) and m is not parts.system]
+
+
+def _knowing(counter: Callable[[Any], int], known: dict[int, int]) -> Callable[[Any], int]:
+    def count(messages: Any) -> int:
+        if len(messages) == 1 and (size := known.get(id(messages[0]))) is not None:
+            return size
+        return counter(messages)
+
+    return count
+
+
+def _history(
+    given: Settings,
+    parts: Parts,
+    running: RunningSummary | None,
+    standing: list[BaseMessage],
+    chain: Sequence[Record],
+) -> History:
+    """The history as the engine reads it: system messages, the summary so far, the rest."""
+    leading, head = parts.leading, chain[-1] if chain else None
+    between: list[Any] = []
+    if running is not None:
+        # A record's own message if it is known, else one like another library's.
+        mark = {"mark": head.mark} if head is not None else {}
+        archived = head is not None and head.archived
+        text = summary_text(running.summary, archived=archived, **mark)
+        between = [summary_message(text, head.id if head is not None else "before")]
+    messages = [*_alone(parts), *parts.rest[:leading], *between, *parts.rest[leading:]]
+    entries = read_messages(messages)
+    meter = TokenMeter(given.token_counter)
+    history = look(entries, chain, meter, [False] * len(entries))
+    size = sum(given.count([message]) for message in standing)
+    places = tuple(
+        replace(place, item=replace(place.item, tokens=size)) if place.item.summary else place
+        for place in history.places
+    )
+    return replace(history, places=places)
+
+
+def _decide(given: Settings, history: History, clip: bool) -> tuple[History, Plan]:
+    """Plan without clips; with them only where that is not enough."""
+    frame = given.summary_size("")
+    limits = Limits(
+        most=given.max_tokens,
+        reach=given.reach,
+        share=given.max_summary_tokens,
+        frame=frame,
+        floor=frame + SUMMARY_FLOOR,
+        slack=SLACK,
+    )
+    decided = oldest_first(history.items, limits, clip=False)
+    fits = isinstance(decided, Compact) and decided.at_most <= given.max_tokens
+    if not clip or fits or history.size.tokens <= given.max_tokens:
+        return history, decided
+    history = with_floors(history, TokenMeter(given.token_counter), SMALL)
+    return history, oldest_first(history.items, limits, clip=True)
+
+
+def _too_large(decided: Compact) -> Stuck:
+    most = decided.budget or 0
+    reason = (
+        f"what must stay in view and a summary take up to {decided.at_most:,} tokens and "
+        f"max_tokens is {most:,}: raise max_tokens, shorten the system prompt or the newest "
+        "message, or pass archive=, so that large messages can be clipped"
+    )
+    return Stuck(reason, decided.tokens, decided.at_most, most)
+
+
+def _tools(given: Settings, archive: Archive | None) -> Tools:
+    asked = PromptedSummarizer(given)
+    return Tools(
+        meter=TokenMeter(given.token_counter),
+        frame=given.summary_size(""),
+        archive=archive,
+        memory=Memory(),
+        summarizers={asked.name: asked, EMBEDDED: ExtractiveSummarizer()},
+        order=(asked.name,),
+        on_failure=given.on_failure,
+        timeout=None,
+        on_event=None,
+        size=given.summary_size,
+    )

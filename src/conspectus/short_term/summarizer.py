@@ -1,0 +1,161 @@
+"""The caller's model and templates as a summariser of the engine: everything is read, in parts."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from conspectus._core.flow import EMBEDDED
+from conspectus._core.records import Cost
+from conspectus._drive import Flow, Io, arun, run
+from conspectus.compactor.work import SLACK
+from conspectus.errors import SummarizerOverflow, SummaryRejected
+from conspectus.messages import Entry, is_summary_message, read_messages
+from conspectus.short_term import prompts
+from conspectus.short_term.settings import TIMEOUT, Settings
+from conspectus.summarize import Summary, SummaryRequest
+from conspectus.summarize.callables import readings
+from conspectus.summarize.provider_errors import answer_text, explained
+
+ONE_MORE = 5 / 4
+"""A reading may be so much larger than what gathers: the message that makes it enough goes over it
+in most histories, and is not worth a call of its own."""
+
+SMALLEST = 64
+"""One part in this many of a reading is the least that one is halved down to where it overflows
+the model's window."""
+
+
+class PromptedSummarizer:
+    """Asks the caller's model with the caller's templates.
+
+    The first reading uses the template for a first summary, every other one the template that
+    brings a summary up to date. A reading takes what gathers before a summary is due, less the
+    summary so far; one that overflows the model's window is read in halves.
+
+    Args:
+        settings: model, templates, counter, sizes.
+        timeout: seconds for each call; None for no limit.
+    """
+
+    def __init__(self, settings: Settings, timeout: float | None = None) -> None:
+        self._settings = settings
+        self._timeout = TIMEOUT if timeout is None else timeout
+        model = settings.model
+        named = getattr(model, "model_name", None) or getattr(model, "model", None)
+        name = str(named) if isinstance(named, str) else type(model).__name__
+        self.name = f"{name}'" if name == EMBEDDED else name
+
+    @property
+    def identity(self) -> str:
+        """Model, templates and sizes: what a draft must have been made with to be used."""
+        given, model = self._settings, self._settings.model
+        options = getattr(model, "kwargs", None)
+        words = [prompts.identity(given.initial), prompts.identity(given.existing)]
+        kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name} {options!r}"
+        return "\0".join([kind, str(given.max_tokens), *words])
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        """Summarise; raises `SummaryError` when it cannot."""
+        return run(self.summarize_flow(request))
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        """`summarize` on an event loop."""
+        return await arun(self.summarize_flow(request))
+
+    def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
+        """The same as steps for a driver."""
+        text, cost, prompt = request.standing, Cost(), list[BaseMessage]()
+        room = whole = self._room(request)
+        left = deque((piece, room) for piece in self._readings(request.entries, room, request))
+        while left:
+            piece, room = left.popleft()
+            prompt = self._prompt(piece, text)
+            try:
+                text, spent = yield from self._ask(prompt, request, cost)
+            except SummarizerOverflow:
+                if room // 2 <= whole // SMALLEST:
+                    raise
+                halves = self._readings(read_messages(piece), room // 2, request)
+                left.extendleft(reversed([(half, room // 2) for half in halves]))
+                continue
+            cost += spent
+        if prompt and request.count(text) > request.limit + SLACK:
+            again = prompts.shorter(prompt, AIMessage(text), request.limit)
+            text, spent = yield from self._ask(again, request, cost)
+            cost += spent
+        return Summary(text, tuple(entry.key for entry in request.entries), cost)
+
+    def _prompt(self, piece: list[BaseMessage], text: str) -> list[BaseMessage]:
+        if not text:
+            return prompts.filled(
+                self._settings.initial, "initial_summary_prompt", {"messages": piece}
+            )
+        slots = {"messages": piece, "existing_summary": text}
+        return prompts.filled(self._settings.existing, "existing_summary_prompt", slots)
+
+    def _ask(
+        self, prompt: list[BaseMessage], request: SummaryRequest, before: Cost
+    ) -> Flow[tuple[str, Cost]]:
+        model = self._settings.model
+        on_a_loop = getattr(model, "ainvoke", None)
+        acall = None if on_a_loop is None else lambda: on_a_loop(prompt)
+        sent = sum(self._settings.count([message]) for message in prompt)
+        try:
+            answer = _said((yield Io(lambda: model.invoke(prompt), acall, self._timeout)))
+        except Exception as error:
+            failure = explained(error, self.name, self._timeout, "have it write less")
+            failure.cost = before + Cost(1, sent)
+            raise failure from error
+        cost = Cost(1, sent, request.count(str(getattr(answer, "text", answer))))
+        try:
+            return answer_text(answer, self.name), cost
+        except SummaryRejected as refusal:
+            refusal.cost = before + cost
+            raise
+
+    def _room(self, request: SummaryRequest) -> int:
+        given = self._settings
+        most = int(max(given.max_tokens, given.reach) * ONE_MORE)
+        return max(most - given.bare_size(request.standing), most // 2, 1)
+
+    def _readings(
+        self, entries: Sequence[Entry], room: int, request: SummaryRequest
+    ) -> Iterator[list[BaseMessage]]:
+        given = self._settings
+        own = [entry for entry in entries if not is_summary_message(entry.source)]
+        frame = given.count([HumanMessage("[part 10 of 10]\n")])
+
+        def size(entry: Entry) -> tuple[int, int]:
+            return given.count([entry.source]), frame
+
+        for piece in readings(own, room, request.count, size):
+            yield self_contained(piece)
+
+
+def _said(answer: object) -> object:
+    """An answer as a message or text; LangMem asks no more of one than that it has `content`."""
+    content = None if isinstance(answer, BaseMessage) else getattr(answer, "content", None)
+    return AIMessage(content) if isinstance(content, (str, list)) else answer
+
+
+def self_contained(piece: Sequence[BaseMessage]) -> list[BaseMessage]:
+    """A reading that providers accept: calls and results that stand without each other, because an
+    exchange was larger than a reading, are shown as text."""
+    answers = {m.tool_call_id for m in piece if isinstance(m, ToolMessage)}
+    whole: set[str | None] = set()
+    for message in piece:
+        if isinstance(message, AIMessage) and (made := {c["id"] for c in message.tool_calls}):
+            whole |= made if made <= answers else set()
+    return [_as_text(message, whole) for message in piece]
+
+
+def _as_text(message: BaseMessage, whole: set[str | None]) -> BaseMessage:
+    if isinstance(message, ToolMessage) and message.tool_call_id not in whole:
+        return HumanMessage(f"[result of a tool]\n{message.text}", id=message.id)
+    if isinstance(message, AIMessage) and not {c["id"] for c in message.tool_calls} <= whole:
+        told = "\n".join(f"[call of {c['name']}] {c['args']}" for c in message.tool_calls)
+        return AIMessage(f"{message.text}\n{told}", id=message.id)
+    return message

@@ -1,0 +1,387 @@
+"""Broken files: each error names the file, the line, what is wrong and what to write instead."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conspectus.cli.app import app
+from conspectus.config import ConfigError, load_config
+
+# What is in the file; the line of the mistake; words that name it; words that say what to do.
+BROKEN: dict[str, tuple[str, int, str, str]] = {
+    "a key misspelt": (
+        """
+        summarization:
+          enabled: true
+          triger: {type: tokens, value: 4000}
+          trigger: {type: tokens, value: 4000}
+        """, 3, "unknown key", "did you mean 'trigger'?"),
+    "a key in another style": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          maxSummaryTokens: 900
+        """, 4, "unknown key", "did you mean 'max_summary_tokens'?"),
+    "a key that is like none": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          colour: blue
+        """, 4, "unknown key", "known are enabled, model_name, trigger"),
+    "no trigger": (
+        """
+        summarization:
+          enabled: true
+          keep: {type: messages, value: 20}
+        """, 2, "enabled without a trigger", "add 'trigger: {type: tokens, value: 6000}'"),
+    "an empty list of triggers": (
+        """
+        summarization:
+          enabled: true
+          trigger: []
+        """, 3, "enabled without a trigger", "add 'trigger:"),
+    "a misspelt type": (
+        """
+        summarization:
+          enabled: true
+          trigger:
+            - type: tokens
+              value: 4000
+            - type: mesages
+              value: 50
+        """, 6, "not 'mesages'", "did you mean 'messages'?"),
+    "a misspelt condition": (
+        """
+        summarization:
+          enabled: true
+          trigger: {tokns: 4000}
+        """, 3, "unknown key", "did you mean 'tokens'?"),
+    "a value that is missing": (
+        """
+        summarization:
+          enabled: true
+          trigger:
+            type: tokens
+        """, 3, "'value' is missing", "add 'value: ...'"),
+    "a share instead of tokens": (
+        """
+        summarization:
+          enabled: true
+          trigger:
+            type: tokens
+            value: 0.8
+        """, 5, "whole number", "did you mean 'type: fraction'?"),
+    "a percentage": (
+        """
+        summarization:
+          enabled: true
+          trigger:
+            type: fraction
+            value: 80
+        """, 5, "above 0 and at most 1", "did you mean 0.8?"),
+    "a bare number": (
+        """
+        summarization:
+          enabled: true
+          trigger: 4000
+        """, 3, "not 4000", "such as {type: tokens, value: 6000}"),
+    "nothing kept": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: messages, value: 50}
+          keep: {type: messages, value: 0}
+        """, 4, "not 0", "above 0"),
+    "more kept than the trigger": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: messages, value: 20}
+          keep:
+            type: messages
+            value: 25
+        """, 4, "25 messages can never get below the trigger", "lower keep, or raise the trigger"),
+    "a key indented too far": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          keep:
+            type: messages
+            value: 10
+            trim_tokens_to_summarize: 15564
+        """, 7, "unknown key", "it is no part of 'keep'; indent it as far as 'keep' is"),
+    "a truth value in quotes": (
+        """
+        summarization:
+          enabled: "true"
+          trigger: {type: tokens, value: 4000}
+        """, 2, "true or false", "write it plainly, without quotes"),
+    "a number in quotes": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          trim_tokens_to_summarize: "4000"
+        """, 4, "whole number", "write it plainly, without quotes"),
+    "no reading at all": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          trim_tokens_to_summarize: 0
+        """, 4, "not 0", "or null for no limit"),
+    "a tab": (
+        """
+        summarization:
+        \tenabled: true
+        """, 2, "tab", "use spaces"),
+    "malformed indentation": (
+        """
+        summarization:
+          enabled: true
+          keep:
+              type: messages
+            value: 20
+        """, 5, "malformed YAML", "check the indentation"),
+    "a bracket that is left open": (
+        """
+        summarization:
+          enabled: true
+          fallback_models: [one, two
+          trigger: {type: tokens, value: 4000}
+        """, 4, "malformed YAML", "brackets"),
+    "a key twice": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          enabled: false
+        """, 4, "'enabled' is there twice", "first in line 2"),
+    "the section misspelt": (
+        """
+        models: []
+        summarisation:
+          enabled: true
+        """, 2, "unknown section", "did you mean 'summarization'?"),
+    "keys without their section": (
+        """
+        trigger:
+          type: tokens
+          value: 4000
+        """, 1, "stands at the top", "put it under 'summarization:'"),
+    "a section without keys": (
+        """
+        summarization: on
+        """, 1, "holds keys", "such as 'enabled: true'"),
+    "a variable that is not set": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          archive: $CONSPECTUS_NO_SUCH_VARIABLE
+        """, 4, "CONSPECTUS_NO_SUCH_VARIABLE is not set", "set it, or write the value"),
+    "an archive of no known kind": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          archive: mysql://ann:hunter2@db/x
+        """, 4, "'mysql://...' names no archive", "write sqlite:///FILE"),
+    "a variable inside of an address": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          archive: postgresql://ann:${PASSWORD}@db/x
+        """, 4, "stands for a whole value", "put the whole address into one"),
+    "a number in a form of its own": (
+        """
+        summarization:
+          enabled: true
+          trigger:
+            type: tokens
+            value: 4e3
+        """, 5, "not '4e3'", "write it plainly"),
+    "a prompt without messages": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          summary_prompt: |
+            Say what matters.
+        """, 4, "{messages} 0 times", "it must name it once"),
+    "a counter of no known form": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          token_counter: gpt4
+        """, 4, "'gpt4' names no counter", "write tiktoken:o200k_base"),
+    "a counter that cannot be imported": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          token_counter: no_such_package.tokens:count
+        """, 4, "cannot be imported", "installed or on PYTHONPATH"),
+    "a vocabulary file that is missing": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          token_counter: tokenizers:no-such-tokenizer.json
+        """, 4, "there is no file", "tokenizers:path/to/tokenizer.json"),
+    "no word for a failure": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          on_failure: degrad
+        """, 4, "not 'degrad'", "did you mean 'degrade'?"),
+    "a recall that is on": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          recall: on
+        """, 4, "not true", "off, tool or auto"),
+    "a trigger above the window": (
+        """
+        summarization:
+          enabled: true
+          window: 8000
+          trigger:
+            - {type: fraction, value: 0.9}
+            - {type: tokens, value: 9000}
+        """, 6, "never reached in a window of 8,000", "lower it, or use a fraction"),
+    "a window with nothing left": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: fraction, value: 0.9}
+          window: 8000
+          reserved_tokens: 8000
+        """, 5, "leaves nothing of the window", "lower it"),
+    "a summary as large as the trigger": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 1000}
+          max_summary_tokens: 1000
+        """, 4, "alone reaches the trigger", "lower it"),
+    "a fallback that has failed already": (
+        """
+        summarization:
+          enabled: true
+          model_name: small
+          fallback_models:
+            - large
+            - small
+          trigger: {type: tokens, value: 4000}
+        """, 6, "'small' has been tried before", "name another model"),
+    "a subagent's own mistake": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: messages, value: 50}
+          subagents:
+            researcher:
+              keep: {type: messages, value: 60}
+        """, 6, "60 messages can never get below", "lower keep"),
+    "a subagent's own archive": (
+        """
+        summarization:
+          subagents:
+            researcher:
+              archive: "memory:"
+        """, 4, "unknown key", "set once, for all agents"),
+    "subagents as a list": (
+        """
+        summarization:
+          subagents: [researcher]
+        """, 2, "not a list", "a mapping from names of subagents"),
+    "an alias without an end": (
+        """
+        summarization: &all
+          subagents:
+            one: *all
+        """, 3, "aliases make this endless", "write it out"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_each_mistake_has_its_line_and_a_way_out(name: str, tmp_path: Path) -> None:
+    text, line, wrong, fix = BROKEN[name]
+    file = tmp_path / "config.yaml"
+    file.write_text(textwrap.dedent(text).lstrip("\n").replace("\\t", "\t"), encoding="utf-8")
+    done = CliRunner().invoke(app, ["config", "check", str(file)])
+    assert done.exit_code == 2
+    [said] = done.stderr.splitlines()
+    assert f"config.yaml, line {line}: " in said
+    assert wrong in said
+    assert fix in said
+    assert "hunter2" not in said
+    assert not done.stdout
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "summarization:\n  enabled: 3\n  triger: x\n  keep: {type: token, value: 5}\n  recal: off\n"
+    )
+    done = CliRunner().invoke(app, ["config", "check", str(file), "--json"])
+    assert done.exit_code == 2
+    found = json.loads(done.stdout)
+    assert found["valid"] is False
+    lines = [int(one.partition("line ")[2].partition(":")[0]) for one in found["problems"]]
+    assert lines == [2, 3, 4, 5]
+    assert len(done.stderr.splitlines()) == 4
+
+
+def test_a_file_that_is_none_is_told_without_a_traceback(tmp_path: Path) -> None:
+    missing = tmp_path / "none.yaml"
+    with pytest.raises(ConfigError, match=r"none\.yaml: there is no such file; check the path"):
+        load_config(missing)
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_config(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes("summarization:\n  model_name: é\n".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"line 2: is not UTF-8; save the file as UTF-8"):
+        load_config(tmp_path / "latin.yaml")
+    (tmp_path / "large.yaml").write_text("# " + "x" * 1_000_001)
+    with pytest.raises(ConfigError, match="larger than 1,000,000 bytes"):
+        load_config(tmp_path / "large.yaml")
+    (tmp_path / "list.yaml").write_text("- one\n- two\n")
+    with pytest.raises(ConfigError, match=r"line 1: a configuration is made of sections"):
+        load_config(tmp_path / "list.yaml")
+    (tmp_path / "two.yaml").write_text("a: 1\n---\nb: 2\n")
+    with pytest.raises(ConfigError, match=r"line 2: "):
+        load_config(tmp_path / "two.yaml")
+    (tmp_path / "deep.yaml").write_text("a: " + "[" * 5_000)
+    with pytest.raises(ConfigError):
+        load_config(tmp_path / "deep.yaml")
+
+
+def test_aliases_cannot_make_more_of_a_file_than_memory_has(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    levels = [f"  l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]" for n in range(1, 9)]
+    file.write_text("summarization:\n  l0: &l0 [x]\n" + "\n".join(levels) + "\n")
+    with pytest.raises(ConfigError, match="huge"):
+        load_config(file)
+
+
+def test_no_error_shows_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HIDDEN", "hunter2")
+    file = tmp_path / "config.yaml"
+    keys = ("enabled", "archive", "trim_tokens_to_summarize", "on_failure", "token_counter", "keep")
+    for key in (*keys, "trigger", "fallback_models", "subagents", "pin", "recall", "window"):
+        file.write_text(f"summarization:\n  {key}: $HIDDEN\n")
+        done = CliRunner().invoke(app, ["config", "check", str(file)])
+        assert "hunter2" not in done.output + done.stderr, key

@@ -1,0 +1,329 @@
+"""`conspectus config`: in words and numbers, for editors, and tried on transcripts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from config_support import fits, written
+from conspectus.cli.app import app
+from made_transcripts import agent
+
+PRESETS = sorted((Path(__file__).parents[1] / "examples" / "config").glob("*.yaml"))
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["config", *map(str, arguments)])
+
+
+def meaning(file: Path, *more: object) -> dict[str, Any]:
+    done = run("check", file, *more, "--json")
+    assert done.exit_code == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def section(folder: Path, *lines: str) -> Path:
+    return written(folder, "summarization:\n" + "".join(f"  {line}\n" for line in lines))
+
+
+ON = ("enabled: true", "trigger: {type: tokens, value: 4000}")
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    file = tmp_path / "agent.json"
+    file.write_text(json.dumps(agent(40)), encoding="utf-8")
+    return file
+
+
+# check
+
+
+def test_check_says_in_words_and_numbers_what_a_file_means(tmp_path: Path) -> None:
+    file = section(
+        tmp_path,
+        "enabled: true",
+        "window: 20000",
+        "trigger: [{type: fraction, value: 0.8}, {tokens: 9000, messages: 30}]",
+        "keep: {type: fraction, value: 0.1}",
+        "model_name: small",
+        "fallback_models: [large]",
+        "trim_tokens_to_summarize: null",
+        "max_summary_tokens: 900",
+    )
+    said = meaning(file)["meaning"]
+    assert said["window"] == "20,000 tokens, as 'window' says"
+    assert said["when"].startswith(
+        "at 0.8 of the window, which is 16,000 tokens or at 9,000 tokens and 30 messages, whichever"
+    )
+    assert said["keeps"].startswith("the newest 2,000 tokens (0.1 of the window)")
+    assert said["reads"].startswith("all that leaves, as much a reading as the summariser's window")
+    assert said["writes"].startswith("small; if it fails, large; if it fails, the agent's own")
+    assert said["summary"] == "at most 900 tokens"
+    shown = run("check", file).stdout
+    assert "valid" in shown
+    assert "16,000 tokens" in " ".join(shown.split())
+
+
+def test_check_says_that_a_window_is_unknown_and_what_follows(tmp_path: Path) -> None:
+    file = section(
+        tmp_path,
+        "enabled: true",
+        "trigger: {type: fraction, value: 0.8}",
+        "keep: {type: fraction, value: 0.2}",
+    )
+    found = meaning(file)
+    assert found["window"] is None
+    assert found["meaning"]["window"].startswith("unknown here")
+    assert "alone is refused when the agent is built; set 'window'" in found["notes"][0]
+    assert meaning(file, "--window", "10000")["meaning"]["when"].startswith(
+        "at 0.8 of the window, which is 8,000 tokens"
+    )
+
+
+def test_check_takes_the_window_from_the_profile_of_a_model_that_is_named(tmp_path: Path) -> None:
+    pytest.importorskip("langchain_openai")
+    found = meaning(section(tmp_path, *ON, "model_name: gpt-4o-mini"))
+    assert found["window"] == 128_000
+    assert "by the profile of gpt-4o-mini" in found["meaning"]["window"]
+    unknown = meaning(section(tmp_path, *ON, "model_name: a-model-of-ones-own"))
+    assert unknown["window"] is None
+    assert "a-model-of-ones-own has no profile here" in unknown["meaning"]["window"]
+
+
+def test_check_takes_the_window_from_the_models_of_the_file(tmp_path: Path) -> None:
+    file = written(tmp_path, """
+        models: [{name: house, use: "langchain_openai:ChatOpenAI", model: x, context_window: 9000}]
+        summarization: {enabled: true, trigger: {type: fraction, value: 0.5}}
+        """)  # fmt: skip
+    assert meaning(file)["window"] == 9_000
+
+
+def test_check_opens_nothing_and_shows_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIDDEN", "hunter2")
+    where = tmp_path / "archive.db"
+    assert meaning(section(tmp_path, *ON, f"archive: sqlite:///{where}"))["valid"]
+    assert not where.exists()
+    file = section(tmp_path, *ON, "archive: postgresql://ann:hunter2@db/x", "model_name: $HIDDEN")
+    for more in ((), ("--json",)):
+        done = run("check", file, *more)
+        assert done.exit_code == 0
+        assert "hunter2" not in done.output
+        assert "postgresql://ann:***@db/x" in done.output
+        assert "$HIDDEN" in done.output
+
+
+def test_check_notes_what_is_legal_and_may_not_be_meant(tmp_path: Path) -> None:
+    found = meaning(
+        section(
+            tmp_path,
+            *ON,
+            "recall: auto",
+            "max_summarizer_tokens: 100",
+            "preserve_recent_skill_count: 5",
+        )
+    )
+    notes = "\n".join(found["notes"])
+    assert "recall needs an archive" in notes
+    assert "pays for no reading of 4,000" in notes
+    assert "'preserve_recent_skill_count' has no effect" in notes
+    assert "above the window" in "\n".join(
+        meaning(section(tmp_path, *ON), "--window", "3000")["notes"]
+    )
+
+
+def test_check_says_that_nothing_is_summarised(tmp_path: Path) -> None:
+    assert "no section" in meaning(written(tmp_path, "models: []\n"))["notes"][0]
+    assert meaning(section(tmp_path, "enabled: false"))["meaning"]["switch"].startswith("off")
+
+
+def test_check_tells_what_differs_for_each_subagent(tmp_path: Path) -> None:
+    file = section(tmp_path, *ON, "subagents: {one: {keep: {type: messages, value: 7}}, two: {}}")
+    said = meaning(file)["meaning"]
+    assert said["one"] == "(subagent) keep 7 messages"
+    assert said["two"] == "(subagent) as the main agent"
+
+
+# schema
+
+
+def test_schema_is_printed_and_written(tmp_path: Path) -> None:
+    printed = run("schema")
+    out = tmp_path / "schema.json"
+    assert run("schema", "-o", out).exit_code == 0
+    schema = json.loads(out.read_text())
+    assert json.loads(printed.stdout) == schema
+    good = {"summarization": {"enabled": True, "trigger": {"tokens": 5, "messages": "$LIMIT"}}}
+    assert fits(good, schema, schema)
+    assert not fits({"summarization": {"trigger": {"tokens": 0}}}, schema, schema)
+    assert run("schema", "-o", tmp_path / "no" / "x.json").exit_code == 2
+
+
+# explain
+
+
+def explained(file: Path, transcript: Path, *more: object) -> dict[str, Any]:
+    done = run("explain", file, "--transcript", transcript, *more, "--json")
+    assert done.exit_code == 0, done.stderr
+    [one] = json.loads(done.stdout)["transcripts"]
+    found: dict[str, Any] = one
+    return found
+
+
+def test_explain_says_when_it_would_have_fired_and_what_it_would_have_kept(
+    tmp_path: Path, transcript: Path
+) -> None:
+    file = section(
+        tmp_path,
+        "enabled: true",
+        "trigger: {type: messages, value: 30}",
+        "keep: {type: messages, value: 8}",
+    )
+    found = explained(file, transcript)
+    first = found["compactions"][0]
+    # 30 messages are there before the model's 16th answer: one of the user, 14 pairs, and a call.
+    assert (first["request"], first["cause"]) == (16, "trigger: 30 messages")
+    assert first["left"] + 8 >= 30
+    assert 8 <= first["kept"] <= 10
+    assert all(one["read"] == 1.0 for one in found["compactions"])
+    assert first["up_to"].startswith("[")
+    assert any(fact.startswith("path: src/core/engine.py") for fact in first["carried"])
+    assert f"It fires {len(found['compactions'])} times in 40 requests" in found["verdict"]
+    shown = run("explain", file, "--transcript", transcript)
+    assert "request 16 of 40: trigger: 30 messages" in shown.stdout
+    assert "all read" in shown.stdout
+    assert f"leaves up to {first['up_to'][:20]}" in shown.stdout
+    assert "Here is a summary" not in shown.stdout
+    whole = run("explain", file, "--transcript", transcript, "--full")
+    assert "Here is a summary" in whole.stdout
+
+
+def test_explain_counts_as_the_configuration_counts(tmp_path: Path, transcript: Path) -> None:
+    def at(*lines: str) -> int:
+        file = section(tmp_path, "enabled: true", "keep: {type: messages, value: 4}", *lines)
+        request: int = explained(file, transcript)["compactions"][0]["request"]
+        return request
+
+    plain = at("trigger: {type: tokens, value: 1200}")
+    words = at(
+        "trigger: {type: tokens, value: 1200}", "token_counter: test_config_agents:count_words"
+    )
+    assert plain < words  # a token is less than a word
+
+
+def test_explain_says_why_it_never_fires(tmp_path: Path, transcript: Path) -> None:
+    found = explained(section(tmp_path, ON[0], "trigger: {type: tokens, value: 90000}"), transcript)
+    assert found["compactions"] == []
+    assert found["verdict"].startswith(
+        f"It never fires: the trigger is 90,000 tokens, and the transcript ends with "
+        f"{found['counted']:,} tokens as the trigger counts, in 81 messages"
+    )
+
+
+def test_explain_needs_a_window_only_for_a_fraction(tmp_path: Path, transcript: Path) -> None:
+    file = section(
+        tmp_path,
+        "enabled: true",
+        "trigger: {type: fraction, value: 0.5}",
+        "keep: {type: messages, value: 4}",
+    )
+    done = run("explain", file, "--transcript", transcript)
+    assert done.exit_code == 2
+    assert "line 3" in done.stderr
+    assert "window" in done.stderr
+    found = explained(file, transcript, "--window", 4000)
+    assert found["compactions"]
+    assert found["peak"] <= 4_000
+    assert found["over"] == 0
+
+
+def test_explain_advises_where_something_is_not_as_it_should_be(
+    tmp_path: Path, transcript: Path
+) -> None:
+    file = section(
+        tmp_path,
+        "enabled: true",
+        "trigger: {type: messages, value: 8}",
+        "keep: {type: messages, value: 7}",
+        "trim_tokens_to_summarize: 20",
+    )
+    advice = "\n".join(explained(file, transcript)["advice"])
+    assert "more than one request in four: lower 'keep', or raise the trigger" in advice
+    assert "raise 'trim_tokens_to_summarize', or write null" in advice
+
+
+def test_explain_ends_with_1_where_the_window_cannot_be_kept(tmp_path: Path) -> None:
+    file = section(tmp_path, *ON)
+    said = [
+        {"role": "system", "content": "You know all of this: " + "word " * 3_000},
+        {"role": "user", "content": "what do you know?"},
+        {"role": "assistant", "content": "all of it"},
+    ]
+    talk = tmp_path / "talk.json"
+    talk.write_text(json.dumps(said), encoding="utf-8")
+    done = run("explain", file, "--transcript", talk, "--window", 2_000)
+    assert done.exit_code == 1
+    assert "1 requests do not fit the window of 2,000 tokens" in " ".join(done.stdout.split())
+    assert run("explain", file, "--transcript", talk, "--window", 200_000).exit_code == 0
+
+
+def test_explain_refuses_what_is_off_or_broken_or_no_transcript(
+    tmp_path: Path, transcript: Path
+) -> None:
+    off = run("explain", section(tmp_path, "enabled: false"), "--transcript", transcript)
+    assert (off.exit_code, "write 'enabled: true'" in off.stderr) == (2, True)
+    broken = run("explain", section(tmp_path, "enabeld: true"), "--transcript", transcript)
+    assert (broken.exit_code, "did you mean 'enabled'?" in broken.stderr) == (2, True)
+    none = run("explain", section(tmp_path, *ON), "--transcript", tmp_path / "none.json")
+    assert none.exit_code == 2
+
+
+# Presets
+
+
+@pytest.fixture(autouse=True)
+def _archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ARCHIVE_URL", "postgresql://ann:hunter2@db/conspectus")
+
+
+def test_there_are_the_presets_that_the_page_names() -> None:
+    assert [file.stem for file in PRESETS] == [
+        "conservative",
+        "minimal",
+        "production",
+        "several_models",
+    ]
+
+
+@pytest.mark.parametrize("file", PRESETS, ids=lambda file: file.stem)
+def test_a_preset_is_valid_and_keeps_every_promise_on_a_transcript(
+    file: Path, tmp_path: Path
+) -> None:
+    assert meaning(file)["enabled"]
+    long = tmp_path / "long.json"
+    long.write_text(json.dumps(_long()), encoding="utf-8")
+    found = explained(file, long, "--window", 32_000)
+    assert found["compactions"], found["verdict"]
+    assert found["over"] == 0
+    assert found["peak"] <= 32_000
+    assert all(one["read"] == 1.0 for one in found["compactions"])
+    assert "ended early" not in found["verdict"]
+    assert all("Here is a summary" in one["summary"] for one in found["compactions"])
+
+
+def _long() -> list[dict[str, Any]]:
+    """Some 40,000 tokens in 400 messages."""
+    made: list[dict[str, Any]] = []
+    for n in range(200):
+        asked = f"what does section {n} of report-{n}.txt say about the harbour? " * 6
+        said = f"Section {n} says that berth {n} is free from {n % 28 + 1} May 2031 on. " * 6
+        made.append({"role": "user", "content": asked})
+        made.append({"role": "assistant", "content": said})
+    return made

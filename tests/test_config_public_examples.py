@@ -1,0 +1,241 @@
+"""DeerFlow's public examples, key by key: they load here and do what that page says they do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import BaseMessage
+from langchain_core.messages.utils import count_tokens_approximately
+
+from config_support import Agent, answering, loaded, summarising
+from conspectus.config import ConfigError, SummarizationConfig, load_config
+from conspectus.messages import is_summary_message
+from conspectus.middleware import SummarizationEvent
+
+WINDOW = 10_000
+TALK = "tell me what the next module does " * 8
+
+MINIMAL = """
+enabled: true
+trigger: {type: tokens, value: 4000}
+keep: {type: messages, value: 20}
+"""
+PRODUCTION = """
+enabled: true
+model_name: gpt-4o-mini
+trigger: [{type: tokens, value: 6000}, {type: messages, value: 75}]
+keep: {type: messages, value: 25}
+trim_tokens_to_summarize: 5000
+"""
+SEVERAL_MODELS = """
+enabled: true
+model_name: gpt-4o-mini
+trigger: {type: fraction, value: 0.7}
+keep: {type: fraction, value: 0.3}
+trim_tokens_to_summarize: 4000
+"""
+CONSERVATIVE = """
+enabled: true
+model_name: gpt-4
+trigger: {type: tokens, value: 8000}
+keep: {type: messages, value: 40}
+trim_tokens_to_summarize: null
+"""
+WHOLE = """
+enabled: true
+model_name: null
+trigger:
+  - type: tokens
+    value: 4000
+keep:
+  type: messages
+  value: 20
+trim_tokens_to_summarize: 4000
+summary_prompt: null
+skill_file_read_tool_names: [read_file, read, view, cat]
+"""
+
+
+def with_all(*lines: str) -> str:
+    """A section in which one key is shown alone there."""
+    said = "\n".join(lines)
+    trigger = "" if "trigger:" in said else "trigger: {type: tokens, value: 4000}"
+    return f"enabled: true\n{trigger}\n{said}"
+
+
+# What each says: the section, tokens or messages at which it fires, what stays.
+EXAMPLES: dict[str, tuple[str, int | None, int | None, tuple[str, float]]] = {
+    "minimal": (MINIMAL, 4_000, None, ("messages", 20)),
+    "production": (PRODUCTION, 6_000, 75, ("messages", 25)),
+    "several models": (SEVERAL_MODELS, 7_000, None, ("tokens", 3_000)),
+    "conservative": (CONSERVATIVE, 8_000, None, ("messages", 40)),
+    "every key": (WHOLE, 4_000, None, ("messages", 20)),
+    "tokens": (with_all("trigger: {type: tokens, value: 4000}"), 4_000, None, ("messages", 20)),
+    "messages": (with_all("trigger: {type: messages, value: 50}"), None, 50, ("messages", 20)),
+    "fraction": (with_all("trigger: {type: fraction, value: 0.8}"), 8_000, None, ("messages", 20)),
+    "any of two": (
+        with_all("trigger:", "  - {type: tokens, value: 4000}", "  - {type: messages, value: 50}"),
+        4_000,
+        50,
+        ("messages", 20),
+    ),
+    "keep 20": (with_all("keep: {type: messages, value: 20}"), 4_000, None, ("messages", 20)),
+    "keep 25": (with_all("keep: {type: messages, value: 25}"), 4_000, None, ("messages", 25)),
+    "keep tokens": (with_all("keep: {type: tokens, value: 3000}"), 4_000, None, ("tokens", 3_000)),
+    "keep a share": (
+        with_all("keep: {type: fraction, value: 0.3}"),
+        4_000,
+        None,
+        ("tokens", 3_000),
+    ),
+    "reading": (with_all("trim_tokens_to_summarize: 4000"), 4_000, None, ("messages", 20)),
+}
+PROFILE = {"max_input_tokens": WINDOW}
+
+
+def talked(config: SummarizationConfig, text: str = TALK) -> tuple[SummarizationEvent, Agent]:
+    """A conversation until the first summary: what was about to leave then, and the agent."""
+    seen: list[SummarizationEvent] = []
+    writes = summarising(profile={"max_input_tokens": 128_000})
+    agent = Agent(
+        config,
+        model=answering("It reads the settings. " * 10, profile=PROFILE),
+        model_registry=lambda name: writes,
+        before_summarization=seen.append,
+    )
+    for _ in range(90):
+        agent.say(text)
+        if seen:
+            return seen[0], agent
+    raise AssertionError("it never fired")
+
+
+def size(messages: Any) -> int:
+    return count_tokens_approximately(messages)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_fires_where_its_page_says_and_keeps_what_it_says(
+    name: str, tmp_path: Path
+) -> None:
+    section, tokens, messages, (kind, amount) = EXAMPLES[name]
+    event, _ = talked(loaded(tmp_path, section))
+    left, stays = list(event.messages_to_summarize), list(event.preserved_messages)
+    whole: list[BaseMessage] = [*left, *stays]
+
+    def due(history: list[BaseMessage]) -> bool:
+        by_tokens = tokens is not None and size(history) >= tokens
+        return by_tokens or (messages is not None and len(history) >= messages)
+
+    # A model that reports no usage leaves the count to the approximation, as there.
+    assert due(whole)
+    assert not due(whole[:-2])
+    if kind == "messages":
+        assert len(stays) == amount
+    else:
+        assert size(stays) <= amount < size([left[-1], left[-2], *stays])
+
+
+@pytest.mark.parametrize(
+    ("section", "model", "trim"),
+    [
+        (MINIMAL, None, 4_000),
+        (PRODUCTION, "gpt-4o-mini", 5_000),
+        (SEVERAL_MODELS, "gpt-4o-mini", 4_000),
+        (CONSERVATIVE, "gpt-4", None),
+        (WHOLE, None, 4_000),
+    ],
+)
+def test_an_example_sets_what_it_says_and_leaves_the_rest_at_its_defaults(
+    section: str, model: str | None, trim: int | None, tmp_path: Path
+) -> None:
+    config = loaded(tmp_path, section)
+    assert (config.enabled, config.model_name) == (True, model)
+    assert config.trim_tokens_to_summarize == trim
+    assert config.summary_prompt is None
+    assert config.skill_file_read_tool_names == ["read_file", "read", "view", "cat"]
+
+
+def test_the_defaults_are_those_of_that_page() -> None:
+    config = SummarizationConfig()
+    assert not config.enabled
+    assert (config.model_name, config.trigger, config.summary_prompt) == (None, None, None)
+    assert config.keep.pair == ("messages", 20)
+    assert config.trim_tokens_to_summarize == 4_000
+
+
+def test_a_named_model_writes_and_the_agents_own_stands_in_for_it_when_it_fails(
+    tmp_path: Path,
+) -> None:
+    config = loaded(tmp_path, """
+        enabled: true
+        model_name: small
+        trigger: {type: messages, value: 6}
+        keep: {type: messages, value: 2}
+        """)  # fmt: skip
+    small = answering("")
+    small.answers = lambda messages: ValueError("expired key")
+    own = answering("## Goal\n- The user has the modules looked at.")
+    agent = Agent(config, model=own, model_registry={"small": small})
+    for _ in range(4):
+        sent = agent.say("look at the next one, please")
+    assert small.calls
+    assert is_summary_message(sent[0])
+
+
+def test_an_agents_own_model_writes_where_none_is_named(tmp_path: Path) -> None:
+    _, agent = talked(loaded(tmp_path, MINIMAL))
+    assert agent.middleware.model is agent.model
+
+
+def test_the_window_is_that_of_the_model_that_answers_and_not_of_the_one_that_writes(
+    tmp_path: Path,
+) -> None:
+    # The one that writes has 128,000 tokens, of which 0.7 would be 89,600.
+    event, _ = talked(loaded(tmp_path, SEVERAL_MODELS))
+    assert size([*event.messages_to_summarize, *event.preserved_messages]) < 8_000
+
+
+def test_a_share_of_an_unknown_window_is_left_out_where_other_clauses_remain(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = loaded(tmp_path, """
+        enabled: true
+        trigger: [{type: fraction, value: 0.8}, {type: messages, value: 30}]
+        keep: {type: fraction, value: 0.3}
+        """)  # fmt: skip
+    agent = Agent(config, model=answering())
+    assert agent.middleware.trigger == [("messages", 30)]
+    assert agent.middleware.keep == ("messages", 20)
+    assert "line 3" in caplog.text
+    assert "window:" in caplog.text
+
+
+def test_a_share_of_an_unknown_window_alone_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    config = loaded(tmp_path, "enabled: true\ntrigger: {type: fraction, value: 0.8}")
+    with pytest.raises(ConfigError, match=r"line 3: .*'window: <its input limit in tokens>'"):
+        Agent(config, model=answering())
+
+
+def test_malformed_indentation_names_the_line(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "summarization:\n  enabled: true\n  trigger:\n    type: tokens\n   value: 4000\n"
+    )
+    with pytest.raises(ConfigError, match=r"config\.yaml, line 5: .*indentation"):
+        load_config(file)
+
+
+def test_a_file_of_an_earlier_version_loads(tmp_path: Path) -> None:
+    config = loaded(
+        tmp_path,
+        MINIMAL
+        + """
+preserve_recent_skill_count: 5
+preserve_recent_skill_tokens: 25000
+preserve_recent_skill_tokens_per_skill: 5000
+""",
+    )
+    assert config.enabled

@@ -1,0 +1,230 @@
+"""With an archive: originals first, recall, clips, rewinds, walls, drafts, failures."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import Archive, ArchiveError, Compactor
+from conspectus.archive import Scope
+from short_term_support import TOLD, PlainModel, ai, count, human, ours, result, summarised, talk
+from test_short_term_node import config, node_graph, numbered, said
+
+LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
+
+
+def summarise(messages: list[Any], running: Any = None, **more: Any) -> Any:
+    more.setdefault("model", PlainModel())
+    more.setdefault("thread_id", "t")
+    return ours.summarize_messages(messages, running_summary=running, **(LIMITS | more))
+
+
+def originals(archive: Archive, thread: str = "t") -> list[Any]:
+    """What the head can reach, as it was said."""
+    scope = Scope("local", thread)
+    chain = archive.chain(scope)
+    keys = [key for record in chain for key in record.covers]
+    return [found.message for found in archive.get(scope, keys)]
+
+
+class Down(InMemoryStore):
+    """A store that fails while it is told to."""
+
+    down = False
+
+    def batch(self, ops: Any) -> Any:
+        if self.down:
+            raise ConnectionError("the store is away")
+        return super().batch(ops)
+
+    async def abatch(self, ops: Any) -> Any:
+        if self.down:
+            raise ConnectionError("the store is away")
+        return await super().abatch(ops)
+
+
+def test_what_was_summarised_is_archived_and_recalled_over_rounds() -> None:
+    archive, running = Archive(InMemoryStore()), None
+    messages = talk(30)
+    model = numbered()
+    for upto in range(5, len(messages) + 1, 4):
+        found = summarise(messages[:upto], running, archive=archive, model=model)
+        running = found.running_summary
+        gone = [m for m in messages if m.id in summarised(running)]
+        assert originals(archive) == gone
+    assert len(archive.chain(Scope("local", "t"))) > 3
+    compactor = Compactor(archive=archive)
+    assert "question h3 " in compactor.recall("question h3", thread_id="t").text
+    assert compactor.recall(id="h3", thread_id="t").text
+
+
+def test_an_event_loop_a_file_and_an_address_do_the_same(tmp_path: Path) -> None:
+    for where in (tmp_path / "a.db", f"sqlite:///{tmp_path}/b.db"):
+        running: Any = None
+        for upto in (9, 13, 17):
+            found = asyncio.run(
+                ours.asummarize_messages(
+                    talk(8)[:upto],
+                    running_summary=running,
+                    model=PlainModel(),
+                    archive=where,
+                    thread_id="t",
+                    **LIMITS,
+                )
+            )
+            running = found.running_summary
+        with Archive.open(where) as archive:
+            assert {m.id for m in originals(archive)} == summarised(running)
+
+
+def test_the_thread_is_that_of_the_graphs_config() -> None:
+    archive = Archive(InMemoryStore())
+    graph, seen = node_graph(InMemorySaver(), archive=archive)
+    for n in range(12):
+        graph.invoke(said(n), config("mine"))
+        graph.invoke(said(n), config("yours"))
+    assert archive.threads("local") == ("mine", "yours")
+    for name in ("mine", "yours"):
+        state = graph.get_state(config(name)).values
+        ids = {m.id for m in state["messages"]}
+        assert {m.id for m in originals(archive, name)} <= ids
+        assert {m.id for m in originals(archive, name)} == summarised(
+            state["context"]["running_summary"]
+        )
+    assert seen
+
+
+def test_a_rewind_takes_recall_back_with_it() -> None:
+    """Each summary says the same, so that only what it stands for tells them apart."""
+    archive = Archive(InMemoryStore())
+    graph, _ = node_graph(InMemorySaver(), PlainModel(), archive=archive)
+    for n in range(16):
+        graph.invoke(said(n), config())
+    history = list(graph.get_state_history(config()))
+    past = next(
+        s
+        for s in history
+        if len(s.values["messages"]) == 20 and s.values.get("context") and not s.next
+    )
+    then = summarised(past.values["context"]["running_summary"])
+    assert then < {m.id for m in originals(archive)}
+    graph.invoke({"messages": [HumanMessage("and now")]}, past.config)
+    now = summarised(graph.get_state(config()).values["context"]["running_summary"])
+    assert {m.id for m in originals(archive)} == now
+    assert not {"question 14 " in str(m.content) for m in originals(archive)} - {False}
+
+
+def test_a_giant_newest_message_is_shown_short_and_read_whole_later() -> None:
+    archive = Archive(InMemoryStore())
+    text = " ".join(f"word{n}" for n in range(2_000))
+    messages: list[Any] = [*talk(3), human("giant", text=text)]
+    model = PlainModel()
+    found = summarise(messages, archive=archive, model=model)
+    assert count(found.messages) <= 200
+    clip = found.messages[-1]
+    assert clip.id == "giant"
+    assert "archived as" in clip.content
+    # While it is the newest it is shown so again, and no model is asked for that.
+    calls = len(model.calls)
+    again = summarise(messages, found.running_summary, archive=archive, model=model)
+    assert count(again.messages) <= 200
+    assert "archived as" in again.messages[-1].content
+    assert len(model.calls) == calls
+    # Once it may leave, all of it is read, although the clip is what came back.
+    back = [*messages[:-1], clip, ai("a9", 60), human("h9", 5)]
+    last = summarise(back, again.running_summary, archive=archive, model=model)
+    assert "giant" in summarised(last.running_summary)
+    assert model.read["giant"].replace(" ", "") == text.replace(" ", "")
+    assert [m.content for m in originals(archive) if m.id == "giant"] == [text]
+
+
+def test_a_giant_result_of_a_tool_is_shown_short_in_its_place() -> None:
+    archive = Archive(InMemoryStore())
+    messages: list[Any] = [human("h0"), ai("a0", 5, "c0"), result("t0", "c0", 3_000)]
+    found = summarise(messages, archive=archive)
+    shown = {m.id: m for m in found.messages if m.id}
+    assert list(shown) == ["h0", "a0", "t0"]
+    assert isinstance(shown["t0"], ToolMessage)
+    assert shown["t0"].tool_call_id == "c0"
+    assert count(found.messages) <= 200
+    assert found.running_summary is None
+
+
+def test_an_archive_that_is_away_changes_nothing_and_says_so(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    store = Down()
+    archive = Archive(store)
+    first = summarise(talk(8), archive=archive)
+    store.down = True
+    more = [*talk(8), *[human(f"x{n}", 40) for n in range(8)]]
+    model = PlainModel()
+    found = summarise(more, first.running_summary, archive=archive, model=model)
+    assert found.running_summary == first.running_summary
+    assert "cannot be read for now" in caplog.text
+    assert not model.calls
+    assert {m.id for m in found.messages if m.id} | summarised(first.running_summary) == {
+        m.id for m in more
+    }
+    with pytest.raises(ArchiveError):
+        summarise(more, first.running_summary, archive=archive, on_failure="raise")
+    store.down = False
+    found = summarise(more, first.running_summary, archive=archive)
+    assert summarised(found.running_summary) > summarised(first.running_summary)
+
+
+def test_a_call_that_is_made_again_is_not_paid_for_again() -> None:
+    """A node that is tried anew has lost its update, and finds the draft."""
+    archive, model = Archive(InMemoryStore()), PlainModel()
+    messages = talk(5)
+    first = summarise(messages, archive=archive, model=model)
+    calls = len(model.calls)
+    again = summarise(messages, archive=archive, model=model)
+    assert again == first
+    assert len(model.calls) == calls
+
+
+def test_a_summary_of_langmems_or_of_a_time_without_archive_is_taken_over() -> None:
+    archive = Archive(InMemoryStore())
+    messages = talk(16)
+    before = summarise(messages[:9]).running_summary
+    model = PlainModel("Now this.")
+    found = summarise(messages, before, archive=archive, model=model)
+    assert any(TOLD in str(m.content) for m in model.calls[0])
+    assert summarised(before) < summarised(found.running_summary)
+    kept = {m.id for m in originals(archive)} - {None}
+    assert kept >= summarised(found.running_summary) - summarised(before)
+
+
+def test_a_rule_outlives_a_process_with_an_archive(tmp_path: Path) -> None:
+    rule = "Never edit the generated files in build/out."
+    messages = [human("rule", text=rule), *talk(40)]
+    running: Any = None
+    limits = {"max_tokens": 400, "max_summary_tokens": 150}
+    for upto in range(10, len(messages), 6):
+        with Archive.open(tmp_path / "a.db") as archive:
+            found = summarise(messages[:upto], running, archive=archive, **limits)
+            running = found.running_summary
+    assert rule in running.summary
+    chain_facts: Any = None
+    with Archive.open(tmp_path / "a.db") as archive:
+        chain_facts = archive.chain(Scope("local", "t"))[-1].ledger["facts"]
+    assert any(rule == fact["value"] for fact in chain_facts)
+
+
+def test_no_thread_reads_what_another_has_archived() -> None:
+    archive = Archive(InMemoryStore())
+    summarise(talk(8), archive=archive, thread_id="one")
+    other = summarise(
+        [AIMessage("so " * 200, id="x"), human("y", 200), human("z", 5)],
+        archive=archive,
+        thread_id="two",
+    )
+    assert {m.id for m in originals(archive, "two")} == summarised(other.running_summary)
+    assert not {"x", "y"} & {m.id for m in originals(archive, "one")}

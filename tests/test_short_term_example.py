@@ -1,0 +1,67 @@
+"""The example and the benchmark of the short-term memory do what they say."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def example(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(ROOT / "examples")
+    return importlib.import_module("langgraph_short_term")
+
+
+def test_the_example_keeps_the_name_over_four_turns(
+    example: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert example.main() == 0
+    said = capsys.readouterr().out
+    assert said.count("Your name is Bob.") == 2
+    assert said.count("messages shown") == 8
+    assert "word for word: True" in said
+
+
+def test_the_name_stays_even_where_every_summary_loses_it(
+    example: ModuleType, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(example, "summary", lambda messages: "They talked about animals.")
+    assert example.main() == 0
+    assert capsys.readouterr().out.count("Your name is Bob.") == 2
+
+
+def test_the_example_says_so_when_the_name_is_lost(
+    example: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(example, "answered", lambda messages: "I do not know.")
+    assert example.main() == 1
+
+
+def test_the_benchmark_prints_a_row_for_each_situation() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(ROOT / "benchmarks" / "short_term.py"), "--quick"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr  # whether targets are met is not for a test
+    for situation in ("nothing due", "first look", "summarised already", "100 new, summarising"):
+        assert done.stdout.count(situation) >= 2
+
+
+def test_the_core_imports_no_graph_for_the_root_package() -> None:
+    code = (
+        "import sys, conspectus; "
+        "assert 'conspectus.short_term' not in sys.modules; "
+        "from conspectus.short_term import SummarizationNode; "
+        "assert 'conspectus.middleware' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -1,0 +1,321 @@
+"""The node and the function in real graphs: states, keys, checkpoints, serializers, threads."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import inspect
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Annotated, Any, TypedDict
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
+from langgraph.types import Command, interrupt
+from pydantic import BaseModel, Field
+
+from conspectus.testing.scripted_models import ScriptedChatModel
+from short_term_support import PlainModel, human, ours, summarised, talk, theirs, torn
+
+LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
+
+
+class State(MessagesState):
+    context: dict[str, Any]
+
+
+class Seen(TypedDict):
+    summarized_messages: list[AnyMessage]
+    context: dict[str, Any]
+
+
+class WithSummary(MessagesState):
+    summary: ours.RunningSummary | None
+
+
+def numbered() -> PlainModel:
+    number = iter(range(10_000))
+    return PlainModel(lambda messages: f"Summary number {next(number)} of all that was said.")
+
+
+def node_graph(
+    saver: BaseCheckpointSaver[Any] | None, model: Any = None, **more: Any
+) -> tuple[Any, list[list[Any]]]:
+    """A node that summarises, then one that answers; and what that one was shown."""
+    seen: list[list[Any]] = []
+
+    def call_model(state: Seen) -> dict[str, Any]:
+        seen.append(state["summarized_messages"])
+        return {"messages": [AIMessage("so " * 20)]}
+
+    node = ours.SummarizationNode(model=model or numbered(), **(LIMITS | more))
+    builder = StateGraph(State)
+    builder.add_node("summarize", node)
+    builder.add_node("call_model", call_model)
+    builder.add_edge(START, "summarize")
+    builder.add_edge("summarize", "call_model")
+    return builder.compile(checkpointer=saver), seen
+
+
+def function_graph(saver: BaseCheckpointSaver[Any], model: Any) -> tuple[Any, list[list[Any]]]:
+    """The function inside of the node that answers."""
+    seen: list[list[Any]] = []
+
+    def call_model(state: WithSummary) -> dict[str, Any]:
+        done = ours.summarize_messages(
+            state["messages"], running_summary=state.get("summary"), model=model, **LIMITS
+        )
+        seen.append(done.messages)
+        update: dict[str, Any] = {"messages": [AIMessage("so " * 20)]}
+        if done.running_summary:
+            update["summary"] = done.running_summary
+        return update
+
+    builder = StateGraph(WithSummary)
+    builder.add_node(call_model)
+    builder.add_edge(START, "call_model")
+    return builder.compile(checkpointer=saver), seen
+
+
+def config(name: str = "t") -> dict[str, Any]:
+    return {"configurable": {"thread_id": name}}
+
+
+def said(n: int) -> dict[str, Any]:
+    return {"messages": [HumanMessage(f"question {n} " + "why " * 20)]}
+
+
+SERIALIZERS = {
+    "today's": JsonPlusSerializer(),
+    "strict": JsonPlusSerializer(allowed_msgpack_modules=None),
+    "strict, told of it": JsonPlusSerializer(allowed_msgpack_modules=[ours.RunningSummary]),
+    "with pickle": JsonPlusSerializer(pickle_fallback=True),
+}
+
+
+@pytest.mark.parametrize("serializer", SERIALIZERS)
+def test_a_running_summary_survives_a_serializer(serializer: str) -> None:
+    serde = SERIALIZERS[serializer]
+    running = ours.RunningSummary("修复了登录页面。", {"a", "b"}, "b")
+    back = serde.loads_typed(serde.dumps_typed({"running_summary": running}))["running_summary"]
+    assert isinstance(back, dict) == (serializer == "strict")
+    messages = [human("a", 200), human("b", 200), human("c", 5)]
+    found = ours.summarize_messages(messages, running_summary=back, model=PlainModel(), **LIMITS)
+    assert found.running_summary == running
+    assert [m.id for m in found.messages] == [None, "c"]
+
+
+@pytest.mark.parametrize("serializer", SERIALIZERS)
+def test_a_graph_goes_on_from_its_checkpoints(serializer: str) -> None:
+    for build in (node_graph, function_graph):
+        model = numbered()
+        graph, seen = build(InMemorySaver(serde=SERIALIZERS[serializer]), model)  # type: ignore[operator]
+        for n in range(16):
+            graph.invoke(said(n), config())
+        messages = graph.get_state(config()).values["messages"]
+        assert len(messages) == 32
+        assert len(model.calls) >= 2
+        for n, shown in enumerate(seen):
+            assert not torn(shown)
+            assert shown[-1].content == said(n)["messages"][0].content
+        assert [m.type for m in seen[-1]][:1] == ["system"]
+        # What the last summary stands for and what is shown are the whole history.
+        assert f"Summary number {len(model.calls) - 1}" in seen[-1][0].content
+        # Each message was read once: the running summary was extended, not written anew.
+        read = [m.id for call in model.calls for m in call if m.id]
+        assert len(read) == len(set(read))
+
+
+def test_a_sqlite_checkpoint_and_a_new_process_go_on(tmp_path: Path) -> None:
+    model = numbered()
+    for n in range(12):
+        with SqliteSaver.from_conn_string(str(tmp_path / "c.db")) as saver:
+            graph, seen = node_graph(saver, model)
+            graph.invoke(said(n), config())
+            state = graph.get_state(config()).values
+    assert len(state["messages"]) == 24
+    covered = summarised(state["context"]["running_summary"])
+    shown = {m.id for m in seen[-1] if m.id}
+    assert covered | shown == {m.id for m in state["messages"][:-1]}
+    assert not covered & shown
+
+
+def test_the_node_works_on_an_event_loop() -> None:
+    async def run() -> list[list[Any]]:
+        graph, seen = node_graph(InMemorySaver(), ScriptedChatModel(answers=lambda m: "All well."))
+        for n in range(12):
+            await graph.ainvoke(said(n), config())
+        return seen
+
+    seen = asyncio.run(run())
+    assert "All well." in seen[-1][0].content
+
+
+def test_two_threads_share_a_node_and_nothing_else() -> None:
+    graph, seen = node_graph(InMemorySaver(), PlainModel(lambda m: f"Of {m[0].content[:6]}."))
+
+    def run(name: str) -> str:
+        for n in range(12):
+            text = f"{name} {n} " + "why " * 20
+            graph.invoke({"messages": [HumanMessage(text)]}, config(name))
+        return str(graph.get_state(config(name)).values["context"]["running_summary"].summary)
+
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(run, ["first ", "second"])
+    assert first != second
+    for shown in seen:
+        assert len({m.content[:6] for m in shown if m.type == "human"}) == 1
+
+
+def test_time_travel_brings_back_the_running_summary_of_then() -> None:
+    model = numbered()
+    graph, seen = node_graph(InMemorySaver(), model)
+    for n in range(14):
+        graph.invoke(said(n), config())
+    past = [s for s in graph.get_state_history(config()) if len(s.values["messages"]) == 14][-1]
+    graph.invoke(said(99), past.config)
+    running = past.values.get("context", {}).get("running_summary")
+    now = graph.get_state(config()).values["messages"]
+    shown = {m.id for m in seen[-1] if m.id}
+    known = {m.id for m in now}
+    assert shown <= known
+    assert summarised(running) <= known
+
+
+class Model(BaseModel):
+    messages: Annotated[list[AnyMessage], add_messages]
+    context: dict[str, Any] | None = Field(default=None)
+
+
+def test_a_pydantic_state_with_a_context_of_none() -> None:
+    node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
+    update = node.invoke(Model(messages=talk(8)))
+    assert list(update) == ["summarized_messages", "context"]
+    assert summarised(update["context"]["running_summary"])
+
+
+def test_other_keys_of_the_context_stay() -> None:
+    node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
+    update = node.invoke({"messages": talk(8), "context": {"mine": 1}})
+    assert update["context"]["mine"] == 1
+
+
+def test_without_a_summary_the_update_holds_the_messages_alone() -> None:
+    messages = talk(2, 1)
+    node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
+    assert node.invoke({"messages": messages}) == {"summarized_messages": messages}
+    same = ours.SummarizationNode(model=PlainModel(), output_messages_key="messages", **LIMITS)
+    assert same.invoke({"messages": messages}) == {"messages": messages}
+
+
+def test_names_and_keys_are_the_callers() -> None:
+    node = ours.SummarizationNode(
+        model=PlainModel(),
+        input_messages_key="talk",
+        output_messages_key="short",
+        name="shorten",
+        **LIMITS,
+    )
+    assert node.get_name() == "shorten"
+    assert ours.SummarizationNode(model=PlainModel(), **LIMITS).get_name() == "summarization"
+    assert list(node.invoke({"talk": talk(8)})) == ["short", "context"]
+    with pytest.raises(ValueError, match="Missing required field `talk` in the input"):
+        node.invoke({"messages": talk(8)})
+    with pytest.raises(ValueError, match="Invalid input type"):
+        node.invoke(talk(8))
+    with pytest.raises(ValueError, match="context must be a dict"):
+        node.invoke({"talk": talk(8), "context": "none"})
+
+
+def test_one_key_for_both_replaces_the_history() -> None:
+    class Own(MessagesState):
+        context: dict[str, Any]
+
+    model = numbered()
+    node = ours.SummarizationNode(model=model, output_messages_key="messages", **LIMITS)
+    builder = StateGraph(Own)
+    builder.add_node(node)
+    builder.add_node("answer", lambda state: {"messages": [AIMessage("so " * 20)]})
+    builder.add_edge(START, "summarization")
+    builder.add_edge("summarization", "answer")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    graph.invoke({"messages": [SystemMessage("Be brief.", id="s"), *said(0)["messages"]]}, config())
+    names = set()
+    for n in range(1, 24):
+        graph.invoke(said(n), config())
+        messages = graph.get_state(config()).values["messages"]
+        summaries = [m for m in messages if "Summary number" in str(m.content)]
+        assert len(summaries) == bool(model.calls)
+        names |= {m.id for m in summaries}
+        assert messages[0].id == "s"
+        assert len(messages) < 12
+    # A summary that stands has one id; a new one is another message.
+    assert len(names) == len(model.calls) >= 3
+    assert not any("Summary number" in str(m.content) for c in model.calls for m in c if m.id)
+
+
+def test_the_first_of_a_replaced_history_removes_all() -> None:
+    node = ours.SummarizationNode(model=PlainModel(), output_messages_key="messages", **LIMITS)
+    update = node.invoke({"messages": talk(8)})
+    assert update["messages"][0].id == REMOVE_ALL_MESSAGES
+
+
+def test_a_summary_is_streamed_under_the_nodes_name_only() -> None:
+    graph, _ = node_graph(InMemorySaver(), ScriptedChatModel(answers=lambda m: "All well."))
+    nodes = set()
+    for n in range(12):
+        for _, metadata in graph.stream(said(n), config(), stream_mode="messages"):
+            nodes.add(metadata["langgraph_node"])
+    assert nodes == {"summarize", "call_model"}
+
+
+@pytest.mark.parametrize("on_failure", ["degrade", "keep", "raise"])
+def test_a_summariser_may_ask_a_person(on_failure: str) -> None:
+    """An interrupt is no failure: the run waits, and goes on with the answer."""
+
+    class Asks:
+        def invoke(self, messages: list[Any]) -> Any:
+            return AIMessage(interrupt("What was it about?"))
+
+    node = ours.SummarizationNode(model=Asks(), on_failure=on_failure, **LIMITS)
+    builder = StateGraph(State)
+    builder.add_node("summarize", node)
+    builder.add_node("end", lambda state: {})
+    builder.add_edge(START, "summarize")
+    builder.add_edge("summarize", "end")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    messages = talk(5)
+    waiting = graph.invoke({"messages": messages}, config())
+    assert waiting["__interrupt__"][0].value == "What was it about?"
+    done = graph.invoke(Command(resume="It was about reasons."), config())
+    assert done["context"]["running_summary"].summary == "It was about reasons."
+
+
+def test_a_node_has_langmems_attributes_and_follows_them() -> None:
+    given: dict[str, Any] = {"model": PlainModel(), "name": "shorten", **LIMITS}
+    node, theirs_node = ours.SummarizationNode(**given), theirs.SummarizationNode(**given)
+    names = [n for n in inspect.signature(theirs.SummarizationNode).parameters if n != "self"]
+    for name in names:
+        if not name.endswith("_prompt"):
+            assert getattr(node, name) == getattr(theirs_node, name), name
+        assert hasattr(node, name)
+    assert "context" in node.invoke({"messages": talk(8)})
+    node.max_tokens = 5_000
+    assert "context" not in node.invoke({"messages": talk(8)})
+    node.max_summary_tokens = 5_000
+    with pytest.raises(ValueError, match="must be less than"):
+        node.invoke({"messages": talk(8)})
+
+
+def test_a_node_can_be_copied_and_pickled_as_langmems_can() -> None:
+    node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
+    expected = node.invoke({"messages": talk(8)})
+    for again in (copy.copy(node), copy.deepcopy(node), pickle.loads(pickle.dumps(node))):
+        assert again.invoke({"messages": talk(8)}) == expected
