@@ -32,6 +32,7 @@ class RecallingAgent:
 
     Args:
         calls: for a user's message that holds the key, the calls to make, a list for each step.
+        says: for a user's message that holds the key, what it answers in the end.
     """
 
     def __init__(self, calls: dict[str, list[list[dict[str, Any]]]] | None = None, **more: Any):
@@ -40,6 +41,7 @@ class RecallingAgent:
         self.store = more.pop("store", None) or InMemoryStore()
         self.saver = more.pop("saver", None) or InMemorySaver()
         between = more.pop("between", [])
+        self.says: dict[str, str] = more.pop("says", {})
         self.thread = more.pop("thread", "t")
         self.calls, self.steps = calls or {}, 0
         self.model = ScriptedChatModel(answers=self._answer)
@@ -58,7 +60,8 @@ class RecallingAgent:
         done = self.steps  # its own messages may have left the view
         self.steps += 1
         if done >= len(steps):
-            return AIMessage("Fine.")
+            asked = str(messages[last].content)
+            return AIMessage(next((v for k, v in self.says.items() if k in asked), "Fine."))
         named = [{"id": f"c{len(messages)}-{n}", **call} for n, call in enumerate(steps[done])]
         return AIMessage("", tool_calls=named)
 

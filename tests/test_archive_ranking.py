@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from conspectus._drive import run
-from conspectus.archive import Archive, RecallResult, Scope, recall_flow
+from conspectus.archive import Archive, RecallResult, Scope, lookup, recall_flow
 from conspectus.archive.dates import date_terms
 from conspectus.archive.lookup import CANDIDATES
 from conspectus.archive.rank import Seen, Totals, fused, merged, scores, strong
 from conspectus.archive.stems import stem
+from conspectus.archive.steps import FARTHEST, Kind, Steps
 from conspectus.archive.words import query_of
 from conspectus.messages import Source, read_messages
 from conspectus.testing.archive_conformance import record_of
@@ -222,14 +223,16 @@ def seen(**counts: int) -> Seen:
 
 def test_a_message_counts_the_words_before_it_more_than_those_after_it() -> None:
     history = {0: seen(), 1: seen(port=1), 2: seen()}
-    found = scores(history, {"port": 1.0}, frozenset(), (), Totals(100, 5.0, {"port": 1}))
+    totals, steps = Totals(100, 5.0, {"port": 1}), Steps(dict.fromkeys(history, Kind.SAYS))
+    found = scores(history, {"port": 1.0}, frozenset(), (), totals, steps)
     assert found[1] > found[2] > found[0] > 0
 
 
 def test_a_history_without_any_terms_gives_no_scores() -> None:
     totals = Totals(1, 0.0, {})
-    assert scores({}, {}, frozenset(), (), totals) == {}
-    assert scores({0: Seen({}, 0, frozenset(), False)}, {"x": 1.0}, frozenset(), (), totals) == {}
+    assert scores({}, {}, frozenset(), (), totals, Steps({})) == {}
+    bare, steps = {0: Seen({}, 0, frozenset(), False)}, Steps({0: Kind.SAYS})
+    assert scores(bare, {"x": 1.0}, frozenset(), (), totals, steps) == {}
 
 
 def test_rankings_are_merged_by_what_a_message_fits_best() -> None:
@@ -243,3 +246,116 @@ def test_reciprocal_ranks_prefer_what_both_rankings_hold() -> None:
     found = fused([[1, 2, 3], [3, 4]])
     assert max(found, key=lambda place: found[place]) == 3
     assert found[1] == 1 / 61
+
+
+def rounds(count: int, of: str, at_once: int = 2) -> list[dict[str, Any]]:
+    """Rounds of parallel tool calls with their results."""
+    done: list[dict[str, Any]] = []
+    for n in range(count):
+        names = [f"{of}-{n}-{one}" for one in range(at_once)]
+        calls = [
+            {"id": name, "function": {"name": "look", "arguments": f'{{"path": "/{name}.txt"}}'}}
+            for name in names
+        ]
+        done.append(said("assistant", "", tool_calls=calls))
+        done += [said("tool", f"nothing new, {n}", tool_call_id=name) for name in names]
+    return done
+
+
+def work(of: str, turns: int = 30) -> list[dict[str, Any]]:
+    """Turns about other things."""
+    turn = [
+        [said("user", f"What has {of} {n}?"), *rounds(2, f"{of}{n}"), said("assistant", f"A {n}.")]
+        for n in range(turns)
+    ]
+    return [message for messages in turn for message in messages]
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 20])
+@pytest.mark.parametrize("at_once", [1, 3])
+@pytest.mark.parametrize(
+    ("question", "answer", "query"),
+    [
+        (
+            "Which port does the staging database use?",
+            "It is 5433.",
+            "Which port does the staging database use?",
+        ),
+        ("预发布数据库用的是哪个端口？", "是5433。", "预发布数据库的端口是多少？"),
+    ],
+)
+def test_an_answer_is_found_however_many_tools_were_called_before_it(
+    archive: Archive, question: str, answer: str, query: str, count: int, at_once: int
+) -> None:
+    turn = [said("user", question), *rounds(count, "x", at_once), said("assistant", answer)]
+    keep(archive, [*work("boat"), *turn, *work("house")])
+    found = ask(archive, query, tokens=110)
+    assert question in found.text
+    assert answer in found.text
+
+
+def test_an_answer_stands_right_behind_its_question_where_there_is_no_room_for_the_work(
+    archive: Archive,
+) -> None:
+    turn = [
+        said("user", "Which port has the database?"),
+        *rounds(4, "x"),
+        said("assistant", "It is 5433."),
+    ]
+    keep(archive, [*work("boat"), *turn, *work("house")])
+    hits = ask(archive, "database port", tokens=110).hits
+    assert [hit.text for hit in hits][:2] == [turn[0]["content"], turn[-1]["content"]]
+
+
+def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive: Archive) -> None:
+    cities = ["Lisbon", "Oslo", "Quito"]
+    calls = [
+        {"id": city, "function": {"name": "weather", "arguments": f'{{"city": "{city}"}}'}}
+        for city in cities
+    ]
+    results = [said("tool", f"{n + 11} degrees", tool_call_id=c) for n, c in enumerate(cities)]
+    turn = [said("user", "Compare them."), said("assistant", "", tool_calls=calls), *results]
+    keep(archive, [*work("boat"), *turn, said("assistant", "Fine."), *work("house")])
+    for n, city in enumerate(cities):
+        hits = ask(archive, f"weather in {city}").hits
+        ranked = {hit.text: hit.score for hit in hits if hit.text.endswith("degrees")}
+        assert max(ranked, key=lambda text: ranked[text]) == f"{n + 11} degrees"
+
+
+def test_of_a_talk_without_tools_each_message_follows_the_one_before_it() -> None:
+    steps = Steps(dict.fromkeys(range(10), Kind.SAYS))
+    assert steps.around(4) == {4: 0, 5: 1, 6: 2, 7: 3, 8: 4, 9: 5, 3: -1, 2: -2}
+
+
+def test_steps_go_by_rounds_and_an_answer_follows_what_was_said() -> None:
+    does = [Kind.SAYS, Kind.CALLS, Kind.RESULT, Kind.RESULT, Kind.CALLS, Kind.RESULT, Kind.SAYS]
+    steps = Steps(dict(enumerate(does)))
+    assert steps.around(0) == {0: 0, 1: 1, 6: 1, 2: 2, 3: 2, 4: 2}
+    assert steps.around(2) == {2: 0, 4: 1, 5: 2, 6: 3, 1: -1, 0: -2}
+
+
+def test_a_result_that_nobody_called_for_stands_as_if_it_were_said() -> None:
+    assert Steps({0: Kind.SAYS, 1: Kind.RESULT, 2: Kind.RESULT, 3: Kind.SAYS}).follows == {
+        0: (),
+        1: (0,),
+        2: (1,),
+        3: (2,),
+    }
+
+
+def test_a_long_run_of_tools_is_looked_at_within_bounds(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    rows = lookup._rows
+
+    def counted(db: Any, columns: str, keys: Sequence[str]) -> Any:
+        read.extend(keys)
+        return rows(db, columns, keys)
+
+    monkeypatch.setattr(lookup, "_rows", counted)
+    before, after = work("boat", 50), work("house", 50)
+    turn = [said("user", "Which port has the zebra?"), *rounds(200, "x"), said("assistant", "1.")]
+    keep(archive, [*before, *turn, *after])
+    assert best(archive, "zebra") == "Which port has the zebra?"
+    assert len(read) < 3 * FARTHEST

@@ -331,3 +331,60 @@ def test_of_a_damaged_ledger_all_that_can_be_read_is_recovered() -> None:
     assert len(wrong) == 4
     whole = Ledger.recovered({"facts": [GOOD], "gone": [], "seen": 4})
     assert whole == (Ledger((Fact.from_json(GOOD),), (), 4), ())
+
+
+LAUNCHED = "Launched async subagent. task_id: 1f0c-77"
+
+
+def test_work_started_in_the_background_is_open_until_a_check_brings_its_result() -> None:
+    start = [
+        call("start_async_task", {"description": "Price of Acme", "subagent_type": "buyer"}, "s"),
+        result(LAUNCHED, "s"),
+        call("start_async_task", {"description": "Price of Bolt", "subagent_type": "buyer"}, "t"),
+        result("Launched async subagent. task_id: 2a-88", "t"),
+    ]
+    check = call("check_async_task", {"task_id": "1f0c-77"}, "k")
+    running = result(json.dumps({"status": "running", "thread_id": "1f0c-77"}), "k")
+    assert work(book(*start)) == {"Price of Acme": "open", "Price of Bolt": "open"}
+    assert work(book(*start, check, running)) == {"Price of Acme": "open", "Price of Bolt": "open"}
+    again = call("check_async_task", {"task_id": "1f0c-77"}, "m")
+    answer = {"status": "success", "thread_id": "1f0c-77", "result": "41 USD per seat."}
+    done = book(*start, check, running, again, result(json.dumps(answer), "m"))
+    assert work(done) == {"Price of Acme": "done", "Price of Bolt": "open"}
+    assert {f.value: f.result for f in done.delegations()}["Price of Acme"] == "41 USD per seat."
+
+
+def test_a_check_that_fails_leaves_its_work_open_and_says_why() -> None:
+    ledger = book(
+        call("start_async_task", {"description": "Price of Acme"}, "s"),
+        result(LAUNCHED, "s"),
+        call("check_async_task", {"task_id": "1f0c-77"}, "k"),
+        result(json.dumps({"status": "error", "thread_id": "1f0c-77", "error": "No key."}), "k"),
+    )
+    assert work(ledger) == {"Price of Acme": "open"}
+    assert "No key." in ledger.delegations()[0].result
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_background_work_is_known_again_when_it_is_read_in_parts(rounds: int) -> None:
+    messages = [
+        call("start_async_task", {"description": "Price of Acme"}, "s"),
+        result(LAUNCHED, "s"),
+        call("check_async_task", {"task_id": "1f0c-77"}, "k"),
+        result(json.dumps({"status": "success", "result": "41 USD."}), "k"),
+    ]
+    ledger = Ledger()
+    size = len(messages) // rounds
+    for start in range(0, len(messages), size):
+        ledger = ledger.updated(read_messages(messages[start : start + size]))
+    assert work(ledger) == {"Price of Acme": "done"}
+
+
+def test_background_work_that_is_cancelled_is_no_longer_open() -> None:
+    ledger = book(
+        call("start_async_task", {"description": "Price of Acme"}, "s"),
+        result(LAUNCHED, "s"),
+        call("cancel_async_task", {"task_id": "1f0c-77"}, "k"),
+        result("Cancelled async subagent task: 1f0c-77", "k"),
+    )
+    assert work(ledger) == {}

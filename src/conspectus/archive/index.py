@@ -8,22 +8,24 @@ statistic of one can be seen in another's results.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from conspectus.archive.backend import private_file, private_folder
-from conspectus.archive.lookup import Match, look_up
+from conspectus.archive.lookup import Match, look_up, of_one_call
 from conspectus.archive.scope import Scope, label_hash
+from conspectus.archive.steps import Kind
 from conspectus.archive.words import Query, Terms
 from conspectus.errors import ArchiveError
 
-VERSION = 2
+VERSION = 3
 """Of the tables and of the rules for terms; an index of another version is built again."""
 
 OPEN = 32
@@ -31,7 +33,7 @@ OPEN = 32
 
 _TABLES = f"""
 CREATE TABLE docs (doc INTEGER PRIMARY KEY, key TEXT UNIQUE, id TEXT, cite TEXT, size INTEGER,
-    asks INTEGER, speaker TEXT);
+    asks INTEGER, speaker TEXT, kind INTEGER, answers TEXT, calls TEXT);
 CREATE INDEX docs_id ON docs (id);
 CREATE INDEX docs_cite ON docs (cite);
 CREATE INDEX docs_size ON docs (size);
@@ -55,6 +57,9 @@ class Doc:
         terms: what it is found by.
         speaker: terms of the name of who speaks, or of the role where there is no name.
         asks: it ends in a question.
+        kind: what it does.
+        answers: ids of the calls whose results it holds.
+        calls: where it makes several calls at once, what each is found by, by its id.
     """
 
     key: str
@@ -63,6 +68,9 @@ class Doc:
     terms: Terms
     speaker: tuple[str, ...] = ()
     asks: bool = False
+    kind: Kind = Kind.SAYS
+    answers: tuple[str, ...] = ()
+    calls: Mapping[str, Terms] = field(default_factory=dict)
 
 
 class SearchIndexes:
@@ -100,10 +108,14 @@ class SearchIndexes:
             for doc in docs:
                 named = (doc.key, _digest(doc.id), _digest(doc.cite))
                 about = (len(doc.terms.words), doc.asks, " ".join(doc.speaker))
+                calls = {_digest(name): of_one_call(terms) for name, terms in doc.calls.items()}
+                answers = " ".join(map(_digest, doc.answers))
+                does = (int(doc.kind), answers, json.dumps(calls) if calls else "")
                 done = db.execute(
-                    "INSERT OR IGNORE INTO docs (key, id, cite, size, asks, speaker) "
-                    "VALUES (?,?,?,?,?,?)",
-                    named + about,
+                    "INSERT OR IGNORE INTO docs "
+                    "(key, id, cite, size, asks, speaker, kind, answers, calls) "
+                    "VALUES (?,?,?,?,?,?,?,?,?)",
+                    named + about + does,
                 )
                 if done.rowcount == 1:
                     db.execute(

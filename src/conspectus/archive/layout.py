@@ -26,6 +26,7 @@ class Piece:
         offset: characters of the message before `text`.
         neighbour: it was not found itself.
         place: where it stands in the history, counted from 0.
+        follows: places of those that it follows, if others stand between.
     """
 
     id: str
@@ -38,30 +39,34 @@ class Piece:
     score: float
     neighbour: bool = False
     place: int = 0
+    follows: tuple[int, ...] = ()
     shortened: str = ""
     offset: int = 0
 
 
 def arranged(pieces: Sequence[Piece]) -> list[Piece]:
-    """Messages that follow each other in the history side by side, in its order; the groups in the
+    """Messages that follow each other side by side, in the order of the history; the groups in the
     order of the best of each, which is the order in which they are given."""
-    at = {piece.place: piece for piece in pieces}
-    placed: list[Piece] = []
-    for piece in pieces:
-        if piece.place not in at:
-            continue
-        start = piece.place
-        while start - 1 in at:
-            start -= 1
-        while start in at:
-            placed.append(at.pop(start))
-            start += 1
-    return placed
+    groups: dict[int, list[Piece]] = {}
+    for piece in sorted(pieces, key=lambda piece: piece.place):
+        group = [piece]
+        near = [groups[at] for at in {piece.place - 1, *piece.follows} if at in groups]
+        for other in sorted(near, key=lambda other: other[0].place):
+            if other[0] is not group[0]:
+                group = sorted({one.place: one for one in [*other, *group]}.values(), key=_place)
+        groups.update(dict.fromkeys((one.place for one in group), group))
+    placed = {one.place: one for piece in pieces for one in groups[piece.place]}
+    return list(placed.values())
 
 
-def render(pieces: Sequence[Piece], left_out: int) -> str:
-    """All messages as one text, and how many there was no room for."""
-    lines = [_line(piece) for piece in pieces]
+def _place(piece: Piece) -> int:
+    return piece.place
+
+
+def render(pieces: Sequence[Piece], left_out: int, *, cited: bool = True) -> str:
+    """All messages as one text, and how many there was no room for; without `cited` only those
+    that are shortened are named, as there is more of them to be read."""
+    lines = [_line(piece, cited or bool(piece.shortened)) for piece in pieces]
     if left_out:
         lines.append(f"({left_out:,} more left out for lack of room)")
     return "\n".join(lines)
@@ -119,11 +124,12 @@ def best_place(text: str, marks: Sequence[str]) -> int:
     return place
 
 
-def _line(piece: Piece) -> str:
+def _line(piece: Piece, cited: bool) -> str:
     # The frame is short, as it is paid for with each message.
     who = piece.role + (f"/{_label(piece.name)}" if piece.name else "")
     date = f" · {_label(piece.date)}" if piece.date else ""
-    head = f"[{_label(piece.cite)} {who}{date}]"
+    name = f"{_label(piece.cite)} " if cited else ""
+    head = f"[{name}{who}{date}]"
     note = f" {piece.shortened}" if piece.shortened else ""
     # Lines after the first are indented, so that none can pass for the line of another message.
     text = "\n  ".join(as_notes(_UNSENDABLE.sub("\ufffd", piece.text)).splitlines())

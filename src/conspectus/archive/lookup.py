@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from conspectus.archive.rank import (
-    AFTER,
-    BEFORE,
     Seen,
     Totals,
     holding_enough,
@@ -16,7 +16,8 @@ from conspectus.archive.rank import (
     scores,
     strong,
 )
-from conspectus.archive.words import Ask, Query
+from conspectus.archive.steps import FARTHEST, Kind, Steps, far_enough
+from conspectus.archive.words import Ask, Query, Terms
 
 CANDIDATES = 120
 """Messages holding terms of one sentence, around which is looked; half of them do as well."""
@@ -26,6 +27,9 @@ EXACT = 2.0
 
 AT_ONCE = 500
 """Rows read at a time."""
+
+REACHES = (5, 12, 30, FARTHEST)
+"""Places on each side of a candidate in which is looked for those near it, until they are found."""
 
 _WHOLE = "="
 """Opens a whole identifier where it stands among words; no word holds it."""
@@ -40,12 +44,14 @@ class Match:
         place: where it stands among those that are covered.
         score: how well it fits, higher is better.
         direct: it holds a good part of what is asked for itself, and is no mere neighbour.
+        follows: places of those that it follows by one step.
     """
 
     key: str
     place: int
     score: float
     direct: bool
+    follows: tuple[int, ...] = ()
 
 
 def look_up(db: sqlite3.Connection, query: Query, covered: Sequence[str]) -> list[Match]:
@@ -65,18 +71,19 @@ def _ranked(db: sqlite3.Connection, asks: Sequence[Ask], covered: Sequence[str])
         return []
     messages, mean = db.execute("SELECT count(*), avg(size) FROM docs").fetchone()
     totals = Totals(messages, mean or 0.0, holding)
-    near = [
-        {
-            at + step
-            for at in _candidates(db, [term for term in one if term in holding], place)
-            for step in range(-AFTER, BEFORE + 1)
-            if 0 <= at + step < len(covered)
-        }
-        for one in weights
-    ]
+    hits = [_candidates(db, [term for term in one if term in holding], place) for one in weights]
+    steps = Steps(_kinds(db, covered, set().union(*hits)))
+    near = [{one for at in part for one in steps.around(at)} for part in hits]
     seen = _seen(db, covered, sorted(set().union(*near)), frozenset(holding))
     each = [
-        scores({at: seen[at] for at in places if at in seen}, one, ask.names, _exact(ask), totals)
+        scores(
+            {at: seen[at] for at in places if at in seen},
+            one,
+            ask.names,
+            _exact(ask),
+            totals,
+            steps,
+        )
         for ask, one, places in zip(asks, weights, near, strict=True)
     ]
     best = merged(each[0], each[1:])
@@ -86,7 +93,10 @@ def _ranked(db: sqlite3.Connection, asks: Sequence[Ask], covered: Sequence[str])
         for at in holding_enough({at: seen[at] for at in places if at in seen}, one, totals)
     }
     holding_any = {at for at, one in seen.items() if one.counts}
-    return [Match(covered[at], at, best[at], at in direct) for at in strong(best, holding_any)]
+    return [
+        Match(covered[at], at, best[at], at in direct, steps.follows.get(at, ()))
+        for at in strong(best, holding_any)
+    ]
 
 
 def _weights(ask: Ask) -> dict[str, float]:
@@ -132,23 +142,60 @@ def _candidates(
     return found
 
 
+def _kinds(db: sqlite3.Connection, covered: Sequence[str], hits: Iterable[int]) -> dict[int, Kind]:
+    """What the messages around some places do, as far as any of them may follow another."""
+    found: dict[int, Kind] = {}
+    end = len(covered)
+    for reach in REACHES:
+        around = {n for hit in hits for n in range(max(0, hit - reach), min(end, hit + reach + 1))}
+        at = {covered[place]: place for place in around.difference(found)}
+        found.update(dict.fromkeys(at.values(), Kind.SAYS))  # one that is gone was something, too
+        for key, kind in _rows(db, "key, kind", list(at)):
+            found[at[key]] = Kind(kind)
+        hits = [hit for hit in hits if not far_enough(found, hit, reach, end)]
+    return found
+
+
+def _rows(db: sqlite3.Connection, columns: str, keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    table = "docs JOIN terms ON terms.rowid = docs.doc" if "words" in columns else "docs"
+    for start in range(0, len(keys), AT_ONCE):
+        part = keys[start : start + AT_ONCE]
+        marks = ",".join("?" * len(part))
+        yield from db.execute(f"SELECT {columns} FROM {table} WHERE key IN ({marks})", part)
+
+
 def _seen(
     db: sqlite3.Connection, covered: Sequence[str], places: Sequence[int], terms: frozenset[str]
 ) -> dict[int, Seen]:
     """What the index knows of the messages at some places."""
     at = {covered[place]: place for place in places}
-    keys, found = list(at), {}
-    for start in range(0, len(keys), AT_ONCE):
-        part = keys[start : start + AT_ONCE]
-        rows = db.execute(
-            "SELECT docs.key, size, asks, speaker, words, wholes FROM docs "
-            f"JOIN terms ON terms.rowid = docs.doc WHERE docs.key IN ({','.join('?' * len(part))})",
-            part,
+    found = {}
+    bare = terms.difference(term for term in terms if term.startswith(_WHOLE))
+    whole = frozenset(term.removeprefix(_WHOLE) for term in terms - bare)
+    columns = "key, size, asks, speaker, kind, answers, calls, words, wholes"
+    for row in _rows(db, columns, list(at)):
+        key, size, asks, speaker, kind, answers, calls, words, wholes = row
+        counts = _counts(words.split(), bare)
+        if whole and wholes:
+            exact = _counts(wholes.split(), whole)
+            counts.update((_WHOLE + term, number) for term, number in exact.items())
+        apart = json.loads(calls) if calls and counts else {}
+        found[at[key]] = Seen(
+            counts,
+            size,
+            frozenset(speaker.split()),
+            bool(asks),
+            Kind(kind),
+            frozenset(answers.split()),
+            {name: _counts(said, terms) for name, said in apart.items()},
         )
-        for key, size, asks, speaker, words, wholes in rows:
-            counts: dict[str, int] = {}
-            for term in (*words.split(), *(_WHOLE + whole for whole in wholes.split())):
-                if term in terms:
-                    counts[term] = counts.get(term, 0) + 1
-            found[at[key]] = Seen(counts, size, frozenset(speaker.split()), bool(asks))
     return found
+
+
+def of_one_call(terms: Terms) -> list[str]:
+    """The terms of one of several calls, as they are kept beside those of the whole message."""
+    return [*terms.words, *(_WHOLE + whole for whole in terms.wholes)]
+
+
+def _counts(said: Sequence[str], terms: frozenset[str]) -> dict[str, int]:
+    return {term: said.count(term) for term in terms.intersection(said)}

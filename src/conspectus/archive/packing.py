@@ -36,6 +36,7 @@ class Room:
         tokens: the most that the text may take.
         count: tokens of a text.
         marks: pieces of the query as they may stand in a text.
+        cited: whole messages are named too, not only those that are shortened.
         pieces: what is in it, in the order in which it came.
         left_out: how many others are known for which there was no room; said in the text.
         read: how many messages were looked at.
@@ -45,6 +46,7 @@ class Room:
     tokens: int
     count: Callable[[str], int]
     marks: tuple[str, ...] = ()
+    cited: bool = True
     pieces: list[Piece] = field(default_factory=list)
     left_out: int = 0
     read: int = 0
@@ -80,7 +82,7 @@ class Room:
         said = _said(piece)
         if any(_alike(said, other) for other in self._said):
             return False
-        own = self.count(render([piece], 0))
+        own = self.count(self._text([piece]))
         left = self.tokens - self._used
         taken = own <= (self.tokens if alone else self.tokens * WHOLE) and (
             # A counter may add something for each text: near the limit only the whole text says.
@@ -105,20 +107,23 @@ class Room:
             self.left_out += self.left_out > 0
             self.missed = True
         pieces = arranged(self.pieces)
-        text = render(pieces, self.left_out) if pieces else ""
+        text = self._text(pieces, self.left_out) if pieces else ""
         short = any(piece.shortened for piece in pieces)
         missing = short or self.missed or self.left_out > 0
         return pieces, text, self.count(text) if text else 0, missing
 
+    def _text(self, pieces: Sequence[Piece], left_out: int = 0) -> str:
+        return render(pieces, left_out, cited=self.cited)
+
     def _fits(self, pieces: Sequence[Piece], left_out: int) -> bool:
-        used = self.count(render(arranged(pieces), left_out))
+        used = self.count(self._text(arranged(pieces), left_out))
         if used > self.tokens:
             return False
         self._used = used
         return True
 
     def _put(self, piece: Piece, more: int, share: int) -> bool:
-        if self.count(render([piece], 0)) > share or not self._fits([*self.pieces, piece], more):
+        if self.count(self._text([piece])) > share or not self._fits([*self.pieces, piece], more):
             return False
         self.pieces.append(piece)
         return True
@@ -129,7 +134,7 @@ class Room:
         while low <= high:
             middle = (low + high) // 2
             tried = excerpt(piece, middle, centre)
-            own = self.count(render([tried], 0))
+            own = self.count(self._text([tried]))
             if own <= share and self._fits([*self.pieces, tried], more):
                 best, low = tried, middle + 1
             else:

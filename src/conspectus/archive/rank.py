@@ -2,24 +2,27 @@
 
 A message that answers often holds no word of the question: "It is 5433." Its words are in what was
 said before, so a message borrows the words of those before it, and a little of those after it,
-before they are weighed. The weights were chosen on English and Chinese conversations, each left out
-in turn; anything near them does as well (`docs/benchmarks.md`).
+before they are weighed. How far it stands from them goes by steps (`steps.py`), so that an answer
+borrows from its question however many tools were called between. The weights were chosen on English
+and Chinese conversations, each left out in turn; anything near them does as well
+(`docs/benchmarks.md`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-BEFORE, AFTER = 5, 2
-"""Messages before and after one from which it borrows words."""
+from conspectus.archive.steps import BEFORE, Kind, Steps
 
 _BORROWED = {d: 0.7**d for d in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
-"""How much a word counts that was said so many messages earlier (negative: later)."""
+"""How much a word counts that was said so many steps earlier (negative: later)."""
 
-_SHARES = [(distance, share, math.sqrt(share)) for distance, share in _BORROWED.items()]
-"""The same, with how much a word counts for covering the query."""
+_CLOSE = {distance: math.sqrt(share) for distance, share in _BORROWED.items()}
+"""How much it counts for covering the query."""
+
+_USUAL = sum(_BORROWED.values())
 
 K1, B = 1.2, 0.75
 """The usual constants of BM25 (Robertson and Zaragoza 2009): saturation, and weight of length."""
@@ -58,12 +61,25 @@ class Seen:
         size: how many terms it has in all.
         speaker: terms of the name of who speaks.
         asks: it ends in a question.
+        kind: what it does.
+        answers: names of the calls whose results it holds.
+        calls: where it makes several calls at once, how often each holds each term asked for.
     """
 
     counts: Mapping[str, int]
     size: int
     speaker: frozenset[str]
     asks: bool
+    kind: Kind = Kind.SAYS
+    answers: frozenset[str] = frozenset()
+    calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+
+    def lent(self, term: str, count: int, to: Seen) -> int:
+        """How much of its count of a term it lends. To a result only its own call lends any."""
+        if to.answers.isdisjoint(self.calls):
+            return count
+        others = [said for name, said in self.calls.items() if name not in to.answers]
+        return max(0, count - sum(said.get(term, 0) for said in others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +102,7 @@ def scores(
     names: frozenset[str],
     exact: Sequence[str],
     totals: Totals,
+    steps: Steps,
 ) -> dict[int, float]:
     """How well each message fits one sentence of a query, about 0 to 1.5; those that do at all.
 
@@ -96,10 +113,13 @@ def scores(
         names: all words of the sentence, among which may be a speaker's name.
         exact: those of the terms that are whole identifiers.
         totals: of the whole history.
+        steps: which of these messages follow which.
 
     Example:
         >>> said = {0: Seen({"port": 1}, 4, frozenset(), True), 1: Seen({}, 3, frozenset(), False)}
-        >>> found = scores(said, {"port": 1.0}, frozenset(), (), Totals(100, 5.0, {"port": 2}))
+        >>> steps = Steps({0: Kind.SAYS, 1: Kind.SAYS})
+        >>> totals = Totals(100, 5.0, {"port": 2})
+        >>> found = scores(said, {"port": 1.0}, frozenset(), (), totals, steps)
         >>> [place for place, score in found.items() if score > 0.5]
         [0, 1]
     """
@@ -107,31 +127,43 @@ def scores(
     total = sum(worth.values())
     if not total:
         return {}
-    norms = _norms(seen, totals.mean)
+    mean = totals.mean or 1.0
+    weights_of, sizes_of = dict.fromkeys(seen, 0.0), dict.fromkeys(seen, 0.0)
+    borrowed: dict[str, dict[int, float]] = {term: {} for term in worth}
+    nearest: dict[str, dict[int, float]] = {term: {} for term in worth}
+    for place, one in seen.items():
+        held = [(t, n, borrowed[t], nearest[t]) for t, n in one.counts.items() if t in worth]
+        for target, distance in steps.around(place).items():
+            if target not in seen:
+                continue
+            share, close = _BORROWED[distance], _CLOSE[distance]
+            weights_of[target] += share
+            sizes_of[target] += share * one.size / mean
+            for term, count, much, closest in held:
+                if one.calls:
+                    count = one.lent(term, count, seen[target])
+                if count:
+                    much[target] = much.get(target, 0.0) + share * count
+                    if close > closest.get(target, 0.0):
+                        closest[target] = close
+    norms = {place: _norm(weight, sizes_of[place]) for place, weight in weights_of.items()}
     fits = dict.fromkeys(seen, 0.0)
     for term, value in worth.items():
-        borrowed: dict[int, float] = {}
-        nearest: dict[int, float] = {}
-        for place, one in seen.items():
-            count = one.counts.get(term, 0)
-            for distance, share, close in _SHARES if count else ():
-                target = place + distance
-                if target in fits:
-                    borrowed[target] = borrowed.get(target, 0.0) + share * count
-                    nearest[target] = max(nearest.get(target, 0.0), close)
-        for place, much in borrowed.items():
-            fits[place] += value * (much / (much + norms[place]) + COVERED * nearest[place])
+        closest = nearest[term]
+        for place, lent in borrowed[term].items():
+            fits[place] += value * (lent / (lent + norms[place]) + COVERED * closest[place])
     speaker = _named([one.speaker for one in seen.values()], names)
     found = {}
     for place, fit in fits.items():
         if fit:
-            one, before = seen[place], seen.get(place - 1)
+            one = seen[place]
+            before = [seen[at] for at in steps.follows.get(place, ()) if at in seen]
             found[place] = (
                 fit / total
                 + NAMED * (speaker is not None and one.speaker == speaker)
                 + EXACT * sum(term in one.counts for term in exact) / max(1, len(exact))
                 + QUESTION * one.asks
-                + ANSWER * (before is not None and before.asks)
+                + ANSWER * (one.kind == Kind.SAYS and any(other.asks for other in before))
             )
     return found
 
@@ -149,17 +181,15 @@ def holding_enough(
     ]
 
 
-def _norms(seen: Mapping[int, Seen], mean: float) -> dict[int, float]:
-    """What the count of a term is weighed against, for each message: more for a long one."""
-    if not mean:
-        return dict.fromkeys(seen, K1)
-    sizes = {place: one.size / mean for place, one in seen.items()}
-    usual = sum(_BORROWED.values())
-    return {
-        place: K1
-        * (1 - B + B / usual * sum(w * sizes.get(place - d, 1.0) for d, w in _BORROWED.items()))
-        for place in seen
-    }
+def _norm(weight: float, size: float) -> float:
+    """What the count of a term is weighed against: more in a long message, and in one that borrows
+    from long ones. What it could borrow from and is not there is of mean size.
+
+    Args:
+        weight: of all that it borrows from, itself included.
+        size: theirs as shares of the mean, each by its weight.
+    """
+    return K1 * (1 - B + B * (size + max(0.0, _USUAL - weight)) / max(_USUAL, weight))
 
 
 def merged(whole: Mapping[int, float], parts: Sequence[Mapping[int, float]]) -> dict[int, float]:

@@ -81,6 +81,7 @@ def recall_flow(
     start: int = 0,
     tokens: int = 1024,
     without: Collection[str] = (),
+    cited: bool = True,
     count: Callable[[str], int],
 ) -> Flow[RecallResult]:
     """Find archived originals among those that a chain answers for.
@@ -100,6 +101,8 @@ def recall_flow(
             on in one that does not fit.
         tokens: the most that the text may take.
         without: ids of messages that a query does not show.
+        cited: each message is named by its citation; without it only those that are shortened,
+            which leaves room for more of them.
         count: tokens of a text.
 
     Raises:
@@ -116,7 +119,7 @@ def recall_flow(
         raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
     if isinstance(start, bool) or not isinstance(start, int) or start < 0 or (start and id is None):
         raise InputError(f"start is a whole number of characters, and goes with id; got {start!r}")
-    room = Room(tokens, count)
+    room = Room(tokens, count, cited=cited)
     if query is not None:
         _text("query", query)
         return (yield from _by_query(archive, scope, chain, query, room, without))
@@ -221,7 +224,13 @@ def _drop(archive: ArchiveFlows, scope: Scope, keys: list[str]) -> None:
 
 
 def _found(one: Archived, match: Match) -> Piece:
-    return replace(_piece(one), score=match.score, neighbour=not match.direct, place=match.place)
+    return replace(
+        _piece(one),
+        score=match.score,
+        neighbour=not match.direct,
+        place=match.place,
+        follows=match.follows,
+    )
 
 
 def _piece(one: Archived) -> Piece:

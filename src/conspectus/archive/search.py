@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
@@ -14,6 +15,7 @@ from conspectus.archive.index import Doc, IndexLost
 from conspectus.archive.lookup import Match
 from conspectus.archive.rank import fused
 from conspectus.archive.scope import Scope
+from conspectus.archive.steps import Kind
 from conspectus.archive.values import Archived, manifest
 from conspectus.archive.words import names_of, query_of, terms_of
 from conspectus.errors import ArchiveError, InputError
@@ -70,7 +72,9 @@ def _both(
     scores = fused([[match.place for match in by_words], near])
     direct = {match.place for match in by_words if match.direct}.union(near)
     return [
-        Match(keys[at], at, scores[at], at in direct)
+        replace(known[at], score=scores[at], direct=at in direct)
+        if at in known
+        else Match(keys[at], at, scores[at], at in direct)
         for at in sorted(scores, key=lambda at: (-scores[at], at not in known, -at))
     ]
 
@@ -134,5 +138,20 @@ def _doc(one: Archived) -> Doc:
         text = ""  # its originals are found, and not what was shown of them as well
     terms = terms_of(f"{text}\n{one.date}" if one.date and one.date not in text else text)
     return Doc(
-        one.key, one.id, one.cite, terms, names_of(speaker), bool(_ASKS.search(one.text[-LAST:]))
+        one.key,
+        one.id,
+        one.cite,
+        terms,
+        names_of(speaker),
+        bool(_ASKS.search(one.text[-LAST:])),
+        kind_of(one),
+        one.answers,
+        {call.id: terms_of(call.reading) for call in one.calls} if len(one.calls) > 1 else {},
     )
+
+
+def kind_of(one: Archived) -> Kind:
+    """What a message does. Calls that a provider answers itself, in the message, are none here."""
+    if any(call.id not in one.answers for call in one.calls):
+        return Kind.CALLS
+    return Kind.RESULT if one.answers and not one.speaks else Kind.SAYS

@@ -12,7 +12,7 @@ from typing import Any
 from conspectus._core.records import Chain
 from conspectus.archive.wire import dumps
 from conspectus.errors import ArchiveError, MessageError
-from conspectus.messages import Entry, Source, decode, encode, read_messages
+from conspectus.messages import Call, Entry, Source, decode, encode, read_messages
 from conspectus.messages.codec import to_json
 
 
@@ -32,6 +32,9 @@ class Archived:
         text: what a reader would see of it, tool calls included.
         lossless: whether the original could be kept whole; False where a part of it, such as an
             artifact that is some object of a program, is only described.
+        calls: tool calls that it makes.
+        answers: ids of the calls whose results it holds.
+        speaks: somebody says something in it himself, beside results of tools.
     """
 
     key: str
@@ -44,6 +47,9 @@ class Archived:
     message: Source
     text: str
     lossless: bool
+    calls: tuple[Call, ...] = ()
+    answers: tuple[str, ...] = ()
+    speaks: bool = True
 
 
 def manifest(chain: Chain) -> tuple[str, ...]:
@@ -93,6 +99,7 @@ def from_data(key: str, data: Mapping[str, Any] | None) -> Archived:
         if data is None:
             raise ValueError("its value is no JSON")
         message = decode(data["form"], dumps(data["message"]), data["id"])
+        [entry] = read_messages([message])
         return Archived(
             key=key,
             id=data["derived"],
@@ -102,8 +109,11 @@ def from_data(key: str, data: Mapping[str, Any] | None) -> Archived:
             date=data["date"],
             archived_at=data["at"],
             message=message,
-            text=read_messages([message])[0].reading,
+            text=entry.reading,
             lossless=data["lossless"],
+            calls=entry.calls,
+            answers=entry.answers,
+            speaks=bool(entry.own.strip()),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ArchiveError(

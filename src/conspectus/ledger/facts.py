@@ -75,13 +75,22 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
+class AskedAfter:
+    """A call that asks after work by the id that its start gave, or gives it up."""
+
+    call: str
+    task: str
+    gives_up: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """A to-do list as a tool was given it: what is no longer on it was given up."""
 
     tasks: tuple[Fact, ...]
 
 
-Note = Fact | Reported | Answered | Listed
+Note = Fact | Reported | Answered | AskedAfter | Listed
 """What one message tells the ledger."""
 
 
@@ -128,6 +137,8 @@ def notes_of(entry: Entry, order: int = 0) -> Iterator[Note]:
     for call in entry.calls:
         if work := tasks.delegated(call):
             yield fact("delegation", work, work, "open", call.id)
+        elif asked := tasks.asks_after(call):
+            yield AskedAfter(call.id, *asked)
         if items := tuple(tasks.listed(call)):
             yield Listed(tuple(fact("task", text, text, state) for text, state in items))
 
@@ -172,4 +183,4 @@ def _in_line(line: str, fact: Any) -> Iterator[Fact]:
         yield fact(kind, value, quote)
 
 
-__all__ += ["Answered", "Listed", "Note", "Reported", "notes_of"]
+__all__ += ["Answered", "AskedAfter", "Listed", "Note", "Reported", "notes_of"]

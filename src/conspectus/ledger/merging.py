@@ -9,7 +9,7 @@ from itertools import islice
 
 from conspectus.ledger import supersede, tasks
 from conspectus.ledger.fact import Fact
-from conspectus.ledger.facts import Answered, Listed, Note, Reported
+from conspectus.ledger.facts import Answered, AskedAfter, Listed, Note, Reported
 from conspectus.ledger.likeness import PAIR, reading, shared, size
 from conspectus.ledger.priority import LIMIT, best
 from conspectus.ledger.statements import change_in
@@ -34,6 +34,9 @@ endings and joined words leave fewer in common."""
 BARE, WIDE_BARE = 1.5, 2.5
 """Words up to which a report says only that something is done, and not what; the second where the
 endings of words count too."""
+
+WAITS, CANCELS = "waits", "cancels"
+"""Stand in the call of work that is known by an id, before the id: what its answer may do to it."""
 
 Key = tuple[str, str]
 
@@ -95,6 +98,8 @@ class Merging:
                 self._reported(note)
             case Answered():
                 self._answered(note)
+            case AskedAfter():
+                self._asked_after(note)
             case Listed():
                 self._listed(note)
 
@@ -258,14 +263,25 @@ class Merging:
 
     def _answered(self, note: Answered) -> None:
         for old in list(self._open.values()):
-            if old.kind == "delegation" and old.call == note.call:
+            call, kind, task = _known_by(old)
+            if old.kind == "delegation" and call and call == note.call:
+                task = task or tasks.handle(note.text)
+                waits = f"\n{WAITS} {task}" if task else ""
                 if tasks.under_way(note.text):
-                    self._set(old, call="")
+                    self._set(old, call=waits)
                 elif note.failed or tasks.failed(note.text):
                     # It is still to be done, and why it was not is worth knowing.
-                    self._set(old, call="", result=tasks.came_back(note.text))
+                    self._set(old, call=waits, result=tasks.came_back(note.text))
+                elif kind == CANCELS or tasks.status(note.text) == "cancelled":
+                    self._drop((old.kind, old.value))
                 else:
                     self._set(old, state="done", call="", result=tasks.came_back(note.text))
+
+    def _asked_after(self, note: AskedAfter) -> None:
+        for old in list(self._open.values()):
+            if old.kind == "delegation" and _known_by(old)[2] == note.task:
+                kind = CANCELS if note.gives_up else WAITS
+                self._set(old, call=f"{note.call}\n{kind} {note.task}")
 
     def _finish(self, report: str, order: int) -> bool:
         """The open task that a report says is done, if one is plainly meant, is done."""
@@ -330,3 +346,10 @@ class Merging:
 
 
 __all__ = ["COMPARED", "CROWDED", "GONE", "Merging", "change_in"]
+
+
+def _known_by(work: Fact) -> tuple[str, str, str]:
+    """The call whose answer tells of work, what that may do, and the id to ask after it by."""
+    call, _, rest = work.call.partition("\n")
+    kind, _, task = rest.partition(" ")
+    return call, kind, task

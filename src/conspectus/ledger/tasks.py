@@ -22,6 +22,10 @@ _DELEGATES = re.compile(
     r"^task$|delegat|sub_?agent|hand_?off|transfer_to|dispatch|spawn|assign|^agent$|run_agent|call_agent",
     re.I,
 )
+_STARTS = re.compile(r"^start_(?:\w+_)?task$", re.I)
+_ASKS_AFTER = re.compile(r"^(?P<what>check|cancel)_(?:\w+_)?task$", re.I)
+_HANDLE = re.compile(r"""["']?\b(?:task|thread)_id["']?\s*[:=]\s*["']?(?P<id>[\w-]{1,80})""")
+_NOT_OVER = frozenset("pending running waiting queued in_progress".split())
 _LISTS = re.compile(r"todo|task_?list|checklist|update_plan|write_plan", re.I)
 _TOLD = (
     "description",
@@ -55,7 +59,9 @@ _GIVEN_UP = frozenset("cancelled canceled removed deleted dropped".split())
 
 def delegated(call: Call) -> str:
     """What a call hands to another agent; empty if it hands over nothing."""
-    if not _DELEGATES.search(call.name) or _LISTS.search(call.name):
+    if _ASKS_AFTER.match(call.name) or _LISTS.search(call.name):
+        return ""
+    if not (_DELEGATES.search(call.name) or _STARTS.match(call.name)):
         return ""
     args = _args(call)
     for key in _TOLD:
@@ -64,8 +70,43 @@ def delegated(call: Call) -> str:
     return ""
 
 
+def asks_after(call: Call) -> tuple[str, bool] | None:
+    """The task that a call asks after, by the id that came back when it was started, and whether
+    the call gives it up; None if it does neither.
+
+    Example:
+        >>> asks_after(Call("c", "check_async_task", '{"task_id": "t-1"}'))
+        ('t-1', False)
+    """
+    found = _ASKS_AFTER.match(call.name)
+    task = _args(call).get("task_id") if found else None
+    if found is None or not isinstance(task, str) or not task.strip():
+        return None
+    return task.strip(), found["what"].lower() == "cancel"
+
+
+def handle(result: str) -> str:
+    """The id by which work that was started can be asked after; empty if the result gives none."""
+    found = _HANDLE.search(result[:WORK])
+    return found["id"] if found else ""
+
+
+def status(result: str) -> str:
+    """The state of the work that a result in JSON names; empty if it names none."""
+    if not result.lstrip().startswith("{"):
+        return ""
+    try:
+        data = json.loads(result)
+    except (ValueError, RecursionError):
+        return ""
+    named = data.get("status") if isinstance(data, dict) else None
+    return named.lower() if isinstance(named, str) else ""
+
+
 def under_way(result: str) -> bool:
     """Whether a result says that the work has only been started."""
+    if said := status(result):
+        return said in _NOT_OVER
     if len(result) > WORK or UNDER_WAY.search(result) is None:
         return False
     return OUTCOME.search(result) is None or NOT_YET.search(result) is not None

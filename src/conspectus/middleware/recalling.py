@@ -131,6 +131,7 @@ class Recalling:
                 query=query,
                 tokens=max(1, self._planner.room_for(self._tokens, read_requested(state), view)),
                 without=own,
+                cited=False,
                 count=lambda text: meter.message(recalled_message(recalled_text(text), turn)),
             )
         except InputError:  # no word in it to look for
