@@ -74,7 +74,7 @@ class Watch:
         largest: in tokens, system prompt and tools included.
         over: requests larger than the window.
         torn: requests with a call without its result, or a result without its call.
-        summaries: requests for a summary.
+        summaries: requests for a summary, or a part of one.
         kill_at: the turn in which the process dies, after its first tool call; 0 for none.
     """
 
@@ -144,6 +144,11 @@ def said_in(turn: int, turns: int) -> str:
     return f"Turn {turn}: write note {turn}: its code is {code}. " + "Please be careful. " * 8
 
 
+def _kill(turn: int) -> int:
+    """A turn that calls a tool without asking anything."""
+    return turn + (turn % ASK_EVERY == 0)
+
+
 @dataclass
 class Outcome:
     """What a run came to: all of it must be the same in every run.
@@ -186,7 +191,7 @@ class Run:
 
     def opened(self) -> LeadAgent:
         """The agent, as a new process makes it: nothing of an earlier one is left."""
-        self.folder.mkdir(exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         enabled = str(self.enabled).lower()
         file = self.folder / "config.yaml"
         file.write_text(CONFIG.format(checkpointer=self.address, enabled=enabled))
@@ -206,7 +211,7 @@ class Run:
         Args:
             restarts: die in two turns, and start anew while a question is open.
         """
-        kills = {round(share * self.turns) for share in KILLS} if restarts else set()
+        kills = {_kill(round(share * self.turns)) for share in KILLS} if restarts else set()
         waits = self.turns // 2 // ASK_EVERY * ASK_EVERY if restarts else 0
         found, agent, turn = Outcome(), self.opened(), 1
         try:
@@ -259,7 +264,7 @@ def runs(turns: int, postgres: str | None, folder: Path) -> tuple[Table, bool]:
         "largest",
         "over",
         "torn",
-        "summaries",
+        "for summaries",
         "questions",
         "titles",
         "same",
@@ -267,7 +272,7 @@ def runs(turns: int, postgres: str | None, folder: Path) -> tuple[Table, bool]:
         table.add_column(column, justify="left" if column == "run" else "right")
     measure = Run(folder / "measure", "memory:", "measure", turns, enabled=False)
     wanted = measure.go(restarts=False)
-    _row(table, "no summaries, no window", measure, wanted, "")
+    _row(table, "without summaries", measure, wanted, "")
     # The measure itself has to be what the conversation asks for.
     good = measure.watch.largest > WINDOW and len(wanted.asked) == (turns - 1) // ASK_EVERY
     good &= len(wanted.titles) == 1 and wanted.last.startswith("The code is")
