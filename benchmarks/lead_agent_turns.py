@@ -25,6 +25,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatResult
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -256,7 +257,11 @@ class Run:
 
 def runs(turns: int, postgres: str | None, folder: Path) -> tuple[Table, bool]:
     """Every run; the table, and whether all held."""
-    table = Table(title=f"{turns} turns, a window of {WINDOW:,} tokens", title_justify="left")
+    table = Table(
+        title=f"{turns} turns, a window of {WINDOW:,} tokens",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
     for column in (
         "run",
         "starts",

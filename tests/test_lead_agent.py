@@ -265,6 +265,25 @@ def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(
         assert "cut off" in results(agent)[0]
 
 
+def test_a_tool_that_was_cut_off_is_run_when_the_message_is_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lead_agent import files
+
+    def cut(*args: Any) -> None:
+        raise Cut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.Files, "write", cut)
+        agent = opened(tmp_path)
+        with pytest.raises(Cut):
+            agent.turn("t", "write workspace/a.txt: hello", "m1")
+        agent.close()
+    with opened(tmp_path) as agent:
+        agent.turn("t", "write workspace/a.txt: hello", "m1")
+        assert results(agent) == ["Wrote 5 bytes to workspace/a.txt."]
+
+
 def test_a_model_that_fails_leaves_the_thread_usable(tmp_path: Path) -> None:
     failures = [ConnectionError("no route")]
 

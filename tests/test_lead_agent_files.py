@@ -116,7 +116,9 @@ def test_no_link_is_followed_neither_at_the_end_nor_on_the_way(
     (files.root / "workspace" / "file").symlink_to(secret)
     (files.root / "workspace" / "folder").symlink_to(tmp_path)
     (files.root / "workspace" / "within").symlink_to(files.root / "outputs")
-    os.link(secret, files.root / "workspace" / "hard")
+    other = tmp_path / "other.txt"
+    other.write_text("the other secret")
+    os.link(other, files.root / "workspace" / "hard")
     for path in ("file", "folder/secret.txt", "within/a.txt", "hard"):
         with pytest.raises(Refusal) as told:
             files.read(f"workspace/{path}")
@@ -129,6 +131,7 @@ def test_no_link_is_followed_neither_at_the_end_nor_on_the_way(
         with pytest.raises(Refusal):
             files.write(f"workspace/{path}/new.txt", "x")
     assert secret.read_text() == "the secret"
+    assert other.read_text() == "the other secret"
     assert not list((files.root / "outputs").iterdir())
     assert sum("refused" in line for line in files.listed("workspace")) == 4
 
