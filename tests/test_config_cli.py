@@ -193,9 +193,13 @@ def test_explain_says_when_it_would_have_fired_and_what_it_would_have_kept(
     assert first["left"] + 8 >= 30
     assert 8 <= first["kept"] <= 10
     assert all(one["read"] == 1.0 for one in found["compactions"])
+    assert first["up_to"].startswith("[")
+    assert any(fact.startswith("path: src/core/engine.py") for fact in first["carried"])
     assert f"It fires {len(found['compactions'])} times in 40 requests" in found["verdict"]
     shown = run("explain", file, "--transcript", transcript)
     assert "request 16 of 40: trigger: 30 messages" in shown.stdout
+    assert "all read" in shown.stdout
+    assert f"leaves up to {first['up_to'][:20]}" in shown.stdout
     assert "Here is a summary" not in shown.stdout
     whole = run("explain", file, "--transcript", transcript, "--full")
     assert "Here is a summary" in whole.stdout
@@ -253,6 +257,21 @@ def test_explain_advises_where_something_is_not_as_it_should_be(
     advice = "\n".join(explained(file, transcript)["advice"])
     assert "more than one request in four: lower 'keep', or raise the trigger" in advice
     assert "raise 'trim_tokens_to_summarize', or write null" in advice
+
+
+def test_explain_ends_with_1_where_the_window_cannot_be_kept(tmp_path: Path) -> None:
+    file = section(tmp_path, *ON)
+    said = [
+        {"role": "system", "content": "You know all of this: " + "word " * 3_000},
+        {"role": "user", "content": "what do you know?"},
+        {"role": "assistant", "content": "all of it"},
+    ]
+    talk = tmp_path / "talk.json"
+    talk.write_text(json.dumps(said), encoding="utf-8")
+    done = run("explain", file, "--transcript", talk, "--window", 2_000)
+    assert done.exit_code == 1
+    assert "1 requests do not fit the window of 2,000 tokens" in " ".join(done.stdout.split())
+    assert run("explain", file, "--transcript", talk, "--window", 200_000).exit_code == 0
 
 
 def test_explain_refuses_what_is_off_or_broken_or_no_transcript(

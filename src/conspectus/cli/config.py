@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conspectus.cli import options, output
-from conspectus.cli.failures import BAD_INPUT, DONE, EXIT_CODES, one_line
+from conspectus.cli.failures import BAD_INPUT, DONE, EXIT_CODES, STUCK, one_line
 from conspectus.cli.options import JsonOption
 from conspectus.errors import ConfigError, InputError
 
@@ -138,7 +138,8 @@ def explain(
     else:
         for one in found:
             _explain(one, limit, known, full)
-    raise typer.Exit(DONE)
+    wrong = any(one.stopped or one.over for one in found)
+    raise typer.Exit(STUCK if wrong else DONE)
 
 
 def _read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None, str]:
@@ -189,6 +190,10 @@ def _notes(said: list[str]) -> None:
         output.console().print(Text(f"Note: {output.shown(note)}", "yellow"), soft_wrap=True)
 
 
+def _share(part: float) -> str:
+    return "all" if part >= 1 else f"{int(part * 1000) / 10:g}%"  # never rounded up to all
+
+
 def _explain(one: Explained, window: int | None, known: str, full: bool) -> None:
     from rich.text import Text
 
@@ -204,8 +209,9 @@ def _explain(one: Explained, window: int | None, known: str, full: bool) -> None
         say(
             f"  request {event.request} of {one.requests}: {event.cause}; {event.left} messages "
             f"leave, {event.kept} stay in the request; {event.before:,} -> {event.after:,} tokens; "
-            f"{event.read:.0%} read, {event.facts} facts word for word"
+            f"{_share(event.read)} read, {len(event.carried)} facts word for word"
         )
+        say(f"    leaves up to {event.up_to}", "dim")
         for line in event.summary.splitlines() if full else ():
             say(f"    | {line}", "dim")
     say(one.verdict, "bold")

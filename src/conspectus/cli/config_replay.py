@@ -10,12 +10,15 @@ from conspectus.config import SummarizationConfig
 from conspectus.config.building import counter_of, sizes_of
 from conspectus.messages import Source
 from conspectus.middleware.counting import Counting
-from conspectus.replay import Compaction, PolicyRun, replay
+from conspectus.replay import Compaction, Original, PolicyRun, replay
 from conspectus.replay.configured import configured
 from conspectus.replay.recording import Recording
 
 UNLIMITED = 1_000_000_000
 """Tokens of a window that nothing reaches, where nobody knows the real one."""
+
+START = 60
+"""Characters of a message that tell which one it is."""
 
 LONG = 2
 """Times the reading size that a span has when several readings of it are worth a word."""
@@ -32,8 +35,9 @@ class Fired:
         left: messages that left the view.
         kept: messages of the request after it, the summary and the system prompt included.
         read: share of what left that the summariser read.
-        facts: exact facts in the summary, word for word.
-        summary: its text.
+        carried: exact facts in the summary, word for word.
+        up_to: the newest message that left: its id, who said it, and how it begins.
+        summary: the text of the summary.
     """
 
     request: int
@@ -43,7 +47,8 @@ class Fired:
     left: int
     kept: int
     read: float
-    facts: int
+    carried: tuple[str, ...]
+    up_to: str
     summary: str
 
 
@@ -59,6 +64,7 @@ class Explained:
         peak: tokens of the largest request, by our estimate, system prompt and tools included.
         over: requests larger than the window.
         compactions: when it fired.
+        stopped: why it ended early; empty if it did not.
         verdict: the same in one sentence.
         advice: what to change, where something is not as it should be.
     """
@@ -70,6 +76,7 @@ class Explained:
     peak: int
     over: int
     compactions: tuple[Fired, ...]
+    stopped: str
     verdict: str
     advice: tuple[str, ...]
 
@@ -122,6 +129,7 @@ def explained(
         peak=run.peak,
         over=run.over if window is not None else 0,
         compactions=fired,
+        stopped=run.stopped,
         verdict=_verdict(config, run, fired, counted, len(recording.messages)),
         advice=tuple(_advice(config, run, window)),
     )
@@ -136,9 +144,16 @@ def _fired(one: Compaction, run: PolicyRun) -> Fired:
         left=len(one.left),
         kept=run.steps[one.step - 1].messages,
         read=one.read / one.characters if one.characters else 1.0,
-        facts=len(one.carried),
+        carried=tuple(f"{fact.kind}: {fact.value}" for fact in one.carried),
+        up_to=_named(one.left[-1]) if one.left else "",
         summary=one.summary,
     )
+
+
+def _named(one: Original) -> str:
+    start = " ".join(one.text.split())
+    start = start if len(start) <= START else start[: START - 1] + "…"
+    return f"[{one.cite}] {one.name or one.role}: {start}"
 
 
 def _verdict(
