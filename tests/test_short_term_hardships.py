@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, SystemMessage
 from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.tracers.context import collect_runs
 
 from conspectus import PolicyError, StuckError, SummarizerTimeout, SummaryError
 from conspectus.short_term import summarizer
@@ -23,6 +25,7 @@ from short_term_support import (
     result,
     summarised,
     talk,
+    theirs,
     torn,
     words_of,
 )
@@ -159,7 +162,7 @@ def test_what_is_no_running_summary_is_refused(bad: Any) -> None:
         ({"max_tokens_before_summary": -1}, "max_tokens_before_summary must be"),
         ({"model": "gpt"}, "model must have a method invoke"),
         ({"token_counter": 4}, "token_counter must be a callable"),
-        ({"token_counter": lambda messages: 1.5}, "token_counter must return a whole number"),
+        ({"token_counter": lambda messages: "many"}, "token_counter must return a number"),
         ({"on_failure": "ignore"}, "on_failure must be one of"),
         ({"archive": "memory:"}, "would be gone after each call"),
         ({"archive": 3, "thread_id": "t"}, "archive must be a path"),
@@ -176,6 +179,19 @@ def test_messages_can_be_what_is_counted() -> None:
     found = summarise(talk(6), max_tokens=6, max_summary_tokens=1, token_counter=len)
     assert len(found.messages) <= 6
     assert found.running_summary.summary == TOLD
+
+
+def test_a_counter_that_gives_fractions_is_rounded_up_as_langmem_takes_it() -> None:
+    def quarters(messages: Any) -> Any:
+        return sum(len(str(m.content)) / 4 for m in messages)
+
+    messages = talk(8)
+    expected = theirs.summarize_messages(
+        messages, running_summary=None, model=PlainModel(), token_counter=quarters, **LIMITS
+    )
+    found = summarise(messages, token_counter=quarters)
+    assert words_of(found.messages)[1:] == words_of(expected.messages)[1:]
+    assert found.running_summary == ours.RunningSummary(**vars(expected.running_summary))
 
 
 def test_templates_of_the_callers_own_are_used() -> None:
@@ -202,6 +218,22 @@ def test_templates_of_the_callers_own_are_used() -> None:
     back[len(found.messages) - 1] = HumanMessage(f"Before that: {TOLD}", id="given")
     again = summarise(back, found.running_summary, **own)
     assert [m.content for m in again.messages].count(f"Before that: {TOLD}") == 1
+
+
+def test_measuring_a_summary_leaves_no_runs_in_traces() -> None:
+    with collect_runs() as seen:
+        summarise(talk(6))
+    assert [run.name for run in seen.traced_runs] == []
+
+
+def test_a_system_message_that_says_the_same_as_the_summary_stays() -> None:
+    """Where the history is whole, and where the summary came back beside it."""
+    system = SystemMessage("Be kind. The user is called Bob. He likes tea.", id="s")
+    running = ours.RunningSummary("The user is called Bob.", {"h0", "a0"}, "a0")
+    whole = summarise([system, *talk(3)], running, max_tokens=2_000)
+    assert [m.id for m in whole.messages[:3]] == ["s", None, "h1"]
+    again = summarise([*whole.messages, human("new")], running, max_tokens=2_000)
+    assert [m.id for m in again.messages] == [*(m.id for m in whole.messages), "new"]
 
 
 # Summarisers
@@ -236,6 +268,16 @@ def test_a_summariser_that_fails_never_becomes_the_summary(model: PlainModel) ->
         summarise(messages, model=model, on_failure="raise")
 
 
+@pytest.mark.parametrize("content", [TOLD, [{"type": "text", "text": TOLD}]])
+def test_an_answer_needs_nothing_but_content_as_in_langmem(content: Any) -> None:
+    class Own:
+        def invoke(self, messages: list[Any]) -> Any:
+            return SimpleNamespace(content=content)
+
+    found = summarise(talk(8), model=Own(), on_failure="raise")
+    assert found.running_summary.summary == TOLD
+
+
 def test_a_summary_that_is_too_long_is_sent_back_once() -> None:
     answers = iter(["word " * 300, "It is short now."])
     model = PlainModel(lambda messages: next(answers))
@@ -268,7 +310,7 @@ def test_a_summariser_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
     free = threading.Event()
     model = PlainModel(lambda messages: free.wait(30) and TOLD)
     try:
-        with pytest.raises(SummarizerTimeout):
+        with pytest.raises(SummarizerTimeout, match="seconds; have it write less"):
             summarise(talk(8), model=model, on_failure="raise")
         running = ours.asummarize_messages(
             talk(8), running_summary=None, model=model, on_failure="raise", **LIMITS

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import inspect
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -15,10 +18,11 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
+from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
 from conspectus.testing.scripted_models import ScriptedChatModel
-from short_term_support import PlainModel, human, ours, summarised, talk, torn
+from short_term_support import PlainModel, human, ours, summarised, talk, theirs, torn
 
 LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
 
@@ -270,3 +274,48 @@ def test_a_summary_is_streamed_under_the_nodes_name_only() -> None:
         for _, metadata in graph.stream(said(n), config(), stream_mode="messages"):
             nodes.add(metadata["langgraph_node"])
     assert nodes == {"summarize", "call_model"}
+
+
+@pytest.mark.parametrize("on_failure", ["degrade", "keep", "raise"])
+def test_a_summariser_may_ask_a_person(on_failure: str) -> None:
+    """An interrupt is no failure: the run waits, and goes on with the answer."""
+
+    class Asks:
+        def invoke(self, messages: list[Any]) -> Any:
+            return AIMessage(interrupt("What was it about?"))
+
+    node = ours.SummarizationNode(model=Asks(), on_failure=on_failure, **LIMITS)
+    builder = StateGraph(State)
+    builder.add_node("summarize", node)
+    builder.add_node("end", lambda state: {})
+    builder.add_edge(START, "summarize")
+    builder.add_edge("summarize", "end")
+    graph = builder.compile(checkpointer=InMemorySaver())
+    messages = talk(5)
+    waiting = graph.invoke({"messages": messages}, config())
+    assert waiting["__interrupt__"][0].value == "What was it about?"
+    done = graph.invoke(Command(resume="It was about reasons."), config())
+    assert done["context"]["running_summary"].summary == "It was about reasons."
+
+
+def test_a_node_has_langmems_attributes_and_follows_them() -> None:
+    given: dict[str, Any] = {"model": PlainModel(), "name": "shorten", **LIMITS}
+    node, theirs_node = ours.SummarizationNode(**given), theirs.SummarizationNode(**given)
+    names = [n for n in inspect.signature(theirs.SummarizationNode).parameters if n != "self"]
+    for name in names:
+        if not name.endswith("_prompt"):
+            assert getattr(node, name) == getattr(theirs_node, name), name
+        assert hasattr(node, name)
+    assert "context" in node.invoke({"messages": talk(8)})
+    node.max_tokens = 5_000
+    assert "context" not in node.invoke({"messages": talk(8)})
+    node.max_summary_tokens = 5_000
+    with pytest.raises(ValueError, match="must be less than"):
+        node.invoke({"messages": talk(8)})
+
+
+def test_a_node_can_be_copied_and_pickled_as_langmems_can() -> None:
+    node = ours.SummarizationNode(model=PlainModel(), **LIMITS)
+    expected = node.invoke({"messages": talk(8)})
+    for again in (copy.copy(node), copy.deepcopy(node), pickle.loads(pickle.dumps(node))):
+        assert again.invoke({"messages": talk(8)}) == expected

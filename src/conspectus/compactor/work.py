@@ -38,6 +38,7 @@ from conspectus.summarize import (
     problems,
     with_missing_facts,
 )
+from conspectus.summarize.provider_errors import is_way_out
 from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus")
@@ -310,6 +311,8 @@ class Work:
         except StepTimeout as error:
             raise SummarizerTimeout(f"{by} did not answer within {timeout:g} seconds") from error
         except Exception as error:
+            if is_way_out(error):
+                raise
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
 
     def _preview(self, draft: Draft, kept: bool) -> Flow[Draft | None]:
@@ -373,7 +376,8 @@ class Work:
         return flow.Checked(flow.with_tokens(draft, text, tokens), found, self.ledger.to_json())
 
     def _emit(self, event: str, data: Mapping[str, Any]) -> None:
-        logger.debug("%s %s", event, dict(data))
+        data = {**data, "thread_id": self.scope.thread, "session": self.scope.session}
+        logger.debug("%s %s", event, data)
         if self.tools.on_event is None:
             return
         try:

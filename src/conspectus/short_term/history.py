@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from operator import attrgetter, not_
@@ -71,8 +71,9 @@ def divide(
         )
     back: list[BaseMessage] = []
     system, start = None, 0
+    known = {_words(message) for message in shown}
     while start < len(given) and isinstance(given[start], SystemMessage):
-        if running is not None and _shows(given[start], running.summary):
+        if running is not None and _came_back(given[start], given, running, known):
             back.append(given[start])
         elif start == 0:
             system = given[start]
@@ -86,12 +87,10 @@ def divide(
         is_covered = [*map(covered.__contains__, ids)]
         _refuse_twice(ids, is_covered, covered)
         new = [*compress(rest, map(not_, is_covered))]
-        known = {(type(m), str(m.content)) for m in shown}
-        if known:
-            again = [m for m in new if (type(m), str(m.content)) in known]
-            if again:
-                back += again
-                new = [m for m in new if (type(m), str(m.content)) not in known]
+        again = [m for m in new if _words(m) in known] if known else []
+        if again:
+            back += again
+            new = [m for m in new if _words(m) not in known]
         rest, ids = new, [*map(_id, new)]
     if None in ids:
         raise InputError(
@@ -99,6 +98,27 @@ def divide(
             "elsewhere set message.id, and let it stay the same from call to call."
         )
     return Parts(given, system, back, rest)
+
+
+def _words(message: BaseMessage) -> tuple[type, str]:
+    return type(message), str(message.content)
+
+
+def _came_back(
+    message: BaseMessage,
+    given: Sequence[BaseMessage],
+    running: RunningSummary,
+    known: Collection[tuple[type, str]],
+) -> bool:
+    """Whether a leading system message shows the summary. One that says it among other things, as
+    another template would have shown it, does so only where nothing else can: a history that is
+    whole has no summary in it, and a prompt may say the same as the summary."""
+    if _words(message) in known:
+        return True
+    if not _shows(message, running.summary):
+        return False
+    covered = running.summarized_message_ids
+    return not any(m.id in covered or _words(m) in known for m in given)
 
 
 def _shows(message: BaseMessage, summary: str) -> bool:

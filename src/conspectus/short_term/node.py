@@ -25,8 +25,9 @@ from conspectus.short_term.prompts import (
     Prompt,
 )
 from conspectus.short_term.running_summary import SummarizationResult
-from conspectus.short_term.settings import TokenCounter, settings
+from conspectus.short_term.settings import Settings, TokenCounter, settings
 from conspectus.short_term.step import Step
+from conspectus.tokens.tally import Tallies
 
 
 class SummarizationNode(Runnable[Any, dict[str, Any]]):
@@ -77,21 +78,21 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         thread_id: str | None = None,
         on_failure: OnFailure = "degrade",
     ) -> None:
-        given = settings(
-            model=model,
-            max_tokens=max_tokens,
-            max_tokens_before_summary=max_tokens_before_summary,
-            max_summary_tokens=max_summary_tokens,
-            token_counter=token_counter,
-            initial_summary_prompt=initial_summary_prompt,
-            existing_summary_prompt=existing_summary_prompt,
-            final_prompt=final_prompt,
-            archive=archive,
-            on_failure=on_failure,
-        )
-        self._settings = replace(given, archive=open_archive(archive))
-        self._memory = Memory()
+        self.model = model
+        self.max_tokens = max_tokens
+        self.max_tokens_before_summary = max_tokens_before_summary
+        self.max_summary_tokens = max_summary_tokens
+        self.token_counter = token_counter
+        self.initial_summary_prompt = initial_summary_prompt
+        self.existing_summary_prompt = existing_summary_prompt
+        self.final_prompt = final_prompt
+        self._archive: AnyArchive | None = archive
+        self._on_failure: OnFailure = on_failure
         self._thread = thread_id
+        self._counted: tuple[TokenCounter, Tallies] | None = None
+        self._memory = Memory()
+        self._settings()  # what cannot mean anything is refused before the archive is opened
+        self._archive = open_archive(archive)
         self.input_messages_key = input_messages_key
         self.output_messages_key = output_messages_key
         self.name = name
@@ -120,7 +121,32 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
     def _step(self, config: RunnableConfig | None) -> Step:
         configured = ((config or {}).get("configurable") or {}).get("thread_id")
         thread = self._thread or configured or configured_thread()
-        return Step(self._settings, self._memory, thread)
+        return Step(self._settings(), self._memory, thread)
+
+    def _settings(self) -> Settings:
+        """What the attributes say now: they may be set, as LangMem's may."""
+        given = settings(
+            model=self.model,
+            max_tokens=self.max_tokens,
+            max_tokens_before_summary=self.max_tokens_before_summary,
+            max_summary_tokens=self.max_summary_tokens,
+            token_counter=self.token_counter,
+            initial_summary_prompt=self.initial_summary_prompt,
+            existing_summary_prompt=self.existing_summary_prompt,
+            final_prompt=self.final_prompt,
+            archive=self._archive,
+            on_failure=self._on_failure,
+        )
+        if self._counted is None or self._counted[0] is not self.token_counter:
+            self._counted = (self.token_counter, given.tallies)
+        return replace(given, tallies=self._counted[1])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy remembers nothing of what was counted and what failed."""
+        return {**vars(self), "_counted": None, "_memory": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _memory=Memory())
 
     def _read(self, given: Any) -> tuple[Any, Mapping[str, Any]]:
         key = self.input_messages_key

@@ -77,7 +77,9 @@ def filled(prompt: Prompt, name: str, slots: Mapping[str, Any]) -> list[BaseMess
         InputError: it is no template for these slots.
     """
     try:
-        made = prompt.invoke(dict(slots)).to_messages()
+        # Filled and not run: a run would stand in traces, also where only a size is measured.
+        fill = getattr(prompt, "format_prompt", None)
+        made = (fill(**slots) if fill is not None else prompt.invoke(dict(slots))).to_messages()
     except (KeyError, AttributeError, TypeError) as error:
         raise InputError(
             f"{name} must be a ChatPromptTemplate with the slots {', '.join(slots)}: {error!s:.300}"

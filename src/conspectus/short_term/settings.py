@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from numbers import Real
 from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -17,6 +20,7 @@ from conspectus.short_term.prompts import Prompt, shown
 from conspectus.tokens.tally import Tallies
 
 TokenCounter = Callable[[Iterable[Any]], int]
+"""What LangMem calls so. One that gives fractions is rounded up."""
 
 TIMEOUT = 120.0
 """Seconds that one call of the model may take."""
@@ -37,7 +41,7 @@ class Settings:
         max_tokens: what the result must fit in.
         reach: tokens that must have gathered before anything is summarised.
         max_summary_tokens: tokens set aside for the summary.
-        token_counter: tokens of a list of messages.
+        token_counter: tokens of a list of messages, a whole number.
         initial, existing, final: the templates.
         archive: where originals go, as the caller wrote it; None for nowhere.
         on_failure: what follows when no summary can be made.
@@ -62,7 +66,7 @@ class Settings:
         Raises:
             PolicyError: the counter returns what is no count.
         """
-        return _whole(self.token_counter, messages)
+        return self.token_counter(messages)
 
     def summary_size(self, summary: str) -> int:
         """Tokens of the messages that show a summary."""
@@ -123,7 +127,7 @@ def settings(
         max_tokens=max_tokens,
         reach=reach,
         max_summary_tokens=max_summary_tokens,
-        token_counter=token_counter,
+        token_counter=partial(_whole, token_counter),
         initial=initial_summary_prompt,
         existing=existing_summary_prompt,
         final=final_prompt,
@@ -151,9 +155,9 @@ def _tallies_of(counter: TokenCounter) -> Tallies:
 
 
 def _whole(counter: TokenCounter, messages: Sequence[Any]) -> int:
-    count = counter(messages)
-    if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-        raise PolicyError(
-            f"token_counter must return a whole number of tokens, and returned {count!r}"
-        )
-    return count
+    count: object = counter(messages)
+    known = isinstance(count, Real) and not isinstance(count, bool)
+    size = float(count) if known else math.nan  # type: ignore[arg-type]
+    if not 0 <= size < math.inf:
+        raise PolicyError(f"token_counter must return a number of tokens, and returned {count!r}")
+    return math.ceil(size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -105,9 +104,9 @@ class PromptedSummarizer:
         acall = None if on_a_loop is None else lambda: on_a_loop(prompt)
         sent = sum(self._settings.count([message]) for message in prompt)
         try:
-            answer: Any = yield Io(lambda: model.invoke(prompt), acall, self._timeout)
+            answer = _said((yield Io(lambda: model.invoke(prompt), acall, self._timeout)))
         except Exception as error:
-            failure = explained(error, self.name, self._timeout)
+            failure = explained(error, self.name, self._timeout, "have it write less")
             failure.cost = before + Cost(1, sent)
             raise failure from error
         cost = Cost(1, sent, request.count(str(getattr(answer, "text", answer))))
@@ -134,6 +133,12 @@ class PromptedSummarizer:
 
         for piece in readings(own, room, request.count, size):
             yield self_contained(piece)
+
+
+def _said(answer: object) -> object:
+    """An answer as a message or text; LangMem asks no more of one than that it has `content`."""
+    content = None if isinstance(answer, BaseMessage) else getattr(answer, "content", None)
+    return AIMessage(content) if isinstance(content, (str, list)) else answer
 
 
 def self_contained(piece: Sequence[BaseMessage]) -> list[BaseMessage]:

@@ -114,16 +114,40 @@ def is_timeout(error: BaseException) -> bool:
     )
 
 
-def explained(error: Exception, name: str, timeout: float | None) -> SummaryError:
+def is_way_out(error: BaseException) -> bool:
+    """Whether this is how LangGraph leaves a node: to ask a person, or for a parent's command.
+
+    Example:
+        >>> from langgraph.errors import GraphInterrupt
+        >>> is_way_out(GraphInterrupt()), is_way_out(RuntimeError("boom"))
+        (True, False)
+    """
+    return any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__)
+
+
+def explained(
+    error: Exception,
+    name: str,
+    timeout: float | None,
+    cure: str = "raise timeout",
+    check: str = "its name, its key and the rights of its account",
+) -> SummaryError:
     """A summariser's failure as one of ours, marked if it is worth another try.
 
     Args:
         error: what the call raised.
         name: the summariser.
         timeout: the seconds that it had.
+        cure: what helps where those were not enough, besides a faster model.
+        check: what to look at where nothing tells what is wrong.
+
+    Raises:
+        GraphBubbleUp: what LangGraph leaves a node by is no failure, and passes.
     """
     if isinstance(error, SummaryError):
         return error
+    if is_way_out(error):
+        raise error
     said = " ".join(str(error).split())[:300] or "no explanation"
     what = f"{type(error).__name__}: {said}"
     found: SummaryError
@@ -131,16 +155,14 @@ def explained(error: Exception, name: str, timeout: float | None) -> SummaryErro
         return SummarizerOverflow(f"the request was too long for {name} ({what})")
     if is_timeout(error):
         if isinstance(error, StepTimeout):
-            took = f"{name} did not answer within {timeout:g} seconds; raise timeout"
+            took = f"{name} did not answer within {timeout:g} seconds; {cure}"
         else:
             took = f"{name} gave up waiting ({what}); raise the timeout of its client"
         found = SummarizerTimeout(f"{took}, or use a faster model to summarise")
     elif is_transient(error):
         found = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
     else:
-        found = SummaryError(
-            f"{name} failed ({what}); check its name, its key and the rights of its account"
-        )
+        found = SummaryError(f"{name} failed ({what}); check {check}")
     found.transient = is_transient(error)
     return found
 
