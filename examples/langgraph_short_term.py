@@ -15,6 +15,7 @@ from typing import Any, TypedDict
 
 from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.store.memory import InMemoryStore
 
@@ -34,6 +35,9 @@ TURNS = (
 )
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 LIMITS: dict[str, Any] = {"max_tokens": 256, "max_tokens_before_summary": 128}
+SERIALIZER = JsonPlusSerializer(allowed_msgpack_modules=[RunningSummary])
+"""What a checkpointer writes with; naming the class keeps LangGraph from warning of it."""
+
 POEM = "They walk along the garden wall, they hear the evening when it calls. " * 8
 
 
@@ -83,7 +87,7 @@ def with_a_node(model: Any, summarizer: Any, archive: Archive) -> Any:
     builder.add_node("call_model", call_model)
     builder.add_edge(START, "summarize")
     builder.add_edge("summarize", "call_model")
-    return builder.compile(checkpointer=InMemorySaver())
+    return builder.compile(checkpointer=InMemorySaver(serde=SERIALIZER))
 
 
 def with_the_function(model: Any, summarizer: Any) -> Any:
@@ -105,7 +109,7 @@ def with_the_function(model: Any, summarizer: Any) -> Any:
     builder = StateGraph(Talk)
     builder.add_node(call_model)
     builder.add_edge(START, "call_model")
-    return builder.compile(checkpointer=InMemorySaver())
+    return builder.compile(checkpointer=InMemorySaver(serde=SERIALIZER))
 
 
 def main() -> int:

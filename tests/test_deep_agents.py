@@ -186,6 +186,20 @@ def test_the_tool_of_deep_agents_is_refused_where_its_summarisation_is_not_there
     create_deep_agent(chat, backend=backend, middleware=kept)
 
 
+@pytest.mark.parametrize("kind", [SummarizationMiddleware, Theirs])
+def test_a_summarisation_that_takes_the_place_of_ours_is_said_in_the_log(
+    caplog: pytest.LogCaptureFixture, kind: Any
+) -> None:
+    other = kind(model(), backend=StateBackend()) if kind is Theirs else kind(model())
+    with caplog.at_level(logging.WARNING, "conspectus"):
+        create_deep_agent(model(), middleware=[other])
+    assert any("takes the place of ours" in one.getMessage() for one in caplog.records)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING, "conspectus"):
+        create_deep_agent(model(), middleware=[summarization_middleware(model())])
+    assert not any("takes the place" in one.getMessage() for one in caplog.records)
+
+
 def test_a_fork_has_the_limits_of_its_own_model(stacks: Stacks) -> None:
     main, own = model(50_000), model(8_000)
     mine = summarization_middleware(main, None, archive="memory:")

@@ -327,6 +327,29 @@ def test_a_listener_and_the_stream_are_told_of_start_and_end() -> None:
     assert all(one.items() >= data.items() for one, (_, data) in zip(streamed, heard, strict=True))
 
 
+def test_each_event_says_of_which_thread_and_session_it_is() -> None:
+    heard: list[dict[str, Any]] = []
+    middleware = made(on_event=lambda event, data: heard.append(dict(data)))
+    agent = create_agent(
+        ScriptedChatModel(answers=lambda _: "yes"),
+        middleware=[middleware],
+        checkpointer=InMemorySaver(),
+    )
+    agent.invoke({"messages": talk(7)}, {"configurable": {"thread_id": "mine"}})
+    assert [(one["thread_id"], one["session"]) for one in heard] == [("mine", "main")] * 2
+
+
+def test_a_summary_that_the_embedded_summariser_had_to_write_is_said_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    failing = ScriptedChatModel(answers=lambda _: RuntimeError("invalid api key"))
+    middleware = made(failing, window=600, archive="memory:")
+    with caplog.at_level(logging.WARNING, "conspectus"):
+        assert step(middleware, talk(40, words=40))
+    [line] = [one.getMessage() for one in caplog.records if "invalid api key" in one.getMessage()]
+    assert line.endswith("the summary is by extractive")
+
+
 def test_a_failure_is_told_too() -> None:
     heard: list[str] = []
     middleware = made(writer(*FAILS), on_event=lambda event, data: heard.append(event))

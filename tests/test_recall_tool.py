@@ -63,8 +63,9 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (recall(), "exactly one of query, id and range"),
-        (recall(query="key", id="m1"), "exactly one of query, id and range"),
+        (recall(), "Give query, or id, or id and until"),
+        (recall(query="key", id="m1"), "Give query, or id, or id and until"),
+        (recall(id="m1, m2"), "Give one id at a time"),
         (recall(id="nowhere"), "no archived message of this branch has the id 'nowhere'"),
         (recall(until="m2"), "Give id together with until"),
         (recall(query="?!"), "no word to look for"),
@@ -127,6 +128,9 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end() -> None:
         if start == len(long):
             break
     assert read.replace(" ", "") == long.replace(" ", "")
+    agent.calls = {"LOOK": [[recall(id=name, start=len(long) + 7)]]}
+    agent.say("LOOK")
+    assert f"(the message ends at character {len(long):,})" in results(agent.requests[-1])[-1].text
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])

@@ -37,6 +37,7 @@ CREATE TABLE docs (doc INTEGER PRIMARY KEY, key TEXT UNIQUE, id TEXT, cite TEXT,
 CREATE INDEX docs_id ON docs (id);
 CREATE INDEX docs_cite ON docs (cite);
 CREATE INDEX docs_size ON docs (size);
+CREATE INDEX docs_kind ON docs (key, kind);
 CREATE TABLE records (id TEXT PRIMARY KEY);
 CREATE VIRTUAL TABLE terms USING fts5 (words, wholes, tokenize = 'ascii');
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab (terms, 'col');

@@ -94,6 +94,8 @@ def onwards(piece: Piece, start: int) -> Piece:
     if not start:
         return piece
     note = _shortened(start, whole - start, whole)
+    if start == whole:
+        note = f"(the message ends at character {whole:,})"
     return replace(piece, text=piece.text[start:], shortened=note, offset=start)
 
 

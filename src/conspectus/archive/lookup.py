@@ -20,7 +20,7 @@ from conspectus.archive.steps import FARTHEST, Kind, Steps, far_enough
 from conspectus.archive.words import Ask, Query, Terms
 
 CANDIDATES = 120
-"""Messages holding terms of one sentence, around which is looked; half of them do as well."""
+"""Messages holding terms of a query, around which is looked; for each of several sentences half."""
 
 EXACT = 2.0
 """Weight of an identifier that stands in a message as it stands in the query."""
@@ -71,7 +71,10 @@ def _ranked(db: sqlite3.Connection, asks: Sequence[Ask], covered: Sequence[str])
         return []
     messages, mean = db.execute("SELECT count(*), avg(size) FROM docs").fetchone()
     totals = Totals(messages, mean or 0.0, holding)
-    hits = [_candidates(db, [term for term in one if term in holding], place) for one in weights]
+    hits = [
+        _candidates(db, [t for t in one if t in holding], place, CANDIDATES // (2 if n else 1))
+        for n, one in enumerate(weights)
+    ]
     steps = Steps(_kinds(db, covered, set().union(*hits)))
     near = [{one for at in part for one in steps.around(at)} for part in hits]
     seen = _seen(db, covered, sorted(set().union(*near)), frozenset(holding))
@@ -119,7 +122,7 @@ def _holding(db: sqlite3.Connection, terms: Iterable[str]) -> dict[str, int]:
 
 
 def _candidates(
-    db: sqlite3.Connection, terms: Sequence[str], place: Mapping[str, int]
+    db: sqlite3.Connection, terms: Sequence[str], place: Mapping[str, int], most: int
 ) -> list[int]:
     """Places of covered messages that hold some of the terms, by plain BM25; a bounded number."""
     if not terms:
@@ -129,15 +132,14 @@ def _candidates(
         for term in terms
     )
     rows = db.execute(
-        "SELECT docs.key FROM terms JOIN docs ON docs.doc = terms.rowid WHERE terms MATCH ? "
-        "ORDER BY terms.rank, terms.rowid DESC",
-        (wanted,),
+        "SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rank, rowid DESC", (wanted,)
     )
     found: list[int] = []
-    for (key,) in rows:
+    for doc in rows:  # a join would look up all that match before the first is known
+        (key,) = db.execute("SELECT key FROM docs WHERE doc = ?", doc).fetchone()
         if key in place:
             found.append(place[key])
-            if len(found) == CANDIDATES:
+            if len(found) == most:
                 break
     return found
 
@@ -157,7 +159,10 @@ def _kinds(db: sqlite3.Connection, covered: Sequence[str], hits: Iterable[int]) 
 
 
 def _rows(db: sqlite3.Connection, columns: str, keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    table = "docs JOIN terms ON terms.rowid = docs.doc" if "words" in columns else "docs"
+    if columns == "key, kind":
+        table = "docs INDEXED BY docs_kind"  # without a look at the rows themselves
+    else:
+        table = "docs JOIN terms ON terms.rowid = docs.doc"
     for start in range(0, len(keys), AT_ONCE):
         part = keys[start : start + AT_ONCE]
         marks = ",".join("?" * len(part))

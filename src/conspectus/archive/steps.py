@@ -16,6 +16,9 @@ BEFORE, AFTER = 5, 2
 WORK = 2
 """Steps up to which calls of tools and their results borrow words of what came before them."""
 
+AHEAD = 2
+"""Messages or rounds behind one that are looked for if they do not stand near."""
+
 FARTHEST = 96
 """Messages between two of which one follows the other, at most: some thirty rounds."""
 
@@ -77,7 +80,7 @@ class Steps:
 
 
 def far_enough(kinds: Mapping[int, Kind], place: int, reach: int, end: int) -> bool:
-    """Whether all that follow a message, or that it follows, stand within so many places of it.
+    """Whether the next that follow a message, and what it follows, stand within so many places.
 
     Args:
         kinds: what the messages at these places do.
@@ -87,12 +90,12 @@ def far_enough(kinds: Mapping[int, Kind], place: int, reach: int, end: int) -> b
     """
 
     def crossed(places: range) -> int:
-        # Nothing goes around what is said; from a round on, nothing goes around a later round.
+        # An answer follows what was said; a result its call, and the next round the one before.
         least = Kind.SAYS if kinds.get(place) == Kind.SAYS else Kind.CALLS
         return sum(kinds.get(one, Kind.RESULT) <= least for one in places)
 
-    ahead = place + reach >= end - 1 or crossed(range(place + 1, place + reach + 1)) >= BEFORE
-    behind = place - reach <= 0 or crossed(range(place - reach, place)) >= AFTER
+    ahead = place + reach >= end - 1 or crossed(range(place + 1, place + reach + 1)) >= AHEAD
+    behind = place - reach <= 0 or crossed(range(place - reach, place)) >= 1
     return ahead and behind
 
 
@@ -100,11 +103,13 @@ def _follows(kinds: Mapping[int, Kind]) -> Iterator[tuple[int, tuple[int, ...]]]
     said: tuple[int, ...] = ()
     call: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
-    last = None
+    last, known = None, False
     for place in sorted(kinds):
         if last is None or place != last + 1:
             said = call = results = ()
+            known = place == 0
         kind = kinds[place]
+        known = known or kind != Kind.RESULT
         if kind == Kind.CALLS:
             # A round follows the results of the one before, and that as a whole; the first one
             # follows what was said.
@@ -113,6 +118,8 @@ def _follows(kinds: Mapping[int, Kind]) -> Iterator[tuple[int, tuple[int, ...]]]
         elif kind == Kind.RESULT and call:
             yield place, call
             results = (*results, place)
+        elif not known:  # its call stands before what was looked at
+            yield place, ()
         else:  # a result that nobody called for stands as if it were said
             yield place, (*said, *(results or call))
             said, call, results = (place,), (), ()

@@ -111,7 +111,9 @@ class Report:
         table.add_column("")
         table.add_column("messages", justify="right")
         table.add_column("tokens", justify="right")
-        before, after = len(self.history.messages), len(result.messages)
+        # As the tokens: without what had left before.
+        before = len(self.history.messages) - result.dropped
+        after = len(result.messages)
         table.add_row("before", f"{before:,}", f"{result.tokens_before:,}")
         table.add_row("after", f"{after:,}", f"{result.tokens_after:,}")
         if result.budget is not None:

@@ -24,6 +24,7 @@ from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.memory import Failure, Memory
+from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
 from conspectus.compactor.views import Grown, Views, laid_over
@@ -258,6 +259,13 @@ class GraphEngine:
             while len(self._archives) > STORES:
                 self._archives.popitem(last=False)
             return found[1]
+
+    @staticmethod
+    def tell_failures(result: CompactionResult) -> None:
+        """Lines in the log for summarisers that failed, though another one has written."""
+        if result.record is not None:
+            for trouble in result.failures:
+                logger.warning("%s; the summary is by %s", trouble, result.record.by or "nobody")
 
     def say_once(self, text: str) -> None:
         """A line in the log, the first time."""

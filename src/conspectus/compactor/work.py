@@ -376,7 +376,8 @@ class Work:
         return flow.Checked(flow.with_tokens(draft, text, tokens), found, self.ledger.to_json())
 
     def _emit(self, event: str, data: Mapping[str, Any]) -> None:
-        logger.debug("%s %s", event, dict(data))
+        data = {**data, "thread_id": self.scope.thread, "session": self.scope.session}
+        logger.debug("%s %s", event, data)
         if self.tools.on_event is None:
             return
         try:

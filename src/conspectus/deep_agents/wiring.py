@@ -31,7 +31,7 @@ with deepagents():
     from deepagents.middleware.summarization import SummarizationMiddleware as Replaced
     from deepagents.middleware.summarization import SummarizationToolMiddleware
 
-    from conspectus.deep_agents.middleware import DeepAgentsSummarization
+    from conspectus.deep_agents.middleware import NAME, DeepAgentsSummarization
 
 logger = logging.getLogger("conspectus")
 
@@ -82,6 +82,7 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
     middleware = bound.get("middleware") or ()
     _refuse_their_tool(middleware)
     template = _template(middleware)
+    _say_what_stands_in_our_place(middleware)
     _say_what_is_left_alone(bound.get("subagents") or ())
     return _rebound(real.create_deep_agent, _slots(template))(*args, **kwargs)
 
@@ -148,6 +149,18 @@ def _refuse_their_tool(middleware: Iterable[Any]) -> None:
             "the same tool put conspectus.deep_agents.summarization_middleware(model, backend, "
             "compact_tool=True) in its place"
         )
+
+
+def _say_what_stands_in_our_place(middleware: Iterable[Any]) -> None:
+    for one in middleware:
+        if one.name == NAME and not isinstance(one, DeepAgentsSummarization):
+            logger.warning(
+                "a %s of your own takes the place of ours in the main agent: no history is "
+                "preserved and nothing is recalled but by its own settings, and no subagent has "
+                "them; conspectus.deep_agents.summarization_middleware(model, backend, ...) takes "
+                "the same settings and keeps all of that",
+                type(one).__qualname__,
+            )
 
 
 def _guarded(middleware: Sequence[Any]) -> list[Any]:

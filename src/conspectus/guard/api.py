@@ -300,7 +300,9 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         session = self._graph.session(
             call.held, call.runtime, room, ratio=measured.ratio, preview=True
         )
-        return (yield from session.compact(messages, False, ""))
+        result = yield from session.compact(messages, False, "")
+        self._graph.tell_failures(result)
+        return result
 
     def _stuck(self, result: CompactionResult, measured: Measured, room: Window) -> None:
         overhead = measured.requested.overhead
@@ -308,7 +310,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             logger.warning("sent although it does not fit: %s", result.reason)
             return
         raise StuckError(
-            f"{result.reason} ({overhead:,} tokens are taken by the system prompt and the tools)",
+            f"{result.reason} (system prompt and tools take {overhead:,}; fewer tools help too)",
             needed=(result.needed or result.tokens_after) + overhead,
             budget=room.limit,
         )

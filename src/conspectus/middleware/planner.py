@@ -291,6 +291,7 @@ class Planner:
         return {"messages": [removal, *view], HELD: held.to_json()}
 
     def _report(self, result: CompactionResult) -> None:
+        self.graph.tell_failures(result)
         if result.outcome == "stuck":
             logger.warning("the history does not fit: %s", result.reason)
         elif result.failed:

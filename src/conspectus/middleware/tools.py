@@ -66,6 +66,10 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         if until and not id:
             raise ToolException("Give id together with until: the first and the last message.")
+        if bool(query) == bool(id):
+            raise ToolException("Give query, or id, or id and until; nothing else goes together.")
+        if "," in f"{id}{until}":
+            raise ToolException("Give one id at a time, or the first as id and the last as until.")
         try:
             chain = yield from graph.chain(held, messages, runtime)
             view = yield from graph.now(held, messages, runtime)
@@ -116,7 +120,10 @@ def compact_tool() -> BaseTool:
     """
 
     def compact_conversation(runtime: Runtime, focus: Focus = "") -> Command[Any]:
-        said = "The older part of the conversation is summarised before your next step."
+        said = (
+            "The older part of the conversation is summarised before your next step, if anything "
+            "of it may leave."
+        )
         answer = ToolMessage(said, tool_call_id=runtime.tool_call_id, name=COMPACT)
         return Command(update={**asking(focus), "messages": [answer]})
 

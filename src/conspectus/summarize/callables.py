@@ -100,7 +100,9 @@ class CallableSummarizer:
             try:
                 answer = yield self._call(given)
             except Exception as error:
-                failure = explained(error, self._name, self._timeout)
+                failure = explained(
+                    error, self._name, self._timeout, check="the function and what it calls"
+                )
                 failure.cost = cost + Cost(1)
                 raise failure from error
             if not isinstance(answer, str):

@@ -126,7 +126,11 @@ def is_way_out(error: BaseException) -> bool:
 
 
 def explained(
-    error: Exception, name: str, timeout: float | None, cure: str = "raise timeout"
+    error: Exception,
+    name: str,
+    timeout: float | None,
+    cure: str = "raise timeout",
+    check: str = "its name, its key and the rights of its account",
 ) -> SummaryError:
     """A summariser's failure as one of ours, marked if it is worth another try.
 
@@ -135,6 +139,7 @@ def explained(
         name: the summariser.
         timeout: the seconds that it had.
         cure: what helps where those were not enough, besides a faster model.
+        check: what to look at where nothing tells what is wrong.
 
     Raises:
         GraphBubbleUp: what LangGraph leaves a node by is no failure, and passes.
@@ -157,9 +162,7 @@ def explained(
     elif is_transient(error):
         found = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
     else:
-        found = SummaryError(
-            f"{name} failed ({what}); check its name, its key and the rights of its account"
-        )
+        found = SummaryError(f"{name} failed ({what}); check {check}")
     found.transient = is_transient(error)
     return found
 

@@ -28,6 +28,7 @@ UNKNOWN = (
     "model {name!r} tells no tokenizer: each piece of a text is counted for the family that takes "
     "most of it; known are models of OpenAI, Anthropic and DeepSeek, and the families "
     + ", ".join(KNOWN)
+    + "; name one of them, or give a token_counter"
 )
 """What is said where a model is named and its family is not known."""
 
