@@ -269,7 +269,7 @@ def runs(turns: int, postgres: str | None, folder: Path) -> tuple[Table, bool]:
         "largest",
         "over",
         "torn",
-        "for summaries",
+        "summaries",
         "questions",
         "titles",
         "same",
@@ -314,7 +314,7 @@ def main() -> int:
     logging.getLogger("conspectus").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as name:
         table, good = runs(given.turns, given.postgres, Path(name))
-    screen = Console(width=110)
+    screen = Console(width=120)
     screen.print(table)
     if given.postgres is None:
         screen.print("PostgreSQL was left out; give --postgres ADDRESS of an empty database.")
