@@ -109,6 +109,11 @@ bench-deep: $(READY)
 bench-checkpoints: $(READY)
 	@$(BIN)/python benchmarks/checkpoint_growth.py
 
+# The agent of examples/lead_agent over 100 turns, restarted; POSTGRES=an empty database, as above.
+.PHONY: bench-lead-agent
+bench-lead-agent: $(READY)
+	@$(BIN)/python benchmarks/lead_agent_turns.py $(if $(POSTGRES),--postgres "$(POSTGRES)")
+
 bench-recall: $(READY)
 	@$(BIN)/python benchmarks/recall_speed.py
 

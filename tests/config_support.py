@@ -88,6 +88,14 @@ def fits(value: Any, schema: Any, root: Any) -> bool:
         return False
     if "oneOf" in schema and sum(fits(value, one, root) for one in schema["oneOf"]) != 1:
         return False
+    if not all(fits(value, one, root) for one in schema.get("allOf", ())):
+        return False
+    if "if" in schema and fits(value, schema["if"], root) and not fits(value, schema["then"], root):
+        return False
+    if "not" in schema and fits(value, schema["not"], root):
+        return False
+    if "const" in schema and value is not schema["const"]:
+        return False
     if "enum" in schema and not any(value is one or value == one for one in schema["enum"]):
         return False
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -104,6 +112,8 @@ def fits(value: Any, schema: Any, root: Any) -> bool:
         return False
     if number and value < schema.get("minimum", value):
         return False
+    if number and value > schema.get("maximum", value):
+        return False
     if number and value <= schema.get("exclusiveMinimum", value - 1):
         return False
     if isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
@@ -112,6 +122,8 @@ def fits(value: Any, schema: Any, root: Any) -> bool:
         return all(fits(one, schema.get("items", {}), root) for one in value)
     if isinstance(value, dict):
         known = schema.get("properties", {})
+        if len(value) < schema.get("minProperties", 0):
+            return False
         if any(key not in value for key in schema.get("required", ())):
             return False
         for key, one in value.items():

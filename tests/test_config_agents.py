@@ -313,6 +313,45 @@ def test_history_cannot_change_under_an_agent(
     assert "'history' counts when the agent is built anew" in caplog.text
 
 
+def test_what_is_fixed_for_a_subagent_stays_as_well_and_the_rest_of_the_edit_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = "subagents:\n  researcher: "
+    edited = Edited(tmp_path, SIX + own + "{recall: tool, window: 9000}\n", subagent="researcher")
+    edited.edit(SIX + own + "{history: preserve, window: 9500}\n")
+    edited.talk(4)
+    middleware = edited.agent.middleware
+    assert middleware.graph_engine.window.limit == 9_500
+    assert (middleware.config.recall, middleware.history) == ("tool", "replace")
+    assert summaries(edited.agent.messages) == 1
+    assert "line 7: 'history' counts when the agent is built anew" in caplog.text
+
+
+def test_switching_off_needs_nothing_but_the_switch(tmp_path: Path) -> None:
+    edited = Edited(tmp_path, SIX + "model_name: small\n", model_registry={"small": summarising()})
+    for text in (
+        "enabled: false\n",
+        "enabled: false\nmodel_name: nobody\ntoken_counter: no.such\n",
+    ):
+        edited.edit(text)
+        edited.talk(1)
+        assert not edited.agent.middleware.enabled
+        edited.edit(SIX + "model_name: small\n")
+        edited.talk(1)
+        assert edited.agent.middleware.enabled
+
+
+def test_what_stays_as_it_was_is_said_once_however_often_the_edit_fails(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    edited = Edited(tmp_path, model_registry={})
+    edited.edit(SIX + "history: preserve\nmodel_name: nobody\n")
+    edited.talk(3)
+    edited.edit(SIX + "history: preserve\n")
+    edited.talk(2)
+    assert caplog.text.count("'history' counts when") == 1
+
+
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_switched_off_by_an_edit_nothing_more_is_summarised_and_what_is_summarised_stays(
     history: str, tmp_path: Path

@@ -123,14 +123,14 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
         summarization:
           enabled: "true"
           trigger: {type: tokens, value: 4000}
-        """, 2, "true or false", "write it plainly, without quotes"),
+        """, 2, "true or false", "write it as true, without quotes"),
     "a number in quotes": (
         """
         summarization:
           enabled: true
           trigger: {type: tokens, value: 4000}
           trim_tokens_to_summarize: "4000"
-        """, 4, "whole number", "write it plainly, without quotes"),
+        """, 4, "whole number", "write it as 4000, without quotes"),
     "no reading at all": (
         """
         summarization:
@@ -209,7 +209,7 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
           trigger:
             type: tokens
             value: 4e3
-        """, 5, "not '4e3'", "write it plainly"),
+        """, 5, "not '4e3'", "write it as 4000"),
     "a prompt without messages": (
         """
         summarization:
@@ -308,6 +308,112 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
         summarization:
           subagents: [researcher]
         """, 2, "not a list", "a mapping from names of subagents"),
+    "a key that is a list": (
+        """
+        summarization:
+          ? [enabled, trigger]
+          : true
+        """, 2, "a key must be", "a plain word"),
+    "a tag that the value does not bear": (
+        """
+        summarization:
+          window: !!int ''
+        """, 2, "YAML does not know this value", "write a text, a number"),
+    "a number with a nought before it": (
+        """
+        summarization:
+          window: 010000
+        """, 2, "YAML reads 010000 as 4096", "write it as a plain number"),
+    "a number with a colon in it": (
+        """
+        summarization:
+          window: 12:30
+        """, 2, "YAML reads 12:30 as 750", "write it as a plain number"),
+    "a number larger than any window": (
+        """
+        summarization:
+          trigger: {type: fraction, value: %s}
+        """ % ("9" * 400), 2, "a number above 1,000,000,000,000", "more than anything has"),
+    "a time without an end": (
+        """
+        summarization:
+          summarizer_timeout: .inf
+        """, 2, "not inf", "seconds above 0 and at most 86,400, or null"),
+    "keys of a section that are not indented": (
+        """
+        summarization:
+        enabled: true
+        trigger: {type: tokens, value: 6000}
+        """, 2, "'enabled' stands at the top of the file", "put it under 'summarization:'"),
+    "keys that spaces which do not break indent": (
+        """
+        summarization:
+        \u00a0\u00a0enabled: true
+        """, 2, "'enabled' stands at the top of the file", "two spaces further in"),
+    "one key of the section that is not indented": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 6000}
+        keep: {type: messages, value: 5}
+        """, 4, "'keep' stands at the top of the file", "put it under 'summarization:'"),
+    "a letter that only looks right": (
+        """
+        summarization:
+          wind\u043ew: 3
+        """, 2, "did you mean 'window'?", "It has U+043E in it"),
+    "a character of no text": (
+        """
+        summarization:
+          model_name: "a\x07"
+        """, 2, "YAML takes no character U+0007", "delete it"),
+    "two documents": (
+        """
+        summarization:
+          enabled: false
+        ---
+        summarization:
+        """, 3, "a configuration is one document", "take out this '---'"),
+    "a key of the section in a subagent's trigger": (
+        """
+        summarization:
+          subagents:
+            researcher:
+              trigger: {type: tokens, value: 4000, keep: 3}
+        """, 4, "no part of 'trigger'", "indent it as far as 'trigger' is"),
+    "an old key with a wrong value": (
+        """
+        summarization:
+          preserve_recent_skill_count: many
+        """, 2, "has no effect", "must be left out"),
+    "a bare variable inside of an address": (
+        """
+        summarization:
+          archive: sqlite:///$HOME/archive.db
+        """, 2, "a variable stands for a whole value", "put the whole address into one"),
+    "a trigger that the reserve leaves no room for": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 6000}
+          window: 7000
+          reserved_tokens: 3000
+        """, 3, "never reached in a window of 7,000 tokens less 3,000 reserved", "lower it"),
+    "a password in a place for something else": (
+        """
+        summarization:
+          history: postgresql://ann:hunter2-and-so-on-and-on-and-on-and-on-and-on-and-on@db/x
+        """, 2, "postgresql://ann:***@db/x", "replace or preserve"),
+    "a password as a key": (
+        """
+        summarization:
+          postgresql://ann:hunter2@db/x: 1
+        """, 2, "postgresql://ann:***@db/x", "known are enabled"),
+    "a password of a counter": (
+        """
+        summarization:
+          token_counter: postgresql://ann:hunter2@db/x
+        """, 2, "names no counter", "write tiktoken"),
     "an alias without an end": (
         """
         summarization: &all
@@ -375,6 +481,29 @@ def test_aliases_cannot_make_more_of_a_file_than_memory_has(tmp_path: Path) -> N
     file.write_text("summarization:\n  l0: &l0 [x]\n" + "\n".join(levels) + "\n")
     with pytest.raises(ConfigError, match="huge"):
         load_config(file)
+
+
+@pytest.mark.parametrize("section", ["summarization", "models"])
+def test_merges_cannot_make_more_of_a_file_than_memory_has(section: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    levels = [f"l{n}: &l{n} {{<<: [{', '.join([f'*l{n - 1}'] * 10)}]}}" for n in range(1, 12)]
+    text = "\n".join(["l0: &l0 {x: 1}", *levels, f"{section}:", "  <<: *l11", ""])
+    file.write_text(text)
+    if section == "models":
+        assert not load_config(file).enabled
+        return
+    with pytest.raises(ConfigError, match="line 14: aliases make this endless, or huge"):
+        load_config(file)
+
+
+def test_what_others_write_in_their_sections_is_theirs(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    for text in ("name: !!int ''", "name: !!bool maybe", "name: !!timestamp never", "[a]: 1"):
+        file.write_text(
+            f"models:\n  - {{{text}}}\nkeep: 3\ntrigger: {{on: push}}\n"
+            "summarization:\n  window: 9\n"
+        )
+        assert load_config(file).window == 9
 
 
 def test_no_error_shows_a_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,21 @@ def test_what_a_hook_does_to_its_messages_stays_with_it(tmp_path: Path) -> None:
     talked(agent)
     assert "gone" not in [message.text for message in agent.messages]
     assert "look at module 3" in [message.text for message in agent.messages]
+
+
+def test_a_message_that_cannot_be_copied_is_told_of_all_the_same(tmp_path: Path) -> None:
+    seen: list[SummarizationEvent] = []
+    middleware = create_summarization_middleware(
+        loaded(tmp_path, SIX.replace("enabled", "history: preserve\nenabled")),
+        model=summarising(),
+        before_summarization=seen.append,
+    )
+    assert middleware is not None
+    history = [HumanMessage(f"look at module {n}", id=str(n)) for n in range(8)]
+    history[2].additional_kwargs["held"] = threading.Lock()
+    middleware.before_model({"messages": history}, Runtime())
+    [event] = seen
+    assert [m.text for m in event.messages_to_summarize] == [m.text for m in history[:6]]
 
 
 def test_nobody_is_told_where_no_summary_can_be_made(tmp_path: Path) -> None:

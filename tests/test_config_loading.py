@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -78,6 +79,31 @@ def test_a_configuration_shows_neither_passwords_nor_the_values_of_variables(
     with pytest.raises(ValidationError) as caught:
         SummarizationConfig(archive="mysql://ann:hunter2@db/x")
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_subagents_settings_show_no_secret_either_and_name_its_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MODEL", "hunter2")
+    own = "{model_name: $MODEL, fallback_models: [postgresql://ann:hunter2@db/x]}"
+    config = loaded(tmp_path, f"model_name: house\nsubagents:\n  researcher: {own}\n")
+    monkeypatch.setenv("MODEL", "another one")  # what was read is what must not be shown
+    researcher = config.for_subagent("researcher")
+    assert researcher.model_name == "hunter2"
+    problem = researcher.source.problem(("model_name",), "no model 'hunter2'")
+    assert problem.endswith("line 4: no model '$MODEL'")
+    assert config.source.problem(("model_name",), "?").endswith("line 2: ?")
+    again = pickle.loads(pickle.dumps(config))
+    for one in (config, again, researcher, config.subagents["researcher"], config.read):
+        assert "hunter2" not in f"{one!r} {one}"
+    assert again.for_subagent("researcher").model_name == "hunter2"
+
+
+def test_a_section_may_come_whole_out_of_a_merge(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    text = "base: &base\n  summarization: {enabled: true, trigger: {type: tokens, value: 9}}\n"
+    file.write_text(text + "<<: *base\n")
+    assert load_config(file).enabled
 
 
 def test_merged_keys_and_a_byte_order_mark_are_read(tmp_path: Path) -> None:
@@ -184,6 +210,32 @@ def test_the_schema_refuses_what_an_editor_can_see(name: str) -> None:
     schema = json_schema()
     data = yaml.safe_load(textwrap.dedent(BROKEN[name][0]))
     assert not fits(data, schema, schema)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("keep", {"type": "fraction", "value": 3}),
+        ("keep", {"type": "messages", "value": 0.5}),
+        ("keep", {"type": "tokens", "value": -3}),
+        ("trigger", {}),
+        ("trigger", []),
+        ("trigger", None),
+        ("window", 0),
+    ],
+)
+def test_the_schema_refuses_sizes_that_mean_nothing(key: str, value: Any) -> None:
+    schema = json_schema()
+    section = {"enabled": True, "trigger": {"type": "tokens", "value": 6000}, key: value}
+    assert not fits({"summarization": section}, schema, schema)
+
+
+def test_the_schema_takes_a_variable_wherever_the_loader_does() -> None:
+    schema = json_schema()
+    keep = {"type": "$KIND", "value": "$MOST"}
+    section = {"history": "$HISTORY", "on_failure": "${FAILURE}", "window": "$WINDOW", "keep": keep}
+    assert fits({"summarization": section}, schema, schema)
+    assert not fits({"summarization": {"history": "HISTORY"}}, schema, schema)
 
 
 def test_the_schema_is_plain_json_and_describes_every_key() -> None:

@@ -35,7 +35,11 @@ import yaml
 import conspectus
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    ROOT / "examples" / "lead_agent" / "README.md",
+]
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(conspectus.__path__, "conspectus.")
@@ -251,7 +255,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
     return made
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_block_of_a_page_does_what_it_says(path: Path, page: Page) -> None:
     page.read(path.name, path.read_text(encoding="utf-8"))
 

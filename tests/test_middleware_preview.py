@@ -11,7 +11,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from conspectus.compactor.work import PreviewRequest
+from conspectus.compactor.preview import PreviewRequest
 from conspectus.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     SUMMARY,

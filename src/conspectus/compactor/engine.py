@@ -19,8 +19,9 @@ from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor, ArchiveAnchor, MemoryAnchor
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
 from conspectus.compactor.memory import Memory
+from conspectus.compactor.preview import Preview
 from conspectus.compactor.session import Session
-from conspectus.compactor.work import SLACK, OnEvent, Preview, Tools
+from conspectus.compactor.work import SLACK, OnEvent, Tools
 from conspectus.errors import PolicyError
 from conspectus.ledger.skills import Skills
 from conspectus.messages import summary_message, summary_text

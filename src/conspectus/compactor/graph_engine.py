@@ -24,11 +24,11 @@ from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.memory import Failure, Memory
+from conspectus.compactor.preview import Preview
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
 from conspectus.compactor.views import Grown, Views, laid_over
-from conspectus.compactor.work import Preview
 from conspectus.errors import ArchiveError
 
 logger = logging.getLogger("conspectus")

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,8 @@ class SummarizationEvent:
     """What is about to happen to a history.
 
     Attributes:
-        messages_to_summarize: what leaves the model's view, whole, oldest first; copies.
+        messages_to_summarize: what leaves the model's view, whole, oldest first; copies, save
+            for parts that cannot be copied.
         preserved_messages: what stays in it; copies.
         thread_id: of the conversation.
         session: whose history in that thread: `main`, or a subagent's own.
@@ -79,7 +80,13 @@ def event_of(
 
 
 def _copy(message: Source) -> Source:
-    return message.model_copy(deep=True) if isinstance(message, BaseMessage) else deepcopy(message)
+    try:
+        return (
+            message.model_copy(deep=True) if isinstance(message, BaseMessage) else deepcopy(message)
+        )
+    except Exception:
+        # It holds what cannot be copied, such as a lock: its parts are the history's own then.
+        return message.model_copy() if isinstance(message, BaseMessage) else copy(message)
 
 
 def tell(

@@ -16,10 +16,11 @@ from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.drafts import shown_in
 from conspectus.compactor.memory import Failure, Remembered
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.view import History, corrected, look, reports_of, with_floors
-from conspectus.compactor.work import SLACK, Tools, Work, shown_in
+from conspectus.compactor.work import SLACK, Tools, Work
 from conspectus.errors import ArchiveError, SummaryError
 from conspectus.messages import (
     SUMMARY_LINE,

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, cast
 
 from conspectus._core import flow
 from conspectus._core.items import Compact
-from conspectus._core.records import Cost, Draft, Record
+from conspectus._core.records import Draft, Record
 from conspectus._drive import Flow, Io, StepTimeout, interpret, pause
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.drafts import body_of, draft_of, uncited
 from conspectus.compactor.leaving import BeforeSummarization, event_of, tell
 from conspectus.compactor.memory import Memory
+from conspectus.compactor.preview import Preview, PreviewRequest, approved
 from conspectus.compactor.view import History, Place, applied, clipped
 from conspectus.errors import SummarizerTimeout, SummaryError
-from conspectus.ledger import Fact, Ledger
+from conspectus.ledger import Ledger
 from conspectus.ledger.skills import Skills
 from conspectus.messages import (
-    SUMMARY_LINE,
     Entry,
     read_messages,
     summary_message,
     summary_text,
 )
-from conspectus.messages.framing import as_notes
 from conspectus.messages.summary import summary_body
 from conspectus.summarize import (
     FLOOR,
     ExtractiveSummarizer,
     Summarizer,
-    Summary,
     SummaryRequest,
     problems,
     with_missing_facts,
@@ -55,33 +53,6 @@ DELEGATIONS, SKILLS = 20, 20
 of, if it has room."""
 
 OnEvent = Callable[[str, Mapping[str, Any]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class PreviewRequest:
-    """What a person is asked before a summary takes effect.
-
-    Attributes:
-        summary: the text that would stand for what leaves.
-        evict: messages that would leave the view.
-        cause: what asked for the compaction.
-        limit: the most that the text may take, in tokens.
-        by: name of the summariser.
-        problem: what is wrong with the answer before; empty the first time.
-        kept: it was made at an earlier time and kept since, so it may have been read already.
-    """
-
-    summary: str
-    evict: int
-    cause: str
-    limit: int
-    by: str
-    problem: str = ""
-    kept: bool = False
-
-
-Preview = Callable[[PreviewRequest], str | None]
-"""Answers with the text that is to take effect, or None to refuse it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +232,7 @@ class Work:
             case flow.SaveDraft(plan, draft):
                 yield from anchor.save_draft_flow(plan, draft)
             case flow.Preview(draft, kept):
-                return (yield from self._preview(draft, kept))
+                return self._preview(draft, kept)
             case flow.Commit(record):
                 yield from self._tell_hooks()
                 yield from anchor.commit_flow(self.history.chain, record)
@@ -305,7 +276,7 @@ class Work:
                     lambda: summarizer.asummarize(request),
                     timeout,
                 )
-            return _draft(answer, by)
+            return draft_of(answer, by)
         except SummaryError:
             raise
         except StepTimeout as error:
@@ -315,34 +286,18 @@ class Work:
                 raise
             raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
 
-    def _preview(self, draft: Draft, kept: bool) -> Flow[Draft | None]:
-        """The draft as a person approved it; None where it was refused."""
-        yield from ()
-        ask, limit, problem = self.tools.preview, self._limit(), ""
-        assert ask is not None
-        while True:
-            request = PreviewRequest(
-                summary=draft.text,
-                evict=len(self.leaving),
-                cause=self.plan.cause,
-                limit=max(1, limit - self.tools.frame - SLACK),
-                by=draft.by,
-                problem=problem,
-                kept=kept,
-            )
-            # In the caller's own thread and context: a graph's interrupt works nowhere else.
-            text = ask(request)
-            if text is None or text == draft.text:
-                return draft if text is not None else None
-            edited = as_notes(text.strip().removeprefix(SUMMARY_LINE).strip())
-            tokens = self._size(edited)
-            if edited and tokens <= limit:
-                return replace(draft, text=edited, tokens=tokens)
-            problem = (
-                f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"
-                if edited
-                else "it is empty; refuse it to leave the history as it is"
-            )
+    def _preview(self, draft: Draft, kept: bool) -> Draft | None:
+        limit = self._limit()
+        request = PreviewRequest(
+            summary=draft.text,
+            evict=len(self.leaving),
+            cause=self.plan.cause,
+            limit=max(1, limit - self.tools.frame - SLACK),
+            by=draft.by,
+            kept=kept,
+        )
+        assert self.tools.preview is not None
+        return approved(self.tools.preview, request, draft, self._size, limit)
 
     def _standing(self) -> str:
         """The summary so far: ours, and those of other libraries that ours replaces."""
@@ -359,7 +314,7 @@ class Work:
     def _check(self, draft: Draft, keys: Sequence[str], limit: int) -> flow.Checked:
         meter = self.tools.meter
         entries = [self.originals[key] for key in keys]
-        text = as_notes(draft.text.strip().removeprefix(SUMMARY_LINE).strip())
+        text = body_of(draft.text)
         if text:
             room = limit - self.tools.frame - SLACK
             needed = (
@@ -370,7 +325,7 @@ class Work:
             text = with_missing_facts(text, needed, room, meter.text)
         if self.tools.archive is None:
             carried = {fact.source for fact in self.ledger.facts}
-            text = _uncited(text, {entry.cite for entry in entries} | carried)
+            text = uncited(text, {entry.cite for entry in entries} | carried)
         tokens = self._size(text)
         found = problems(draft, entries, tokens=tokens, replaced=self._replaced(), limit=limit)
         return flow.Checked(flow.with_tokens(draft, text, tokens), found, self.ledger.to_json())
@@ -385,13 +340,6 @@ class Work:
         except Exception:
             # A listener that fails must not undo a compaction.
             logger.exception("on_event failed at %r", event)
-
-
-def shown_in(body: str, ledger: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """The facts of a ledger that stand in a summary, word for word."""
-    folded = " ".join(body.split())
-    facts = Ledger.recovered(ledger)[0].facts
-    return tuple(fact for fact in facts if " ".join(fact.value.split()) in folded)
 
 
 def _ledger_of(record: Record) -> Ledger:
@@ -417,31 +365,3 @@ def _reading(work: Callable[[], T], entries: Sequence[Entry]) -> Flow[T]:
 def _foreign(place: Place) -> bool:
     """A summary that somebody else wrote, or that we wrote for records we do not have."""
     return place.item.summary and place.entry is not None
-
-
-def _draft(answer: object, by: str) -> Draft:
-    """What a summariser answered, or a `SummaryError` that says what is wrong with it."""
-    fits = (
-        isinstance(answer, Summary)
-        and isinstance(answer.text, str)
-        and isinstance(answer.cost, Cost)
-        and isinstance(answer.read, tuple)
-        and isinstance(answer.embedded, tuple)
-    )
-    if not fits:
-        raise SummaryError(
-            f"{by} must answer with a Summary(text, read: tuple of keys, cost, embedded), and "
-            f"answered with {answer!r:.200}"
-        )
-    assert isinstance(answer, Summary)
-    return Draft(answer.text, by, answer.read, answer.cost, 0, answer.embedded)
-
-
-def _uncited(text: str, cites: set[str]) -> str:
-    """A summary without the ids that it cites: where nothing is archived they lead nowhere."""
-
-    def known(match: re.Match[str]) -> str:
-        named = {name.strip() for name in match[1].split(",")}
-        return "" if named <= cites else match[0]
-
-    return re.sub(r"[ \t]*\[([^\[\]\n]{1,200})\]", known, text)

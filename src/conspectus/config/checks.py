@@ -94,17 +94,15 @@ def _window(config: SubagentSettings) -> Iterator[Found]:
             f"reserving {reserved:,} tokens leaves nothing of the window of {limit:,}; lower it",
         )
         return
+    less = f" less {reserved:,} reserved" if reserved else ""
     for i, one in enumerate(config.clauses):
-        if isinstance(config.trigger, list):
-            where: Path_ = ("trigger", i)
-        else:
-            where = ("trigger",)
+        where: Path_ = ("trigger", i) if isinstance(config.trigger, list) else ("trigger",)
         tokens = clause_of(one).tokens
-        if tokens is not None and tokens > limit:
+        if tokens is not None and tokens > limit - reserved:
             yield (
                 where,
-                f"a trigger of {one} is never reached in a window of {limit:,} tokens; lower it, "
-                "or use a fraction",
+                f"a trigger of {one} is never reached in a window of {limit:,} tokens{less}; lower "
+                "it, or use a fraction",
             )
     if config.keep.type == "tokens" and config.keep.value >= limit - reserved:
         yield (
@@ -136,7 +134,7 @@ def _archive(config: SummarizationConfig) -> Iterator[Found]:
     where = config.archive
     if where is None or where in ("memory:", ":memory:"):
         return
-    if re.search(r"\$\{\w+\}", where):
+    if re.search(r"\$(?:\{|[A-Z_][A-Z0-9_]{2,})", where):
         yield (
             ("archive",),
             "a variable stands for a whole value; put the whole address into one",

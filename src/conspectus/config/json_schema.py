@@ -7,6 +7,7 @@ from typing import Any
 from conspectus.config.reading import SECTION
 from conspectus.config.schema import SummarizationConfig
 
+NOTHING: dict[str, Any] = {"enum": [None, []]}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 VARIABLE = {
     "type": "string",
@@ -23,15 +24,19 @@ def json_schema() -> dict[str, Any]:
         ['summarization']
     """
     section = SummarizationConfig.model_json_schema()
+    section["properties"]["recall"]["enum"].append(False)  # YAML reads a bare `off` as false
+    section["properties"]["recall"].pop("type", None)
     defined = section.pop("$defs", {})
     defined = {name: _with_variables(one) for name, one in defined.items()}
     section = _with_variables(section)
     section["title"], section["description"] = SECTION, "When and how a history is summarised."
-    section["properties"]["recall"] = {
-        **section["properties"]["recall"],
-        "enum": [*section["properties"]["recall"]["enum"], False],
-    }
-    section["properties"]["recall"].pop("type", None)
+    section["if"] = {"properties": {"enabled": {"const": True}}, "required": ["enabled"]}
+    section["then"] = {"required": ["trigger"], "properties": {"trigger": {"not": NOTHING}}}
+    defined["Size"]["allOf"] = [
+        _where(["fraction"], {"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+        _where(["tokens", "messages"], {"type": "integer", "minimum": 1}),
+    ]
+    defined["AllOf"]["minProperties"] = 1
     return {
         "$schema": DIALECT,
         "title": "A configuration with a section for Conspectus",
@@ -41,13 +46,21 @@ def json_schema() -> dict[str, Any]:
     }
 
 
+def _where(types: list[str], value: dict[str, Any]) -> dict[str, Any]:
+    """What a value may be where the type is one of these."""
+    return {
+        "if": {"properties": {"type": {"enum": types}}, "required": ["type"]},
+        "then": {"properties": {"value": {"anyOf": [value, VARIABLE]}}},
+    }
+
+
 def _with_variables(schema: Any) -> Any:
-    """A schema whose numbers and truth values may come from environment variables."""
+    """A schema whose numbers, truth values and words may come from environment variables."""
     if isinstance(schema, list):
         return [_with_variables(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    if schema.get("type") in ("integer", "number", "boolean"):
+    if schema.get("type") in ("integer", "number", "boolean") or "enum" in schema:
         about = {key: schema[key] for key in ("description", "default", "title") if key in schema}
         bare = {key: value for key, value in schema.items() if key not in about}
         return {**about, "anyOf": [bare, VARIABLE]}

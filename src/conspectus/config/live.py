@@ -18,7 +18,7 @@ from conspectus.compactor.work import OnEvent
 from conspectus.config.building import Builder, ChatModel, ModelRegistry, builder_of
 from conspectus.config.loading import config_of
 from conspectus.config.reading import SECTION, read_text
-from conspectus.config.schema import SummarizationConfig
+from conspectus.config.schema import SUBAGENT_KEYS, SubagentSettings, SummarizationConfig
 from conspectus.errors import ConfigError, PolicyError
 from conspectus.guard import ContextGuard
 from conspectus.guard.api import OnStuck, Request, Send
@@ -123,7 +123,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
         if not config.source.found:
             # An editor may have emptied it for a moment; whoever means it writes enabled: false.
             raise ConfigError((f"{file}: has no section '{SECTION}' any more",))
-        config = self._with_fixed(config)
+        config, stays = self._with_fixed(config)
         settings, opened = self._builder.settings(config, self._opened)
         try:
             other = SummarizationMiddleware(**settings)
@@ -133,21 +133,34 @@ class ConfiguredSummarization(SummarizationMiddleware):
             raise
         self.go_on_as(other)
         self._config, self._text, self._opened, self._said = config, text, opened, ""
+        for said in stays:
+            logger.warning("%s", said)
         logger.info("the settings of %s are in force", file)
         return True
 
-    def _with_fixed(self, config: SummarizationConfig) -> SummarizationConfig:
-        """The configuration with what cannot change under a running agent as it was."""
-        kept = {key: getattr(self._config, key) for key in FIXED}
-        changed = [key for key, value in kept.items() if getattr(config, key) != value]
-        for key in changed:
-            logger.warning(
-                "%s",
-                config.source.problem(
-                    (key,), f"'{key}' counts when the agent is built anew; it stays as it was"
-                ),
+    def _with_fixed(self, config: SummarizationConfig) -> tuple[SummarizationConfig, list[str]]:
+        """The configuration with what cannot change under a running agent as it was, and words on
+        what that is; one that only switches off keeps what else is in force."""
+        new, old = self._builder.own(config), self.config
+        stays = [key for key in FIXED if getattr(new, key) != getattr(old, key)]
+        said = [
+            new.source.problem(
+                (key,), f"'{key}' counts when the agent is built anew; it stays as it was"
             )
-        return config.model_copy(update={key: kept[key] for key in changed})
+            for key in stays
+        ]
+        kept: dict[str, Any] = {key: getattr(old, key) for key in stays}
+        if not new.enabled:
+            # Whoever switches off leaves models and counters out, or has them broken.
+            kept = {key: getattr(old, key) for key in SUBAGENT_KEYS if key != "enabled"}
+            kept["archive"], said = old.archive, []
+        name = self._builder.subagent
+        if name is None:
+            return config.model_copy(update=kept), said
+        archive = {"archive": kept.pop("archive")} if "archive" in kept else {}
+        own = config.subagents.get(name) or SubagentSettings.model_validate({})
+        subagents = {**config.subagents, name: own.model_copy(update=kept)}
+        return config.model_copy(update={**archive, "subagents": subagents}), said
 
 
 class ConfiguredGuard(ContextGuard):

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from conspectus.archive import without_password
 from conspectus.config.reading import SECTION, Path_, Read, Secret, read_text, read_yaml
-from conspectus.config.schema import KEYS, SUBAGENT_KEYS, SummarizationConfig
+from conspectus.config.schema import KEYS, LONGEST, SUBAGENT_KEYS, SummarizationConfig
 from conspectus.config.words import meant, nearest
 from conspectus.errors import ConfigError
 
@@ -31,7 +32,7 @@ FORMS = {
     "token_counter": "tiktoken:o200k_base, tokenizers:FILE, package.module:function, or null",
     "max_summary_tokens": "a whole number of at least 64 tokens, or null",
     "max_summarizer_tokens": "a whole number of tokens above 0, or null",
-    "summarizer_timeout": "seconds above 0, or null",
+    "summarizer_timeout": f"seconds above 0 and at most {LONGEST:,}, or null",
     "fallback_models": "a list of names of models, such as [gpt-4o-mini]",
     "on_failure": "degrade, keep or raise",
     "recall": "off, tool or auto",
@@ -154,6 +155,8 @@ def _in_words(where: Path_, error: Any, section: Any) -> tuple[Path_, str]:
     key = next((str(step) for step in reversed(where) if isinstance(step, str)), "")
     listed = isinstance(where[-1], int) if where else False
     form = FORMS.get(key, "a mapping of settings" if "subagents" in where else "another value")
+    if key.startswith("preserve_recent_skill"):
+        form = "left out, as it has no effect"
     if listed and key in ("fallback_models", "skill_file_read_tool_names"):
         form = f"a name ({form})"
     value = _at(section, where)
@@ -162,7 +165,7 @@ def _in_words(where: Path_, error: Any, section: Any) -> tuple[Path_, str]:
         near = nearest(value, CHOICES[key])
         said += f"; did you mean '{near}'?" if near else ""
     elif isinstance(value, str) and not isinstance(value, Secret) and _is_number(value):
-        said += "; write it plainly, without quotes"
+        said += f"; write it as {_plainly(value)}, without quotes"
     return where, said
 
 
@@ -182,7 +185,8 @@ def _meant_key(key: str, known: tuple[str, ...], where: Path_) -> str:
     if where[0] == "subagents" and key in ("archive", "subagents"):
         return "it is set once, for all agents; leave it out here"
     if key in KEYS and known not in (KEYS, SUBAGENT_KEYS):
-        return f"it is no part of '{where[0]}'; indent it as far as '{where[0]}' is"
+        holder = next(step for step in reversed(where[:-1]) if isinstance(step, str))
+        return f"it is no part of '{holder}'; indent it as far as '{holder}' is"
     return meant(key, known)
 
 
@@ -196,7 +200,8 @@ def _shown(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    text = repr(value) if isinstance(value, str) else str(value)
+    # A password goes before anything is cut off, by which it may be known for one.
+    text = repr(without_password(value)) if isinstance(value, str) else str(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 
 
@@ -206,3 +211,11 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return text in ("true", "false")
     return True
+
+
+def _plainly(text: str) -> str:
+    """A number as YAML reads one: it takes `1e4` for a text."""
+    if text in ("true", "false"):
+        return text
+    value = float(text)
+    return str(int(value)) if value.is_integer() else text.strip()

@@ -150,7 +150,7 @@ def _subagents(config: SummarizationConfig) -> list[Row]:
         where = ("subagents", name)
         differs = "; ".join(
             f"{key} {_set(config, (*where, key), getattr(own, key))}"
-            for key in own.model_fields
+            for key in type(own).model_fields
             if key in own.model_fields_set
         )
         rows.append((name, f"(subagent) {differs or 'as the main agent'}"))

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml  # type: ignore[import-untyped]
 
-from conspectus.config.words import nearest
+from conspectus.archive import without_password
+from conspectus.config.beside import MERGE, MOST, models_in, pairs, skills_in
+from conspectus.config.words import lookalikes, nearest
 from conspectus.errors import ConfigError
 
 SECTION = "summarization"
@@ -20,17 +22,25 @@ SECTION = "summarization"
 LARGEST = 1_000_000
 """Bytes of a configuration at most."""
 
-MOST = 10_000
-"""Values in the sections that are read; aliases could make more of a small file than memory has."""
+OURS = frozenset(
+    "trim_tokens_to_summarize summary_prompt skill_file_read_tool_names max_summary_tokens "
+    "max_summarizer_tokens summarizer_timeout recall_tokens".split()
+)
+"""Keys that nobody else has a section for."""
+
+SHARED = frozenset(("enabled", "window", "archive"))
+"""Keys that others may have sections for."""
 
 SHORTEST = 4
 """Characters of a variable's value that no message shows; a shorter one hides nothing."""
 
+T = TypeVar("T")
 Path_ = tuple[str | int, ...]
 """Where a value stands: keys, and places in lists."""
 
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _NUMBER = re.compile(r"[-+]?(?:\d+|\d*\.\d+)")
+_ODD = re.compile(r"[-+]?(?:0[\d_]+|[\d_]+(?::\d+)+)")
 
 
 class Secret(str):
@@ -47,6 +57,9 @@ class Secret(str):
         made.shown = shown
         return made
 
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.shown
+
     def __repr__(self) -> str:
         return repr(self.shown)
 
@@ -61,13 +74,15 @@ class Source:
         variables: names of environment variables, by where their values stand.
         text: what was in the file.
         found: whether the file has the section at all.
+        values: what the variables held when the file was read, by their names.
     """
 
     file: Path | None = None
     lines: Mapping[Path_, int] = field(default_factory=dict)
     variables: Mapping[Path_, str] = field(default_factory=dict)
-    text: bytes = b""
+    text: bytes = field(default=b"", repr=False)
     found: bool = True
+    values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def line(self, where: Path_) -> int | None:
         """The line of a value, or of what holds it."""
@@ -83,11 +98,25 @@ class Source:
         return place + self.hidden(text)
 
     def hidden(self, text: str) -> str:
-        """A text with the names of variables in place of what they hold."""
-        for name in set(self.variables.values()):
-            value = os.environ.get(name.strip("${}"), "")
+        """A text with the names of variables in place of what they hold, and without passwords."""
+        for name, value in self.values.items():
             text = text.replace(value, name) if len(value) >= SHORTEST else text
-        return text
+        return without_password(text)
+
+    def within(self, where: Path_) -> Source:
+        """The same for settings laid over the section: what stands in a part counts as the whole's.
+
+        Args:
+            where: of the part, such as that of a subagent.
+        """
+
+        def over(known: Mapping[Path_, T]) -> dict[Path_, T]:
+            part = {at[len(where) :]: v for at, v in known.items() if at[: len(where)] == where}
+            own = {at[0] for at in part if at}
+            rest = {at: v for at, v in known.items() if not at or at[0] not in own}
+            return {**rest, **{at: v for at, v in part.items() if at}}
+
+        return replace(self, lines=over(self.lines), variables=over(self.variables))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +131,7 @@ class Read:
         source: where it was read.
     """
 
-    section: Any
+    section: Any = field(repr=False)
     models: Mapping[str, int]
     kinds: Mapping[str, tuple[str, str]]
     skills: str | None
@@ -146,27 +175,36 @@ def read_yaml(file: Path, text: bytes) -> Read:
     try:
         root = yaml.compose(decoded, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
-        raise ConfigError((_malformed(file, error),)) from None
+        raise ConfigError((_malformed(file, error, decoded),)) from None
     except RecursionError:
         raise ConfigError((f"{file}: is nested too deeply; no configuration is",)) from None
     reader = _Reader(file)
-    sections = reader.top(root)
-    node = sections.get(SECTION)
-    section = reader.value(node, ()) if node is not None else None
+    try:
+        sections = reader.top(root)
+        node = sections.get(SECTION)
+        section = reader.value(node, ()) if node is not None else None
+    except RecursionError:
+        raise ConfigError((f"{file}: is nested too deeply; no configuration is",)) from None
     if reader.problems:
         raise ConfigError(tuple(reader.problems))
-    models, kinds = _models(sections.get("models"))
-    source = Source(file, reader.lines, reader.variables, text, node is not None)
-    return Read(section, models, kinds, _skills(sections.get("skills")), source)
+    models, kinds = models_in(sections.get("models"))
+    source = Source(file, reader.lines, reader.variables, text, node is not None, reader.values)
+    return Read(section, models, kinds, skills_in(sections.get("skills")), source)
 
 
-def _malformed(file: Path, error: Any) -> str:
+def _malformed(file: Path, error: Any, text: str) -> str:
     """An error of the YAML library, with the line and what to do."""
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text.count("\n", 0, error.position) + 1
+        what = f"U+{ord(text[error.position]):04X}"
+        return f"{file}, line {line}: YAML takes no character {what}; delete it"
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     place = f"{file}, line {mark.line + 1}" if mark is not None else f"{file}"
     what = getattr(error, "problem", None) or "it cannot be read"
     if "cannot start any token" in what and "\\t" in what:
         return f"{place}: a tab cannot indent YAML; use spaces"
+    if "another document" in what:
+        return f"{place}: a configuration is one document; take out this '---' or what follows it"
     return (
         f"{place}: malformed YAML ({what}); check the indentation (the keys of one section begin "
         "in one column, two spaces further in than the section), colons, quotes and brackets"
@@ -179,13 +217,15 @@ class _Reader:
     def __init__(self, file: Path) -> None:
         self.lines: dict[Path_, int] = {}
         self.variables: dict[Path_, str] = {}
+        self.values: dict[str, str] = {}
         self.problems: list[str] = []
         self._file, self._left = file, MOST
         self._within: set[int] = set()
         self._loader = yaml.SafeLoader("")
 
     def _wrong(self, node: Any, text: str, line: int | None = None) -> None:
-        self.problems.append(f"{self._file}, line {line or node.start_mark.line + 1}: {text}")
+        place = f"{self._file}, line {line or node.start_mark.line + 1}: "
+        self.problems.append(place + without_password(text))
 
     def top(self, root: Any) -> dict[str, Any]:
         """The sections of a file, as nodes."""
@@ -194,32 +234,55 @@ class _Reader:
         if not isinstance(root, yaml.MappingNode):
             self._wrong(root, f"a configuration is made of sections, such as '{SECTION}:'")
             return {}
+        ours = [key for key, _ in root.value if key.value == SECTION]
+        for key in ours[1:]:
+            self._wrong(key, f"the section '{SECTION}' is there twice; join the two")
+        self._merged(root)
         found: dict[str, Any] = {}
         for key, node in root.value:
-            if key.value == SECTION and SECTION in found:
-                self._wrong(key, f"the section '{SECTION}' is there twice; join the two")
             found[str(key.value)] = node
             if key.value == SECTION:
                 self.lines[()] = key.start_mark.line + 1
-        if SECTION not in found:
-            self._missing(root)
+        self._astray(root, found.get(SECTION))
         return found
 
-    def _missing(self, root: Any) -> None:
-        """Somebody may have meant to write the section."""
+    def _astray(self, root: Any, section: Any) -> None:
+        """Somebody may have meant to write the section, or to put something under it."""
         from conspectus.config.schema import KEYS
 
-        for key, _ in root.value:
-            name = str(key.value)
-            if nearest(name, [SECTION]):
-                self._wrong(key, f"unknown section '{name}'; did you mean '{SECTION}'?")
-            elif name in KEYS and name not in ("enabled", "subagents", "window", "archive"):
-                self._wrong(
-                    key,
-                    f"'{name}' stands at the top of the file; put it under '{SECTION}:', two "
-                    "spaces further in",
-                )
-                return
+        empty = section is None or section.value == ""
+        for key, node in root.value:
+            # A space that does not break looks like one that indents, and is a part of the key.
+            name = str(key.value).strip()
+            if section is None and nearest(name, [SECTION]):
+                text = f"unknown section '{name}'; did you mean '{SECTION}'?{lookalikes(name)}"
+                self._wrong(key, text)
+            elif name in KEYS and name != "subagents":
+                sized = isinstance(node, yaml.MappingNode) and {"type", "value"} <= {
+                    str(one.value) for one, _ in node.value
+                }
+                nobody_elses = empty and (section is not None or name not in SHARED)
+                if nobody_elses or name in OURS or (sized and name in ("trigger", "keep")):
+                    self._wrong(
+                        key,
+                        f"'{name}' stands at the top of the file; put it under '{SECTION}:', two "
+                        "spaces further in",
+                    )
+                    return
+
+    def _merged(self, node: Any) -> bool:
+        """Put what `<<` names into a mapping; whether that can be done."""
+        if not any(key.tag == MERGE for key, _ in node.value):
+            return True
+        if pairs(node, {}) > MOST:
+            self._wrong(node, "aliases make this endless, or huge; write it out")
+            return False
+        try:
+            self._loader.flatten_mapping(node)
+        except yaml.YAMLError as error:
+            self._wrong(node, f"{getattr(error, 'problem', error)}; '<<' takes a mapping")
+            return False
+        return True
 
     def value(self, node: Any, where: Path_) -> Any:
         """A node as plain data."""
@@ -243,16 +306,12 @@ class _Reader:
     def _mapping(self, node: Any, where: Path_) -> dict[str, Any]:
         own: dict[str, int] = {}
         for key, _ in node.value:
-            line = key.start_mark.line + 1
-            if key.value in own and key.tag != "tag:yaml.org,2002:merge":
-                self._wrong(key, f"'{key.value}' is there twice, first in line {own[key.value]}")
-            own.setdefault(str(key.value), line)
-        if any(key.tag == "tag:yaml.org,2002:merge" for key, _ in node.value):
-            try:
-                self._loader.flatten_mapping(node)
-            except yaml.YAMLError as error:
-                self._wrong(node, f"{getattr(error, 'problem', error)}; '<<' takes a mapping")
-                return {}
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in own and key.tag != MERGE and isinstance(key, yaml.ScalarNode):
+                self._wrong(key, f"'{name}' is there twice, first in line {own[name]}")
+            own.setdefault(name, line)
+        if not self._merged(node):
+            return {}
         found: dict[str, Any] = {}
         for key, value in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -269,6 +328,7 @@ class _Reader:
             name = variable[1] or variable[2]
             given = os.environ.get(name)
             self.variables[where] = node.value
+            self.values[node.value] = given or ""
             if not given:
                 self._wrong(
                     node, f"the environment variable {name} is not set; set it, or write the value"
@@ -276,45 +336,13 @@ class _Reader:
                 return None
             return Secret(given, node.value)
         try:
-            return self._loader.construct_object(node, deep=True)
-        except (yaml.YAMLError, ValueError):
+            value = self._loader.construct_object(node, deep=True)
+        except Exception:  # a tag may ask for what the text is not, and fails in many ways
             self._wrong(node, "YAML does not know this value; write a text, a number, true or null")
             return None
-
-
-def _plain(node: Any) -> Any:
-    """A section of somebody else's, read as far as it can be."""
-    try:
-        loader = yaml.SafeLoader("")
-        return loader.construct_document(node) if node is not None else None
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return None
-
-
-def _models(node: Any) -> tuple[dict[str, int], dict[str, tuple[str, str]]]:
-    """What a file says of its models: windows in tokens, and how they are made."""
-    windows: dict[str, int] = {}
-    kinds: dict[str, tuple[str, str]] = {}
-    listed = _plain(node)
-    for one in listed if isinstance(listed, list) else ():
-        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
-            continue
-        name = one["name"]
-        for key in ("context_window", "max_input_tokens"):
-            limit = one.get(key)
-            if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
-                windows.setdefault(name, limit)
-        use, model = one.get("use"), one.get("model")
-        if isinstance(use, str) and isinstance(model, str) and use.startswith("langchain_"):
-            provider = re.split(r"[:.]", use)[0].removeprefix("langchain_")
-            kinds[name] = (provider, model)
-    return windows, kinds
-
-
-def _skills(node: Any) -> str | None:
-    data = _plain(node)
-    found = data.get("container_path") if isinstance(data, dict) else None
-    return found if isinstance(found, str) and found else None
+        if node.tag == "tag:yaml.org,2002:int" and _ODD.fullmatch(node.value):
+            self._wrong(node, f"YAML reads {node.value} as {value}; write it as a plain number")
+        return value
 
 
 def number(text: str) -> int | float | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -13,6 +14,8 @@ from pydantic import (
     Field,
     PrivateAttr,
     Tag,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
     field_validator,
     model_validator,
 )
@@ -39,21 +42,33 @@ def _unwrapped(value: Any) -> Any:
     return value if found is None else found
 
 
+def _kept(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """A text that goes on being a secret if it was one."""
+    checked = check(value)
+    return value if isinstance(value, Secret) else checked
+
+
 def _off(value: Any) -> Any:
     return "off" if value is False else value  # YAML reads a bare `off` as false
 
 
-Whole = Annotated[int, Field(ge=1), BeforeValidator(_unwrapped)]
+LONGEST = 86_400
+"""Seconds of one call at most: a day; far longer ones are more than clocks take."""
+
+MOST = 10**12
+"""More tokens than any window has; far larger numbers are more than fractions take."""
+
+Whole = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_unwrapped)]
 """A whole number above 0."""
 
-LeastSummary = Annotated[int, Field(ge=SMALLEST_SUMMARY), BeforeValidator(_unwrapped)]
-LeastRecall = Annotated[int, Field(ge=LEAST_RECALL), BeforeValidator(_unwrapped)]
-Reserve = Annotated[int, Field(ge=0), BeforeValidator(_unwrapped)]
-Seconds = Annotated[float, Field(gt=0), BeforeValidator(_unwrapped)]
+LeastSummary = Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST), BeforeValidator(_unwrapped)]
+LeastRecall = Annotated[int, Field(ge=LEAST_RECALL, le=MOST), BeforeValidator(_unwrapped)]
+Reserve = Annotated[int, Field(ge=0, le=MOST), BeforeValidator(_unwrapped)]
+Seconds = Annotated[float, Field(gt=0, le=LONGEST), BeforeValidator(_unwrapped)]
 
 Recalls = Annotated[Literal["off", "tool", "auto"], BeforeValidator(_off)]
 Flag = Annotated[bool, BeforeValidator(_unwrapped)]
-Text = Annotated[str, Field(min_length=1)]
+Text = Annotated[str, Field(min_length=1), WrapValidator(_kept)]
 Kind = Literal["tokens", "messages", "fraction"]
 
 
@@ -111,6 +126,15 @@ class AllOf(Plain):
         return " and ".join(in_words(kind, value) for kind, value in self.sizes.items())
 
 
+def _shown(value: Any) -> Any:
+    """A value with the names of variables in place of what they hold, and without passwords."""
+    if isinstance(value, (list, tuple)):
+        return [_shown(one) for one in value]
+    if isinstance(value, Secret):
+        return value.shown
+    return without_password(value) if isinstance(value, str) else value
+
+
 def in_words(kind: str, value: float) -> str:
     """One size, as people say it."""
     return f"{value:.4g} of the window" if kind == "fraction" else f"{value:,} {kind}"
@@ -118,6 +142,8 @@ def in_words(kind: str, value: float) -> str:
 
 def _amount(kind: object, value: float) -> float:
     """A number that means something for its kind, or what to write instead."""
+    if MOST < value < float("inf"):
+        raise _wrong(f"a number above {MOST:,} is more than anything has")
     if kind == "fraction":
         if not 0 < value <= 1:
             meant = f"; did you mean {value / 100:g}?" if 1 < value <= 100 else ""
@@ -237,6 +263,14 @@ class SubagentSettings(Plain):
     preserve_recent_skill_tokens: int | None = Field(None, deprecated=True, exclude=True)
     preserve_recent_skill_tokens_per_skill: int | None = Field(None, deprecated=True, exclude=True)
 
+    def __repr_args__(self) -> list[tuple[str | None, Any]]:
+        """What is set; of texts, those of environment variables are secret."""
+        return [
+            (key, _shown(getattr(self, key)))
+            for key in type(self).model_fields
+            if key in self.model_fields_set
+        ]
+
     @property
     def clauses(self) -> list[Size | AllOf]:
         """The trigger as alternatives."""
@@ -309,7 +343,10 @@ class SummarizationConfig(SubagentSettings):
         """
         own = self.subagents.get(name)
         changed = {key: getattr(own, key) for key in own.model_fields_set} if own else {}
-        return self.model_copy(update={**changed, "subagents": {}})
+        made = self.model_copy(update={**changed, "subagents": {}})
+        if self._read is not None:
+            made._read = replace(self._read, source=self.source.within(("subagents", name)))
+        return made
 
     def shown(self, where: Path_) -> str:
         """A value as it may be printed: no secret, no password."""
@@ -324,11 +361,7 @@ class SummarizationConfig(SubagentSettings):
         """What is set, secrets aside."""
         variables = {where[0] for where in self.source.variables if where}
         return [
-            (key, "$..." if key in variables else self.shown((key,)))
-            if key == "archive" or key in variables
-            else (key, getattr(self, key))
-            for key in type(self).model_fields
-            if key in self.model_fields_set
+            (key, "$..." if key in variables else value) for key, value in super().__repr_args__()
         ]
 
 

@@ -19,8 +19,21 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return choices[found[0]] if found else None
 
 
+def lookalikes(word: str) -> str:
+    """What is in a word that the eye may take for something else; empty where nothing is.
+
+    Example:
+        >>> lookalikes("wind\u043ew")
+        ' It has U+043E in it, which only looks right'
+    """
+    odd = dict.fromkeys(f"U+{ord(letter):04X}" for letter in word if not letter.isascii())
+    return f" It has {', '.join(odd)} in it, which only looks right" if odd else ""
+
+
 def meant(word: str, known: Iterable[str]) -> str:
     """The question whether a known word was meant, or the list of those there are."""
     choices = list(known)
     found = nearest(word, choices)
-    return f"did you mean '{found}'?" if found else f"known are {', '.join(choices)}"
+    return (
+        f"did you mean '{found}'?{lookalikes(word)}" if found else f"known are {', '.join(choices)}"
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.types import interrupt
 
-from conspectus.compactor.work import Preview, PreviewRequest
+from conspectus.compactor.preview import Preview, PreviewRequest
 from conspectus.errors import PolicyError
 
 logger = logging.getLogger("conspectus")

@@ -11,7 +11,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-from conspectus.compactor.work import shown_in
+from conspectus.compactor.drafts import shown_in
 from conspectus.errors import InputError
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry, is_summary_message, read_messages

@@ -1,0 +1,54 @@
+"""The text of a summary on its way into force: as answered, as a body, and what stands in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from conspectus._core.records import Cost, Draft
+from conspectus.errors import SummaryError
+from conspectus.ledger import Fact, Ledger
+from conspectus.messages import SUMMARY_LINE
+from conspectus.messages.framing import as_notes
+from conspectus.summarize import Summary
+
+
+def draft_of(answer: object, by: str) -> Draft:
+    """What a summariser answered, or a `SummaryError` that says what is wrong with it."""
+    fits = (
+        isinstance(answer, Summary)
+        and isinstance(answer.text, str)
+        and isinstance(answer.cost, Cost)
+        and isinstance(answer.read, tuple)
+        and isinstance(answer.embedded, tuple)
+    )
+    if not fits:
+        raise SummaryError(
+            f"{by} must answer with a Summary(text, read: tuple of keys, cost, embedded), and "
+            f"answered with {answer!r:.200}"
+        )
+    assert isinstance(answer, Summary)
+    return Draft(answer.text, by, answer.read, answer.cost, 0, answer.embedded)
+
+
+def body_of(text: str) -> str:
+    """What a summary says, framed as data, without the line that tells that it is one."""
+    return as_notes(text.strip().removeprefix(SUMMARY_LINE).strip())
+
+
+def uncited(text: str, cites: set[str]) -> str:
+    """A summary without the ids that it cites: where nothing is archived they lead nowhere."""
+
+    def known(match: re.Match[str]) -> str:
+        named = {name.strip() for name in match[1].split(",")}
+        return "" if named <= cites else match[0]
+
+    return re.sub(r"[ \t]*\[([^\[\]\n]{1,200})\]", known, text)
+
+
+def shown_in(body: str, ledger: Mapping[str, Any]) -> tuple[Fact, ...]:
+    """The facts of a ledger that stand in a summary, word for word."""
+    folded = " ".join(body.split())
+    facts = Ledger.recovered(ledger)[0].facts
+    return tuple(fact for fact in facts if " ".join(fact.value.split()) in folded)

@@ -1,0 +1,102 @@
+"""Lead agents for tests: a configuration in a folder, and the offline model with a script."""
+
+from __future__ import annotations
+
+import textwrap
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatResult
+
+from lead_agent import LeadAgent
+from lead_agent.offline import OfflineModel
+from lead_agent.title import REQUEST
+
+CONFIG = """
+lead_agent:
+  checkpointer: '{checkpointer}'
+  sandbox: {{shell: {shell}, seconds: 2, output: 2000}}
+  title: {{by: {title}}}
+summarization:
+  enabled: {enabled}
+  trigger: {{type: messages, value: {trigger}}}
+  keep: {{type: messages, value: 4}}
+"""
+
+
+class Model(OfflineModel):
+    """The offline model; `script` takes its place for a step where it returns something."""
+
+    script: Any = None
+
+    def acted(self, messages: list[BaseMessage], tools: Sequence[str]) -> AIMessage:
+        answer = self.script(messages) if self.script else None
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer or super().acted(messages, tools)
+
+
+class TitlesFail(Model):
+    """A model that cannot write titles."""
+
+    title: Any = None
+
+    def _answer(self, number: int, messages: list[BaseMessage]) -> ChatResult:
+        if str(messages[-1].text).startswith(REQUEST):
+            if isinstance(self.title, BaseException):
+                raise self.title
+            self.answers = lambda seen: self.title
+            return super(OfflineModel, self)._answer(number, messages)
+        return super()._answer(number, messages)
+
+
+def model(kind: type[Model] = Model, **more: Any) -> Model:
+    """A model with a window of 6,000 tokens."""
+    return kind(answers=[], profile={"max_input_tokens": 6_000}, model_name="gpt-4o", **more)
+
+
+def configured(folder: Path, **changed: Any) -> Path:
+    """A `config.yaml` in a folder."""
+    given: dict[str, Any] = {
+        "checkpointer": "sqlite:///data/checkpoints.sqlite",
+        "shell": "false",
+        "title": "model",
+        "enabled": "true",
+        "trigger": 200,
+        **changed,
+    }
+    file = folder / "config.yaml"
+    file.write_text(textwrap.dedent(CONFIG).format(**given), encoding="utf-8")
+    return file
+
+
+def opened(folder: Path, own: Model | None = None, **changed: Any) -> LeadAgent:
+    """An agent in a folder; opened again, it is what a new process would make."""
+    return LeadAgent(configured(folder, **changed), model=own or model())
+
+
+def results(agent: LeadAgent, thread: str = "t") -> list[str]:
+    """What the tools have answered, so far."""
+    state = agent.graph.get_state({"configurable": {"thread_id": thread}})
+    return [str(m.text) for m in state.values["messages"] if m.type == "tool"]
+
+
+class Held:
+    """Keeps a model in the midst of its answer until it is let go."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, messages: list[BaseMessage]) -> None:
+        self.begun.set()
+        assert self.go_on.wait(60)
+
+
+def beside(work: Callable[[], Any]) -> threading.Thread:
+    """Some work in a thread of its own."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread

@@ -1,0 +1,418 @@
+"""The lead agent: its order, titles, questions that survive a restart, runs that were cut off."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from conspectus.errors import ConfigError
+from conspectus.messages import is_summary_message
+from graph_support import torn
+from lead_agent import LeadAgent
+from lead_agent.errors import BadRequest, Conflict, SettingsError, UnknownThread
+from lead_agent.settings import load_settings
+from lead_agent.title import LONGEST
+from lead_agent_support import Held, TitlesFail, beside, configured, model, opened, results
+from postgres_support import postgres_schema
+
+ROOT = Path(__file__).resolve().parents[1]
+MAIN = ROOT / "examples" / "lead_agent" / "main.py"
+
+
+def titles_asked(own: Any) -> int:
+    return sum("Write a title" in call.messages[-1].text for call in own.calls)
+
+
+def sent(own: Any) -> list[Any]:
+    """The newest request with tools."""
+    return next(list(c.messages) for c in reversed(own.calls) if c.options.get("tools"))
+
+
+class Cut(BaseException):
+    """The process is gone."""
+
+
+def test_the_middleware_stands_in_the_documented_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lead_agent import agent as module
+
+    seen: list[Any] = []
+    real = module.create_agent
+
+    def noting(*args: Any, **more: Any) -> Any:
+        seen.extend(more["middleware"])
+        return real(*args, **more)
+
+    monkeypatch.setattr(module, "create_agent", noting)
+    opened(tmp_path).close()
+    assert [one.name for one in seen] == [
+        "ThreadDataMiddleware",
+        "SandboxMiddleware",
+        "SummarizationMiddleware",
+        "TitleMiddleware",
+        "ClarificationMiddleware",
+        "ContextGuard",
+    ]
+
+
+def test_the_folders_of_a_thread_are_there_before_the_model_is_asked(tmp_path: Path) -> None:
+    found: list[int] = []
+
+    def script(messages: Any) -> None:
+        found.append(len(list(tmp_path.glob("data/threads/*/workspace"))))
+
+    with opened(tmp_path, model(script=script)) as agent:
+        agent.turn("../../t", "hello")
+        state = agent.graph.get_state({"configurable": {"thread_id": "../../t"}})
+    assert found == [1]
+    assert set(state.values["thread_data"]) == {"workspace", "uploads", "outputs"}
+    assert all(Path(path).is_dir() for path in state.values["thread_data"].values())
+
+
+# Title
+
+
+def test_a_title_is_written_after_the_first_exchange_and_never_again(tmp_path: Path) -> None:
+    own = model()
+    with opened(tmp_path, own, trigger=8) as agent:
+        first = agent.turn("t", "write workspace/plan.md: the plan")
+        assert first["title"] == "write workspace/plan.md: the plan"
+        for n in range(8):
+            assert agent.turn("t", f"write workspace/{n}.md: more")["title"] == first["title"]
+        assert titles_asked(own) == 1
+        state = agent.graph.get_state({"configurable": {"thread_id": "t"}})
+        assert any(map(is_summary_message, state.values["messages"]))
+        agent.graph.update_state({"configurable": {"thread_id": "t"}}, {"title": "By hand"})
+        assert agent.turn("t", "list")["title"] == "By hand"
+        assert agent.turn("u", "list")["title"] == "list"
+    with opened(tmp_path, again := model()) as agent:
+        assert agent.turn("t", "list")["title"] == "By hand"
+        assert titles_asked(again) == 0
+
+
+@pytest.mark.parametrize(
+    "written", [ConnectionError("no route"), "", " \n\n ", '""', "<think>a plan?</think>"], ids=repr
+)
+def test_where_the_model_has_no_title_the_first_message_is_it(tmp_path: Path, written: Any) -> None:
+    own = model(TitlesFail, title=written)
+    with opened(tmp_path, own) as agent:
+        reply = agent.turn("t", "  plan the\x07 move of the office to the other side of the town\n")
+        assert reply["title"] == "plan the move of the office to the"
+        assert "answer" in reply
+        agent.turn("t", "list")
+    assert titles_asked(own) == 1
+
+
+@pytest.mark.parametrize(
+    ("written", "title"),
+    [
+        ('"The office moves."\n\nI hope that helps!', "The office moves."),
+        ("**Title: The office moves**", "The office moves"),
+        ("<think>Hm.\n\nSo?</think>\nThe office moves", "The office moves"),
+        ("one two three four five six seven eight nine", "one two three four five six seven eight"),
+        ("x" * 500, "x" * (LONGEST - 1) + "…"),
+        ("搬办公室", "搬办公室"),
+    ],
+)
+def test_a_title_is_one_short_line(tmp_path: Path, written: str, title: str) -> None:
+    with opened(tmp_path, model(TitlesFail, title=written)) as agent:
+        assert agent.turn("t", "plan the move")["title"] == title
+
+
+def test_by_first_message_no_model_is_asked(tmp_path: Path) -> None:
+    own = model()
+    with opened(tmp_path, own, title="first_message") as agent:
+        assert agent.turn("t", "list workspace")["title"] == "list workspace"
+    assert titles_asked(own) == 0
+
+
+def test_a_title_waits_until_the_first_question_is_answered(tmp_path: Path) -> None:
+    with opened(tmp_path) as agent:
+        assert agent.turn("t", "ask which room?")["title"] is None
+        assert agent.answer("t", "the blue one")["title"] == "ask which room"
+
+
+# Clarification
+
+
+def test_a_question_stops_the_run_and_the_answer_goes_on_with_it(tmp_path: Path) -> None:
+    own = model()
+    with opened(tmp_path, own) as agent:
+        reply = agent.turn("t", "ask which room?")
+        assert reply["clarification"] == {"question": "which room?", "options": []}
+        assert "answer" not in reply
+        with pytest.raises(Conflict, match="waits for an answer to 'which room\\?'"):
+            agent.turn("t", "list")
+        for wrong in ("", "  ", None, 7):
+            with pytest.raises(BadRequest):
+                agent.answer("t", wrong)  # type: ignore[arg-type]
+        assert agent.look("t") == reply
+        calls = len(own.calls)
+        assert agent.answer("t", "the blue one")["answer"] == "The user answered: the blue one"
+        assert len(own.calls) == calls + 2  # the agent, and its title: nothing was asked twice
+        with pytest.raises(Conflict, match="has asked nothing"):
+            agent.answer("t", "the blue one")
+        with pytest.raises(UnknownThread):
+            agent.answer("nobody", "the blue one")
+        assert torn(sent(own)) == []
+
+
+def test_two_questions_at_once_are_answered_one_after_the_other(tmp_path: Path) -> None:
+    asked = [
+        {"name": "ask_clarification", "args": {"question": q, "options": ["a", "b"]}, "id": q}
+        for q in ("first?", "second?")
+    ]
+
+    def script(messages: Any) -> Any:
+        return AIMessage("", tool_calls=asked) if messages[-1].type == "human" else None
+
+    with opened(tmp_path, model(script=script)) as agent:
+        question = agent.turn("t", "go")["clarification"]
+        assert question["options"] == ["a", "b"]
+        other = agent.answer("t", f"to {question['question']}")["clarification"]
+        assert {question["question"], other["question"]} == {"first?", "second?"}
+        agent.answer("t", f"to {other['question']}")
+        assert results(agent) == ["The user answered: to first?", "The user answered: to second?"]
+
+
+def chatted(folder: Path, *lines: str) -> str:
+    """What `main.py chat` prints, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, MAIN, "chat", "--config", folder / "config.yaml", "--thread", "t"],
+        input="".join(f"{line}\n" for line in lines),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_question_survives_the_end_of_the_process(tmp_path: Path) -> None:
+    configured(tmp_path)
+    first = chatted(tmp_path, "write workspace/a.txt: hello", "ask which room?")
+    assert first.splitlines()[-1].startswith("? which room?")
+    second = chatted(tmp_path, "the blue one", "read workspace/a.txt")
+    assert second.splitlines() == [
+        "[write workspace/a.txt: hello] The user answered: the blue one",
+        "[write workspace/a.txt: hello] hello",
+    ]
+
+
+@pytest.mark.postgres
+def test_a_question_survives_a_restart_on_postgres(tmp_path: Path) -> None:
+    with postgres_schema() as address:
+        with opened(tmp_path, checkpointer=address) as agent:
+            agent.turn("t", "ask which room?")
+        with opened(tmp_path, checkpointer=address) as agent:
+            assert agent.look("t")["clarification"]["question"] == "which room?"
+            assert agent.answer("t", "blue")["answer"] == "The user answered: blue"
+            agent.turn("t", "write workspace/a.txt: hello")
+            assert agent.compact("t")["compacted"]
+        with opened(tmp_path, checkpointer=address) as agent:
+            assert agent.turn("t", "read workspace/a.txt")["answer"] == "hello"
+
+
+# Runs that were cut off
+
+
+def test_a_message_sent_again_under_its_id_goes_on_and_is_not_said_twice(tmp_path: Path) -> None:
+    def cut(messages: Any) -> Any:
+        return Cut() if messages[-1].type == "tool" else None
+
+    agent = opened(tmp_path, model(script=cut))
+    with pytest.raises(Cut):
+        agent.turn("t", "write workspace/a.txt: hello", "m1")
+    agent.close()
+    with opened(tmp_path, own := model()) as agent:
+        reply = agent.turn("t", "write workspace/a.txt: hello", "m1")
+        assert reply["answer"] == "Wrote 5 bytes to workspace/a.txt."
+        assert [m.type for m in sent(own)] == ["system", "human", "ai", "tool"]
+        calls = len(own.calls)
+        assert agent.turn("t", "write workspace/a.txt: hello", "m1") == reply
+        assert len(own.calls) == calls
+        asked = agent.turn("t", "ask which room?", "m2")
+        assert agent.turn("t", "ask which room?", "m2") == asked
+
+
+def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lead_agent import files
+
+    def cut(*args: Any) -> None:
+        raise Cut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.Files, "write", cut)
+        agent = opened(tmp_path)
+        with pytest.raises(Cut):
+            agent.turn("t", "write workspace/a.txt: hello")
+        agent.close()
+    with opened(tmp_path, own := model()) as agent:
+        assert agent.turn("t", "list workspace")["answer"] == "[empty]"
+        assert torn(sent(own)) == []
+        assert "cut off" in results(agent)[0]
+
+
+def test_a_tool_that_was_cut_off_is_run_when_the_message_is_sent_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lead_agent import files
+
+    def cut(*args: Any) -> None:
+        raise Cut
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.Files, "write", cut)
+        agent = opened(tmp_path)
+        with pytest.raises(Cut):
+            agent.turn("t", "write workspace/a.txt: hello", "m1")
+        agent.close()
+    with opened(tmp_path) as agent:
+        agent.turn("t", "write workspace/a.txt: hello", "m1")
+        assert results(agent) == ["Wrote 5 bytes to workspace/a.txt."]
+
+
+def test_a_model_that_fails_leaves_the_thread_usable(tmp_path: Path) -> None:
+    failures = [ConnectionError("no route")]
+
+    def script(messages: Any) -> Any:
+        return failures.pop() if failures else None
+
+    with opened(tmp_path, own := model(script=script)) as agent:
+        with pytest.raises(ConnectionError):
+            agent.turn("t", "list workspace")
+        assert agent.turn("t", "list workspace")["answer"] == "[empty]"
+        assert torn(sent(own)) == []
+
+
+# One run at a time, ids
+
+
+def test_one_run_at_a_time_on_a_thread_and_others_beside_it(tmp_path: Path) -> None:
+    held = Held()
+    own = model(script=lambda messages: held(messages) if "slow" in messages[-1].text else None)
+    with opened(tmp_path, own) as agent:
+        running = beside(lambda: agent.turn("t", "slow"))
+        assert held.begun.wait(60)
+        for refused in (
+            lambda: agent.turn("t", "list"),
+            lambda: agent.answer("t", "x"),
+            lambda: agent.compact("t"),
+        ):
+            with pytest.raises(Conflict, match="in flight"):
+                refused()
+        assert agent.turn("u", "list workspace")["answer"] == "[empty]"
+        held.go_on.set()
+        running.join(60)
+        assert agent.turn("t", "list workspace")["answer"] == "[empty]"
+
+
+@pytest.mark.parametrize("thread", ["", "a\0b", "a\nb", "\ud800", "x" * 201, 7, None], ids=repr)
+def test_ids_that_cannot_be_kept_are_refused(tmp_path: Path, thread: Any) -> None:
+    with opened(tmp_path) as agent:
+        for refused in (
+            lambda: agent.turn(thread, "list"),
+            lambda: agent.look(thread),
+            lambda: agent.compact(thread),
+        ):
+            with pytest.raises(BadRequest, match="id has 1 to 200"):
+                refused()
+
+
+# The configuration
+
+
+def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path: Path, caplog: Any) -> None:
+    with opened(tmp_path, own := model(), trigger=200) as agent:
+        for n in range(4):
+            agent.turn("t", f"write workspace/{n}.txt: hello")
+        assert not any(map(is_summary_message, sent(own)))
+        configured(tmp_path, trigger="many")
+        agent.turn("t", "list")
+        assert "the configuration in force is kept" in caplog.text
+        assert not any(map(is_summary_message, sent(own)))
+        configured(tmp_path, trigger=6)
+        reply = agent.turn("t", "list workspace")
+        assert any(map(is_summary_message, sent(own)))
+        assert "3.txt" in reply["answer"]
+        assert reply["title"] == "write workspace/0.txt: hello"
+
+
+def test_summarisation_can_be_switched_on_by_an_edit_of_a_running_agent(
+    tmp_path: Path, caplog: Any
+) -> None:
+    with opened(tmp_path, own := model(), enabled="false") as agent:
+        for n in range(4):
+            agent.turn("t", f"write workspace/{n}.txt: hello")
+        with pytest.raises(Conflict, match="is disabled"):
+            agent.compact("t")
+        configured(tmp_path, enabled="yes please")
+        agent.turn("t", "list")
+        assert "summarisation stays off" in caplog.text
+        configured(tmp_path, enabled="true", trigger=6)
+        agent.turn("t", "list")
+        assert any(map(is_summary_message, sent(own)))
+        configured(tmp_path, enabled="false")
+        with pytest.raises(Conflict, match="is disabled"):
+            agent.compact("t")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("lead_agent: {modle: x}", "lead_agent.modle"),
+        ("lead_agent: {sandbox: {shell: perhaps}}", "lead_agent.sandbox.shell"),
+        ("lead_agent: {title: {by: nobody}}", "lead_agent.title.by"),
+        ("lead_agent: [1]", "lead_agent"),
+        ("lead_agent: {checkpointer: ", "is no YAML"),
+        ("lead_agent: {checkpointer: $NOT_SET_ANYWHERE}", "NOT_SET_ANYWHERE is not set"),
+        ("lead_agent: {checkpointer: 'mysql://me:hunter2@x'}", "must be sqlite:///FILE"),
+        ("lead_agent: {model: 'nobody:nothing'}", "'nobody:nothing' cannot be had"),
+    ],
+)
+def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=why) as told:
+        LeadAgent(file)
+    assert "hunter2" not in str(told.value)
+    assert [path.name for path in tmp_path.glob("data/*")] in ([], ["checkpoints.sqlite"])
+
+
+def test_a_wrong_summarization_section_is_refused_with_its_line(tmp_path: Path) -> None:
+    configured(tmp_path, trigger="many")
+    with pytest.raises(ConfigError, match=r"line 8: summarization\.trigger\.value"):
+        LeadAgent(tmp_path / "config.yaml", model=model())
+
+
+def test_an_address_out_of_the_environment_is_used_and_never_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEAD_DB", "postgresql://me:hunter2@127.0.0.1:1/none?connect_timeout=1")
+    file = configured(tmp_path, checkpointer="$LEAD_DB")
+    assert load_settings(file).checkpointer.startswith("postgresql://me")
+    monkeypatch.setenv("LEAD_DB", "mysql://me:hunter2@x")
+    with pytest.raises(SettingsError) as told:
+        LeadAgent(file, model=model())
+    assert "hunter2" not in str(told.value)
+
+
+def test_the_configuration_that_comes_with_it_is_valid(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text((MAIN.parent / "config.yaml").read_text())
+    with LeadAgent(file) as agent:
+        assert agent.turn("t", "list workspace")["answer"] == "[empty]"
+        assert agent.settings.sandbox.shell is False
+        assert json.loads(json.dumps(agent.look("t")))["messages"] == 4

@@ -1,0 +1,75 @@
+"""The lead agent over many turns, restarted: a shorter run of `make bench-lead-agent`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from postgres_support import postgres_schema
+
+ROOT = Path(__file__).resolve().parents[1]
+TURNS = 24
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module("lead_agent_turns")
+
+
+@pytest.fixture(scope="module")
+def wanted(script: ModuleType, tmp_path_factory: Any) -> Any:
+    """What the conversation comes to without summarisation."""
+    folder = tmp_path_factory.mktemp("measure")
+    run = script.Run(folder, "memory:", "measure", TURNS, enabled=False)
+    found = run.go(restarts=False)
+    assert run.watch.largest > script.WINDOW
+    assert [answer for _, answer in found.asked] == ["small", "large"]
+    assert found.titles == {found.title} == {"Turn 1: write note 1: its"}
+    assert found.files.startswith("21:")
+    assert found.last.startswith("The code is")
+    return found
+
+
+SQLITE = "sqlite:///data/checkpoints.sqlite"
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_on_sqlite_it_comes_out_the_same_and_never_over_the_window(
+    script: ModuleType, wanted: Any, tmp_path: Path, restarts: bool
+) -> None:
+    run = script.Run(tmp_path / "run", SQLITE, "t", TURNS)
+    assert run.go(restarts=restarts) == wanted
+    assert 0 < run.watch.largest <= script.WINDOW
+    assert (run.watch.over, run.watch.torn) == (0, 0)
+    assert run.shown
+    assert run.watch.summaries > 0
+    assert run.starts == (4 if restarts else 1)
+
+
+@pytest.mark.postgres
+def test_on_postgres_restarted_it_comes_out_the_same_and_never_over_the_window(
+    script: ModuleType, wanted: Any, tmp_path: Path
+) -> None:
+    with postgres_schema() as address:
+        run = script.Run(tmp_path / "run", address, "t", TURNS)
+        assert run.go(restarts=True) == wanted
+    assert 0 < run.watch.largest <= script.WINDOW
+    assert (run.watch.over, run.watch.torn, run.starts) == (0, 0, 4)
+
+
+def test_what_is_over_the_window_or_other_than_it_was_is_told(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, good = script.runs(TURNS, None, tmp_path / "good")
+    assert good
+    assert table.row_count == 3
+    monkeypatch.setattr(script, "CONFIG", script.CONFIG.replace("{enabled}", "false"))
+    _, good = script.runs(TURNS, None, tmp_path / "bad")
+    assert not good

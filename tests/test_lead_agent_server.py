@@ -1,0 +1,196 @@
+"""The lead agent over HTTP: turns, a compaction now, and what is refused with which status."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conspectus.messages import is_summary_message
+from lead_agent.server import LARGEST, LeadAgentServer
+from lead_agent_support import Held, beside, configured, model, opened
+
+JSON = {"Content-Type": "application/json"}
+
+
+class Client:
+    """Talks to a server that runs in this process."""
+
+    def __init__(self, server: LeadAgentServer) -> None:
+        self.server = server
+
+    def raw(
+        self, method: str, path: str, body: str | bytes | None, headers: dict[str, str]
+    ) -> tuple[int, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=60)
+        try:
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            assert response.headers["Content-Type"].startswith("application/json")
+            return response.status, json.loads(response.read())
+        finally:
+            connection.close()
+
+    def post(self, path: str, **body: Any) -> tuple[int, Any]:
+        return self.raw("POST", path, json.dumps(body), JSON)
+
+    def get(self, path: str) -> tuple[int, Any]:
+        return self.raw("GET", path, None, {})
+
+
+@pytest.fixture
+def held() -> Held:
+    return Held()
+
+
+@pytest.fixture
+def client(tmp_path: Path, held: Held) -> Iterator[Client]:
+    """A server with an agent whose model waits at 'slow' and fails at 'fail'."""
+
+    def script(messages: Any) -> Any:
+        if "slow" in messages[-1].text:
+            held(messages)
+        return ValueError("key sk-123 is wrong") if "fail" in messages[-1].text else None
+
+    with (
+        opened(tmp_path, model(script=script)) as agent,
+        LeadAgentServer(agent, "127.0.0.1", 0) as server,
+    ):
+        thread = beside(server.serve_forever)
+        try:
+            yield Client(server)
+        finally:
+            held.go_on.set()
+            server.shutdown()
+            thread.join(60)
+
+
+def test_a_turn_a_question_and_its_answer(client: Client) -> None:
+    status, reply = client.post("/threads/t/turns", message="write workspace/a.txt: hello")
+    assert (status, reply["answer"]) == (200, "Wrote 5 bytes to workspace/a.txt.")
+    status, reply = client.post("/threads/t/turns", message="ask which room?")
+    assert (status, reply["clarification"]["question"]) == (200, "which room?")
+    status, error = client.post("/threads/t/turns", message="list")
+    assert status == 409
+    assert "waits for an answer" in error["error"]
+    assert client.get("/threads/t")[1]["clarification"]["question"] == "which room?"
+    status, reply = client.post("/threads/t/turns", answer="the blue one")
+    assert (status, reply["answer"]) == (200, "The user answered: the blue one")
+    assert client.post("/threads/t/turns", answer="again")[0] == 409
+
+
+def test_a_thread_is_compacted_now_and_goes_on(client: Client) -> None:
+    for n in range(5):
+        client.post("/threads/t/turns", message=f"write workspace/{n}.txt: hello")
+    status, done = client.post("/threads/t/compact", focus="the files")
+    assert status == 200
+    assert done["compacted"]
+    assert (done["before"], done["after"]) == (20, 5)
+    state = client.server.agent.graph.get_state({"configurable": {"thread_id": "t"}})
+    assert state.next == ()
+    assert is_summary_message(state.values["messages"][0])
+    assert client.post("/threads/t/turns", message="read workspace/3.txt")[1]["answer"] == "hello"
+    assert client.get("/threads/t")[1]["title"] == "write workspace/0.txt: hello"
+
+
+def test_where_nothing_may_leave_the_answer_says_so(client: Client) -> None:
+    client.post("/threads/t/turns", message="hello")
+    status, done = client.post("/threads/t/compact")
+    assert (status, done["compacted"], done["before"]) == (200, False, done["after"])
+    assert done["reason"]
+
+
+def test_compacting_is_refused_while_a_run_is_in_flight(client: Client, held: Held) -> None:
+    running = beside(lambda: client.post("/threads/t/turns", message="slow"))
+    assert held.begun.wait(60)
+    for path in ("compact", "turns"):
+        body = {"message": "list"} if path == "turns" else {}
+        status, error = client.post(f"/threads/t/{path}", **body)
+        assert status == 409
+        assert "in flight" in error["error"]
+    held.go_on.set()
+    running.join(60)
+    assert client.post("/threads/t/compact")[0] == 200
+
+
+def test_compacting_is_refused_where_it_is_disabled_and_where_a_question_is_open(
+    client: Client, tmp_path: Path
+) -> None:
+    client.post("/threads/t/turns", message="ask which room?")
+    status, error = client.post("/threads/t/compact")
+    assert status == 409
+    assert "answer its question" in error["error"]
+    client.post("/threads/t/turns", answer="blue")
+    configured(tmp_path, enabled="false")
+    status, error = client.post("/threads/t/compact")
+    assert status == 409
+    assert "disabled" in error["error"]
+    configured(tmp_path)
+    assert client.post("/threads/t/compact")[0] == 200
+
+
+def test_unknown_threads_and_addresses_are_not_found(client: Client) -> None:
+    assert client.post("/threads/nobody/compact")[0] == 404
+    assert client.post("/threads/nobody/turns", answer="x")[0] == 404
+    assert client.get("/threads/nobody")[0] == 404
+    for path in ("/", "/threads", "/threads/t/other", "/threads/t/turns/more"):
+        status, error = client.post(path)
+        assert (status, "POST /threads/ID/compact" in error["error"]) == (404, True)
+
+
+def test_hostile_ids_stay_in_the_folder(client: Client, tmp_path: Path) -> None:
+    for thread in ("..%2F..%2Fetc", "%2Fetc%2Fpasswd", "..", "%24(id)", "caf%C3%A9"):
+        assert client.post(f"/threads/{thread}/turns", message="write workspace/a: x")[0] == 200
+    for thread in ("a%00b", "a%0Ab", "", "x" * 201):
+        status, error = client.post(f"/threads/{thread}/turns", message="hello")
+        assert (status, "id has 1 to 200" in error["error"]) == (400, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "data"]
+    assert len(list((tmp_path / "data" / "threads").iterdir())) == 5
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("{", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        (b"\xff", "no JSON"),
+        ("[]", "JSON object"),
+        ("{}", "send a 'message'"),
+        ('{"message": "a", "answer": "b"}', "send a 'message'"),
+        ('{"message": ""}', "a text that says something"),
+        ('{"message": 7}', "a text that says something"),
+        ('{"message": "a", "id": 7}', "'id' must be"),
+        ('{"mesage": "a"}', "unknown: mesage; known are answer, id, message"),
+    ],
+)
+def test_a_body_that_cannot_be_understood_is_refused(
+    client: Client, body: str | bytes, why: str
+) -> None:
+    status, error = client.raw("POST", "/threads/t/turns", body, JSON)
+    assert status == 400
+    assert why in error["error"]
+    assert client.get("/threads/t")[0] == 404
+
+
+def test_what_a_web_page_could_send_is_refused(client: Client) -> None:
+    path, body = "/threads/t/turns", '{"message": "hello"}'
+    assert client.raw("POST", path, body, {"Content-Type": "text/plain"})[0] == 415
+    assert client.raw("POST", path, body, {})[0] == 415
+    assert client.raw("POST", path, body, {**JSON, "Host": "evil.example:8123"})[0] == 403
+    assert client.raw("GET", "/threads/t", None, {"Host": "evil.example"})[0] == 403
+    assert client.raw("POST", path, body, {**JSON, "Content-Length": "-1"})[0] == 411
+    much = {**JSON, "Content-Length": str(LARGEST + 1)}
+    assert client.raw("POST", path, None, much)[0] == 413
+    assert client.get("/threads/t")[0] == 404
+
+
+def test_an_error_of_the_run_tells_the_client_nothing_secret(client: Client, caplog: Any) -> None:
+    status, error = client.post("/threads/t/turns", message="fail")
+    assert status == 500
+    assert "sk-123" not in json.dumps(error)
+    assert "sk-123" in caplog.text
+    assert client.post("/threads/t/turns", message="list workspace")[1]["answer"] == "[empty]"
