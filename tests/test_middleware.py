@@ -173,7 +173,7 @@ def test_without_trigger_nothing_is_summarised_and_one_line_says_so(
     middleware = made(trigger=None)
     for count in (7, 100, 400):
         assert step(middleware, talk(count)) is None
-    assert sum("never summarises" in r.message for r in caplog.records) == 1
+    assert sum("nothing is summarised" in r.message for r in caplog.records) == 1
 
 
 def user(identity: str) -> Any:
