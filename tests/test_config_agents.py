@@ -127,6 +127,24 @@ def test_everything_is_checked_before_anything_is_opened(tmp_path: Path) -> None
     assert not where.exists()
 
 
+@pytest.mark.parametrize("archive", ["sqlite:///notes.db", "notes.db"])
+def test_a_relative_archive_is_beside_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, archive: str
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    folder = tmp_path / "settings"
+    folder.mkdir()
+    middleware = create_summarization_middleware(
+        loaded(folder, SIX.replace("memory:", archive)), model=answering()
+    )
+    assert middleware is not None
+    assert (folder / "notes.db").is_file()
+    assert not list(elsewhere.iterdir())
+    middleware.close()
+
+
 def test_an_archive_that_cannot_be_opened_has_its_line_and_no_password(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database, whatever its name")
     config = loaded(tmp_path, SIX.replace("memory:", f"sqlite:///{tmp_path}/notes.txt"))

@@ -108,6 +108,12 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
             type: messages
             value: 25
         """, 4, "25 messages can never get below the trigger", "lower keep, or raise the trigger"),
+    "fewer than the 20 messages that are kept where the file does not say": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: messages, value: 15}
+        """, 3, "20 messages, which is the default of keep", "write a lower keep"),
     "a key indented too far": (
         """
         summarization:

@@ -46,6 +46,13 @@ def test_conditions_of_a_mapping_must_all_hold_and_those_of_a_list_need_not(tmp_
     assert [str(one) for one in config.clauses] == ["90 messages", "4,000 tokens and 30 messages"]
 
 
+def test_a_condition_that_is_always_met_is_taken_beside_one_that_is_not(tmp_path: Path) -> None:
+    text = "summarization:\n  enabled: true\n  trigger: {tokens: 4000, messages: 10}\n"
+    file = tmp_path / "c.yaml"
+    file.write_text(text)
+    assert load_config(file).keep.pair == ("messages", 20)
+
+
 def test_values_of_environment_variables_stand_for_texts_and_for_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,7 +93,7 @@ class Builder:
         )
         archive = opened
         if archive is None and config.enabled:
-            given = self.archive if self.archive is not None else whole.archive
+            given = self.archive if self.archive is not None else archive_of(whole)
             try:
                 archive = open_archive(given)
             except ConspectusError as error:
@@ -227,6 +227,18 @@ def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:
         clauses = absolute
     trigger = [one.sizes if isinstance(one, AllOf) else one.pair for one in clauses]
     return {"trigger": trigger, "keep": keep}
+
+
+def archive_of(config: SummarizationConfig) -> str | None:
+    """Where originals go; a relative path is beside the configuration, wherever the process is."""
+    where, file = config.archive, config.source.file
+    if where is None or file is None or where in ("memory:", ":memory:"):
+        return where
+    scheme, mark, rest = where.partition("://")
+    if mark and scheme != "sqlite":
+        return where
+    path = Path(rest[1:] if mark else where)
+    return f"sqlite:///{file.absolute().parent / path}"
 
 
 def skills_of(config: SummarizationConfig) -> Skills | None:

@@ -70,11 +70,15 @@ def _trigger(config: SubagentSettings) -> Iterator[Found]:
             amount_ = amount if kind == "tokens" else int(limit * amount)
         else:
             amount_ = amount
-        if bound is not None and amount_ >= bound:
+        # Of conditions that must all hold, another one may well end.
+        alone = not isinstance(one, AllOf) or len(one.sizes) == 1
+        if bound is not None and amount_ >= bound and alone:
+            said = "keep" in config.model_fields_set
             yield (
-                ("keep",),
-                f"keeping {config.keep} can never get below the trigger of {one}: every summary "
-                "would be followed by another one; lower keep, or raise the trigger",
+                ("keep",) if said else where,
+                f"keeping {config.keep}{'' if said else ', which is the default of keep,'} can "
+                f"never get below the trigger of {one}: every summary would be followed by another "
+                f"one; {'lower' if said else 'write a lower'} keep, or raise the trigger",
             )
         most = config.max_summary_tokens
         if most is not None and clause.tokens is not None and most >= clause.tokens:

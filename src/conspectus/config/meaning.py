@@ -175,10 +175,10 @@ def notes(config: SummarizationConfig, window: int | None) -> list[str]:
         left = (
             "is left out"
             if len(shares) < len(config.clauses)
-            else "alone is refused when the agent is built"
+            else "is refused when the agent is built, as it is all that the trigger has"
         )
         if shares:
-            found.append(f"a fraction of a window that nobody knows {left}; set 'window'")
+            found.append(f"nobody knows the window: a fraction of it {left}; set 'window'")
         if config.keep.type == "fraction":
             found.append("of a window that nobody knows, 20 messages are kept; set 'window'")
     if window is not None:
@@ -190,7 +190,7 @@ def notes(config: SummarizationConfig, window: int | None) -> list[str]:
                     "does not fit is summarised"
                 )
     if config.recall != "off" and config.archive is None:
-        found.append("recall needs an archive, or a store of the graph; set 'archive'")
+        found.append("recall needs an archive: set 'archive', unless the program gives a store")
     if config.archive in ("memory:", ":memory:"):
         found.append("originals in memory: are gone when the process ends; use sqlite:///FILE")
     cap, trim = config.max_summarizer_tokens, config.trim_tokens_to_summarize

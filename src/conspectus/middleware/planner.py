@@ -195,7 +195,9 @@ class Planner:
     ) -> bool:
         policy = self._policy
         if not policy.trigger:
-            self.graph.say_once("no trigger is set, so SummarizationMiddleware never summarises")
+            self.graph.say_once(
+                "no trigger is set, or summarising is switched off: nothing is summarised"
+            )
             return False
         failed = self.graph.failure(held, sizes.messages, over, runtime)
         if over:
