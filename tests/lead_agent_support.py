@@ -84,6 +84,11 @@ def results(agent: LeadAgent, thread: str = "t") -> list[str]:
     return [str(m.text) for m in state.values["messages"] if m.type == "tool"]
 
 
+def sent(own: Any) -> list[Any]:
+    """The newest request with tools."""
+    return next(list(c.messages) for c in reversed(own.calls) if c.options.get("tools"))
+
+
 class Held:
     """Keeps a model in the midst of its answer until it is let go."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -12,14 +11,11 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
-from conspectus.errors import ConfigError
 from conspectus.messages import is_summary_message
 from graph_support import torn
-from lead_agent import LeadAgent
-from lead_agent.errors import BadRequest, Conflict, SettingsError, UnknownThread
-from lead_agent.settings import load_settings
+from lead_agent.errors import BadRequest, Conflict, UnknownThread
 from lead_agent.title import LONGEST
-from lead_agent_support import Held, TitlesFail, beside, configured, model, opened, results
+from lead_agent_support import Held, TitlesFail, beside, configured, model, opened, results, sent
 from postgres_support import postgres_schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,11 +24,6 @@ MAIN = ROOT / "examples" / "lead_agent" / "main.py"
 
 def titles_asked(own: Any) -> int:
     return sum("Write a title" in call.messages[-1].text for call in own.calls)
-
-
-def sent(own: Any) -> list[Any]:
-    """The newest request with tools."""
-    return next(list(c.messages) for c in reversed(own.calls) if c.options.get("tools"))
 
 
 class Cut(BaseException):
@@ -204,9 +195,21 @@ def test_a_question_survives_the_end_of_the_process(tmp_path: Path) -> None:
     assert first.splitlines()[-1].startswith("? which room?")
     second = chatted(tmp_path, "the blue one", "read workspace/a.txt")
     assert second.splitlines() == [
+        "? which room?",
         "[write workspace/a.txt: hello] The user answered: the blue one",
         "[write workspace/a.txt: hello] hello",
     ]
+
+
+def test_the_chat_knows_its_commands_and_sends_no_other_word_with_a_slash(tmp_path: Path) -> None:
+    configured(tmp_path)
+    said = chatted(tmp_path, "/help", "/compcat", " /etc", "/etc/hosts", "/quit", "list")
+    new, known, unknown, first, second = said.splitlines()
+    assert new == "A new thread, t."
+    assert all(one in known for one in ("/compact", "/quit", "/help"))
+    assert unknown.startswith("Error: there is no command '/compcat'.")
+    assert "I follow a script" in first
+    assert "I follow a script" in second
 
 
 @pytest.mark.postgres
@@ -329,90 +332,3 @@ def test_ids_that_cannot_be_kept_are_refused(tmp_path: Path, thread: Any) -> Non
         ):
             with pytest.raises(BadRequest, match="id has 1 to 200"):
                 refused()
-
-
-# The configuration
-
-
-def test_an_edit_while_it_runs_counts_at_the_next_turn(tmp_path: Path, caplog: Any) -> None:
-    with opened(tmp_path, own := model(), trigger=200) as agent:
-        for n in range(4):
-            agent.turn("t", f"write workspace/{n}.txt: hello")
-        assert not any(map(is_summary_message, sent(own)))
-        configured(tmp_path, trigger="many")
-        agent.turn("t", "list")
-        assert "the configuration in force is kept" in caplog.text
-        assert not any(map(is_summary_message, sent(own)))
-        configured(tmp_path, trigger=6)
-        reply = agent.turn("t", "list workspace")
-        assert any(map(is_summary_message, sent(own)))
-        assert "3.txt" in reply["answer"]
-        assert reply["title"] == "write workspace/0.txt: hello"
-
-
-def test_summarisation_can_be_switched_on_by_an_edit_of_a_running_agent(
-    tmp_path: Path, caplog: Any
-) -> None:
-    with opened(tmp_path, own := model(), enabled="false") as agent:
-        for n in range(4):
-            agent.turn("t", f"write workspace/{n}.txt: hello")
-        with pytest.raises(Conflict, match="is disabled"):
-            agent.compact("t")
-        configured(tmp_path, enabled="yes please")
-        agent.turn("t", "list")
-        assert "summarisation stays off" in caplog.text
-        configured(tmp_path, enabled="true", trigger=6)
-        agent.turn("t", "list")
-        assert any(map(is_summary_message, sent(own)))
-        configured(tmp_path, enabled="false")
-        with pytest.raises(Conflict, match="is disabled"):
-            agent.compact("t")
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("lead_agent: {modle: x}", "lead_agent.modle"),
-        ("lead_agent: {sandbox: {shell: perhaps}}", "lead_agent.sandbox.shell"),
-        ("lead_agent: {title: {by: nobody}}", "lead_agent.title.by"),
-        ("lead_agent: [1]", "lead_agent"),
-        ("lead_agent: {checkpointer: ", "is no YAML"),
-        ("lead_agent: {checkpointer: $NOT_SET_ANYWHERE}", "NOT_SET_ANYWHERE is not set"),
-        ("lead_agent: {checkpointer: 'mysql://me:hunter2@x'}", "must be sqlite:///FILE"),
-        ("lead_agent: {model: 'nobody:nothing'}", "'nobody:nothing' cannot be had"),
-    ],
-)
-def test_a_wrong_configuration_is_refused_with_its_key(tmp_path: Path, text: str, why: str) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_text(text)
-    with pytest.raises(SettingsError, match=why) as told:
-        LeadAgent(file)
-    assert "hunter2" not in str(told.value)
-    assert [path.name for path in tmp_path.glob("data/*")] in ([], ["checkpoints.sqlite"])
-
-
-def test_a_wrong_summarization_section_is_refused_with_its_line(tmp_path: Path) -> None:
-    configured(tmp_path, trigger="many")
-    with pytest.raises(ConfigError, match=r"line 8: summarization\.trigger\.value"):
-        LeadAgent(tmp_path / "config.yaml", model=model())
-
-
-def test_an_address_out_of_the_environment_is_used_and_never_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LEAD_DB", "postgresql://me:hunter2@127.0.0.1:1/none?connect_timeout=1")
-    file = configured(tmp_path, checkpointer="$LEAD_DB")
-    assert load_settings(file).checkpointer.startswith("postgresql://me")
-    monkeypatch.setenv("LEAD_DB", "mysql://me:hunter2@x")
-    with pytest.raises(SettingsError) as told:
-        LeadAgent(file, model=model())
-    assert "hunter2" not in str(told.value)
-
-
-def test_the_configuration_that_comes_with_it_is_valid(tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_text((MAIN.parent / "config.yaml").read_text())
-    with LeadAgent(file) as agent:
-        assert agent.turn("t", "list workspace")["answer"] == "[empty]"
-        assert agent.settings.sandbox.shell is False
-        assert json.loads(json.dumps(agent.look("t")))["messages"] == 4

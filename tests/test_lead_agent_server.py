@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import http.client
 import json
+import shlex
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -14,6 +19,7 @@ from conspectus.messages import is_summary_message
 from lead_agent.server import LARGEST, LeadAgentServer
 from lead_agent_support import Held, beside, configured, model, opened
 
+MAIN = Path(__file__).resolve().parents[1] / "examples" / "lead_agent" / "main.py"
 JSON = {"Content-Type": "application/json"}
 
 
@@ -98,10 +104,10 @@ def test_a_thread_is_compacted_now_and_goes_on(client: Client) -> None:
 
 
 def test_where_nothing_may_leave_the_answer_says_so(client: Client) -> None:
-    client.post("/threads/t/turns", message="hello")
+    client.post("/threads/t/turns", message="list")
     status, done = client.post("/threads/t/compact")
     assert (status, done["compacted"], done["before"]) == (200, False, done["after"])
-    assert done["reason"]
+    assert done["reason"].startswith("all 4 messages are within 'keep' (4 messages)")
 
 
 def test_compacting_is_refused_while_a_run_is_in_flight(client: Client, held: Held) -> None:
@@ -123,12 +129,13 @@ def test_compacting_is_refused_where_it_is_disabled_and_where_a_question_is_open
     client.post("/threads/t/turns", message="ask which room?")
     status, error = client.post("/threads/t/compact")
     assert status == 409
-    assert "answer its question" in error["error"]
+    assert client.post("/threads/t/turns", message="list") == (409, error)
+    assert "waits for an answer to 'which room?'" in error["error"]
     client.post("/threads/t/turns", answer="blue")
     configured(tmp_path, enabled="false")
     status, error = client.post("/threads/t/compact")
     assert status == 409
-    assert "disabled" in error["error"]
+    assert "set 'enabled: true' in config.yaml" in error["error"]
     configured(tmp_path)
     assert client.post("/threads/t/compact")[0] == 200
 
@@ -164,6 +171,7 @@ def test_hostile_ids_stay_in_the_folder(client: Client, tmp_path: Path) -> None:
         ('{"message": ""}', "a text that says something"),
         ('{"message": 7}', "a text that says something"),
         ('{"message": "a", "id": 7}', "'id' must be"),
+        ('{"answer": "a", "id": "m1"}', "an 'answer' takes no 'id'"),
         ('{"mesage": "a"}', "unknown: mesage; known are answer, id, message"),
     ],
 )
@@ -194,3 +202,68 @@ def test_an_error_of_the_run_tells_the_client_nothing_secret(client: Client, cap
     assert "sk-123" not in json.dumps(error)
     assert "sk-123" in caplog.text
     assert client.post("/threads/t/turns", message="list workspace")[1]["answer"] == "[empty]"
+
+
+def test_an_id_is_that_of_one_message_and_only_the_newest_can_be_sent_again(client: Client) -> None:
+    path = "/threads/t/turns"
+    first = client.post(path, message="write workspace/a.txt: hello", id="m1")
+    assert client.post(path, message="write workspace/a.txt: hello", id="m1") == first
+    status, error = client.post(path, message="write workspace/b.txt: other", id="m1")
+    assert (status, "'m1' is that of another message" in error["error"]) == (409, True)
+    assert client.post(path, message="list workspace", id="m2")[1]["answer"].startswith("a.txt")
+    status, error = client.post(path, message="write workspace/a.txt: hello", id="m1")
+    assert (status, "more was since" in error["error"]) == (409, True)
+    assert client.get("/threads/t")[1]["messages"] == 8
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH", "OPTIONS", "GET"])
+def test_another_method_is_refused_in_json_with_the_one_that_is_taken(
+    client: Client, method: str
+) -> None:
+    status, error = client.raw(method, "/threads/t/turns", None, {})
+    assert (status, "POST /threads/ID/turns" in error["error"]) == (405, True)
+    allowed = {"/threads/t": "GET", "/threads/t/compact": "POST"}
+    for path in [path for path, taken in allowed.items() if taken != method]:
+        connection = http.client.HTTPConnection("127.0.0.1", client.server.server_port, timeout=60)
+        connection.request(method, path)
+        response = connection.getresponse()
+        assert (response.status, response.headers["Allow"]) == (405, allowed[path])
+        connection.close()
+
+
+def test_head_is_refused_without_a_body(client: Client) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", client.server.server_port, timeout=60)
+    connection.request("HEAD", "/threads/t")
+    response = connection.getresponse()
+    assert (response.status, response.read()) == (405, b"")
+    connection.close()
+
+
+def test_the_request_of_the_readme_is_answered(client: Client) -> None:
+    text = (MAIN.parent / "README.md").read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if line.startswith("curl "))
+    _, address, _, header, _, body = shlex.split(line)
+    name, _, value = header.partition(": ")
+    assert urlsplit(address).netloc == "127.0.0.1:8123"
+    status, reply = client.raw("POST", urlsplit(address).path, body, {name: value})
+    assert (status, reply["thread"]) == (200, "demo")
+
+
+def test_serving_on_a_port_that_is_in_use_says_which_key_to_change(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        file = tmp_path / "mine.yaml"
+        file.write_text(f"lead_agent: {{server: {{port: {port}}}}}\n")
+        done = subprocess.run(
+            [sys.executable, MAIN, "serve", "--config", file],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
+    assert f"server.port: 127.0.0.1:{port} cannot be served on" in done.stderr
+    assert str(file) in done.stderr

@@ -4,19 +4,34 @@
     python examples/lead_agent/main.py serve
 
 `chat` reads lines from the terminal or a pipe. A line goes to the agent, as an answer if it has
-asked something; `/compact` summarises the thread now. Everything else stands in `config.yaml`.
+asked something; `/help` names the commands. Everything else stands in `config.yaml`.
 """
 
 from __future__ import annotations
 
 import argparse
 import logging
+import re
 import sys
 from pathlib import Path
+from typing import Any
 
 from conspectus.errors import ConspectusError
 from lead_agent import LeadAgent, LeadAgentError
 from lead_agent.server import LeadAgentServer
+
+HELP = (
+    "/compact summarises the thread now, /quit leaves, /help says this. Anything else goes to the "
+    "agent; a line that begins with such a word does if a space is put before it."
+)
+
+
+def asked(reply: dict[str, Any]) -> bool:
+    """Show the question that is open, if there is one."""
+    question = reply.get("clarification")
+    if question:
+        print("?", question["question"], *(f"\n  - {one}" for one in question["options"]))
+    return bool(question)
 
 
 def chat(agent: LeadAgent, thread: str) -> None:
@@ -24,29 +39,34 @@ def chat(agent: LeadAgent, thread: str) -> None:
     prompt = "> " if sys.stdin.isatty() else ""
     waiting = False
     try:
-        waiting = "clarification" in agent.look(thread)
+        waiting = asked(agent.look(thread))
     except LeadAgentError:
         print(f"A new thread, {thread}.")
     while True:
         try:
-            line = input(prompt).strip()
+            given = input(prompt)
         except EOFError:
             return
+        line = given.strip()
         if not line:
             continue
+        command = re.match(r"/\w+(?!\S)", given)
+        if command and command[0] == "/quit":
+            return
+        if command and line != "/compact":
+            known = line == "/help"
+            print(HELP if known else f"Error: there is no command '{line:.60}'. {HELP}")
+            continue
         try:
-            if line == "/compact":
+            if command:
                 print(agent.compact(thread))
                 continue
             reply = agent.answer(thread, line) if waiting else agent.turn(thread, line)
         except (LeadAgentError, ConspectusError) as error:
             print(f"Error: {error}")
             continue
-        waiting = "clarification" in reply
-        if waiting:
-            asked = reply["clarification"]
-            print("?", asked["question"], *(f"\n  - {one}" for one in asked["options"]))
-        else:
+        waiting = asked(reply)
+        if not waiting:
             print(f"[{reply['title']}] {reply['answer']}")
 
 

@@ -17,7 +17,7 @@ from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.types import Command
 
 from conspectus import is_summary_message
-from conspectus.config import ConfiguredSummarization, create_middleware, load_config
+from conspectus.config import ConfiguredSummarization, Size, create_middleware, load_config
 from conspectus.errors import ConfigError, ConspectusError
 from lead_agent.checkpoints import archive_beside, checkpointer_at
 from lead_agent.clarification import KIND, ClarificationMiddleware
@@ -154,7 +154,8 @@ class LeadAgent:
             thread: its id; a new one begins a thread.
             message: what the user says.
             message_id: names the message, so that a caller that got no answer can send it again:
-                it is not said twice, and a run that was cut off goes on where it was.
+                it is not said twice, and a run that was cut off goes on where it was. Only the
+                newest message can be sent again.
 
         Returns:
             `thread`, `title`, `messages` (their number), and `answer`, or `clarification` with a
@@ -162,7 +163,8 @@ class LeadAgent:
 
         Raises:
             BadRequest: something that is no text.
-            Conflict: a run is in flight there, or a question is open.
+            Conflict: a run is in flight there, a question is open, or the id is that of another
+                message or of an older one.
         """
         if not isinstance(message, str) or not message.strip():
             raise BadRequest("'message' must be a text that says something")
@@ -176,12 +178,14 @@ class LeadAgent:
             given: Any = {
                 "messages": [*_cut_off(messages), HumanMessage(message, id=message_id)],
             }
-            if message_id is not None and said and said[-1].id == message_id:
+            used = message_id and next((m for m in messages if m.id == message_id), None)
+            if used:
+                _check_again(message, used, said[-1:])
                 if question or not state.next:
                     return self._reply(thread, state)
                 given = None  # go on
             elif question:
-                raise Conflict(f"the agent waits for an answer to '{question['question']}'")
+                raise _waiting(question)
             return self._run(graph, thread, config, given)
 
     def answer(self, thread: str, text: str) -> dict[str, Any]:
@@ -222,9 +226,14 @@ class LeadAgent:
             if summarization is not None:
                 summarization.refresh()
             if summarization is None or not summarization.enabled:
-                raise Conflict("summarization is disabled; set 'enabled: true' in config.yaml")
+                raise Conflict(
+                    f"summarization is disabled; set 'enabled: true' in {self.file.name}"
+                )
+            question = _question(state)
+            if question:
+                raise _waiting(question)
             if state.next:
-                raise Conflict("a run has not ended there; answer its question, or say something")
+                raise Conflict("a run was cut off there; send a 'message', then compact")
             messages = state.values["messages"]
             info = ExecutionInfo(checkpoint_id="", checkpoint_ns="", task_id="", thread_id=thread)
             runtime = Runtime(execution_info=info)
@@ -241,7 +250,7 @@ class LeadAgent:
             }
             if event == "end":
                 return reply
-            why = data.get("reason") or "there is nothing that could leave; the log may say more"
+            why = data.get("reason") or _stays(len(messages), summarization.config.keep)
             return {**reply, "reason": str(why)}
 
     def look(self, thread: str) -> dict[str, Any]:
@@ -304,6 +313,32 @@ def _question(state: Any) -> dict[str, Any] | None:
         if isinstance(one.value, dict) and one.value.get("type") == KIND:
             return {**one.value, "id": one.id}
     return None
+
+
+def _waiting(question: dict[str, Any]) -> Conflict:
+    return Conflict(f"the agent waits for an answer to '{question['question']}'; send an 'answer'")
+
+
+def _check_again(message: str, used: BaseMessage, newest: list[BaseMessage]) -> None:
+    """Whether what is sent under an id that is there is the newest message, once more."""
+    if used.type != "human" or str(used.text) != message:
+        raise Conflict(
+            f"the id '{used.id}' is that of another message; send this one under a new id"
+        )
+    if newest != [used]:
+        raise Conflict(
+            f"the message '{used.id}' was said, and more was since; to say it again, use a new id"
+        )
+
+
+def _stays(number: int, keep: Size) -> str:
+    """Why nothing of so many messages has left."""
+    if keep.type == "messages" and number <= keep.value:
+        return f"all {number} messages are within 'keep' ({keep}); nothing can leave yet"
+    return (
+        f"of {number} messages, those that are not within 'keep' ({keep}) belong to the newest "
+        "turn or must stay for another reason; nothing can leave yet"
+    )
 
 
 def _cut_off(messages: list[BaseMessage]) -> list[ToolMessage]:

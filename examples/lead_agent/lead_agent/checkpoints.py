@@ -13,9 +13,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from lead_agent.errors import SettingsError
+from lead_agent.settings import POSTGRES, SQLITE
 
-SQLITE = "sqlite:///"
-POSTGRES = ("postgresql://", "postgres://")
 CONNECTIONS = 8
 """To PostgreSQL, at most."""
 

@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from conspectus.errors import ConspectusError
 from lead_agent.agent import LeadAgent
-from lead_agent.errors import BadRequest, LeadAgentError
+from lead_agent.errors import BadRequest, LeadAgentError, SettingsError
 
 logger = logging.getLogger("lead_agent")
 
@@ -38,6 +38,16 @@ class Unacceptable(LeadAgentError):
         self.status = status
 
 
+class WrongMethod(LeadAgentError):
+    """An address that takes another method."""
+
+    status = 405
+
+    def __init__(self, allowed: str) -> None:
+        super().__init__(f"another method is needed; there are {ROUTES}")
+        self.allowed = allowed
+
+
 class LeadAgentServer(ThreadingHTTPServer):
     """Serves one agent.
 
@@ -45,6 +55,9 @@ class LeadAgentServer(ThreadingHTTPServer):
         agent: which stays open when the server ends.
         host: to listen on.
         port: 0 for any that is free; `server_port` says which.
+
+    Raises:
+        SettingsError: nothing can be served there, such as where the port is in use.
     """
 
     daemon_threads = True
@@ -52,7 +65,13 @@ class LeadAgentServer(ThreadingHTTPServer):
     def __init__(self, agent: LeadAgent, host: str, port: int) -> None:
         self.agent = agent
         self.hosts = {host, "localhost", "127.0.0.1", "::1"}
-        super().__init__((host, port), _Handler)
+        try:
+            super().__init__((host, port), _Handler)
+        except OSError as error:
+            raise SettingsError(
+                f"server.port: {host}:{port} cannot be served on ({error.strerror}); set another "
+                f"'server.port' or 'server.host' in {agent.file}"
+            ) from None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -68,16 +87,28 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._served("POST")
 
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the standard library refuses by itself, as JSON like all else."""
+        if code == 501:
+            self._served(self.command)  # a method that nothing here takes
+        else:
+            self._send(code, {"error": message or "the request cannot be understood"})
+
     def _served(self, method: str) -> None:
+        allowed = ""
         try:
             status, found = 200, self._found(method)
         except LeadAgentError as error:
             status, found = error.status, {"error": str(error)}
+            allowed = error.allowed if isinstance(error, WrongMethod) else ""
         except ConspectusError as error:
             status, found = 500, {"error": str(error)}
         except Exception:
             logger.exception("a request failed")
             status, found = 500, {"error": "the run failed; the log of the server says why"}
+        self._send(status, found, allowed)
+
+    def _send(self, status: int, found: dict[str, Any], allowed: str = "") -> None:
         data = json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
         if status >= 400:
             self.close_connection = True  # what was not read would be taken for a request
@@ -86,8 +117,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         if status >= 400:
             self.send_header("Connection", "close")
+        if allowed:
+            self.send_header("Allow", allowed)
         self.end_headers()
-        self.wfile.write(data)
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
     def _found(self, method: str) -> dict[str, Any]:
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname
@@ -101,12 +135,20 @@ class _Handler(BaseHTTPRequestHandler):
             case "POST", ["", "threads", thread, "compact"]:
                 focus = self._body({"focus"}).get("focus")
                 return self.server.agent.compact(unquote(thread), focus)
+            case _, ["", "threads", _]:
+                raise WrongMethod("GET")
+            case _, ["", "threads", _, "turns" | "compact"]:
+                raise WrongMethod("POST")
         raise NotHere(f"nothing is here; there are {ROUTES}")
 
     def _turn(self, thread: str, body: dict[str, Any]) -> dict[str, Any]:
         if ("message" in body) == ("answer" in body):
             raise BadRequest("send a 'message', or an 'answer' to what the agent has asked")
         if "answer" in body:
+            if body.get("id") is not None:
+                raise BadRequest(
+                    "an 'answer' takes no 'id'; GET /threads/ID says whether its question is open"
+                )
             return self.server.agent.answer(thread, body["answer"])
         return self.server.agent.turn(thread, body["message"], body.get("id"))
 
