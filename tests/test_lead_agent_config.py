@@ -120,3 +120,20 @@ def test_the_configuration_that_comes_with_it_is_valid(tmp_path: Path) -> None:
         assert agent.turn("t", "list workspace")["answer"] == "[empty]"
         assert agent.settings.sandbox.shell is False
         assert json.loads(json.dumps(agent.look("t")))["messages"] == 4
+
+
+def test_relative_paths_of_checkpoints_and_archive_are_from_the_folder_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, elsewhere = tmp_path / "agent", tmp_path / "elsewhere"
+    folder.mkdir()
+    elsewhere.mkdir()
+    file = configured(folder, checkpointer="sqlite:///kept.sqlite")
+    file.write_text(file.read_text() + "  archive: sqlite:///originals.sqlite\n")
+    monkeypatch.chdir(elsewhere)
+    with LeadAgent(Path("..", "agent", "config.yaml"), model=model()) as agent:
+        for _ in range(3):
+            agent.turn("t", "list")
+        assert agent.compact("t")["compacted"]
+    assert {"kept.sqlite", "originals.sqlite"} <= {path.name for path in folder.iterdir()}
+    assert list(elsewhere.iterdir()) == []

@@ -267,3 +267,9 @@ def test_serving_on_a_port_that_is_in_use_says_which_key_to_change(tmp_path: Pat
     assert len(done.stderr.splitlines()) == 1
     assert f"server.port: 127.0.0.1:{port} cannot be served on" in done.stderr
     assert str(file) in done.stderr
+
+
+def test_what_the_http_library_refuses_is_refused_in_json(client: Client) -> None:
+    many = {f"X-{n}": "x" for n in range(200)}
+    status, error = client.raw("GET", "/threads/t", None, many)
+    assert (status, "headers" in error["error"]) == (431, True)
