@@ -263,9 +263,12 @@ class GraphEngine:
     @staticmethod
     def tell_failures(result: CompactionResult) -> None:
         """Lines in the log for summarisers that failed, though another one has written."""
-        if result.record is not None:
-            for trouble in result.failures:
-                logger.warning("%s; the summary is by %s", trouble, result.record.by or "nobody")
+        if result.record is None:
+            return
+        by = result.record.by
+        done = f"the summary is by {by}" if by else "messages were only shown short"
+        for trouble in result.failures:
+            logger.warning("%s; %s", trouble, done)
 
     def say_once(self, text: str) -> None:
         """A line in the log, the first time."""

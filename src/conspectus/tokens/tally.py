@@ -167,7 +167,8 @@ class Sizes:
     def first_report(self, since: int) -> Answer | None:
         """What the first AI message with a total of tokens says, from place `since` on."""
         begin = bisect_left(self._told, since, key=lambda answer: answer.index)
-        return next((one for one in self._told[begin:] if one.total is not None), None)
+        after = (self._told[place] for place in range(begin, len(self._told)))  # asked at each step
+        return next((one for one in after if one.total is not None), None)
 
     def reports(self, since: int, column: int) -> list[Report]:
         """The first and the last usable report of AI messages from place `since` on."""
