@@ -1,0 +1,43 @@
+"""Secrets written in escapes, or taken apart by signs that nobody sees: the text as it is meant."""
+
+from __future__ import annotations
+
+import re
+
+_ESCAPES = re.compile(r"\\u00([2-7][0-9a-fA-F])|\\x([2-7][0-9a-fA-F])|\\(/)")
+_HIDDEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+"""Signs that nobody sees, with which a secret can be taken apart."""
+
+
+def unescaped(text: str) -> tuple[str, list[int] | None]:
+    """The text with escaped letters as such, and without signs that nobody sees; and where each of
+    its characters stands in the text as it was, or None where it is the same.
+
+    Example:
+        >>> unescaped("a\\\\u0062c")
+        ('abc', [0, 1, 7, 8])
+    """
+    if "\\" in text:
+        hidden = _HIDDEN.search(text) or _ESCAPES.search(text)
+    else:
+        hidden = _HIDDEN.search(text) if not text.isascii() else None
+    if hidden is None:
+        return text, None
+    parts: list[str] = []
+    places: list[int] = []
+    at = 0
+    for match in re.finditer(f"{_ESCAPES.pattern}|{_HIDDEN.pattern}", text):
+        parts.append(text[at : match.start()])
+        places.extend(range(at, match.start()))
+        code = match[1] or match[2]
+        char = chr(int(code, 16)) if code else match[3] or ""
+        if char and char in "\"'\\\n":  # it would end a text that goes on
+            char = match.group()
+            places.extend(range(match.start(), match.end()))
+        elif char:
+            places.append(match.start())
+        parts.append(char)
+        at = match.end()
+    parts.append(text[at:])
+    places.extend(range(at, len(text) + 1))
+    return "".join(parts), places
