@@ -1,0 +1,128 @@
+"""What events say of a compaction: its cause, its failure, and calls of foreign summarisers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from conspectus._core.records import Cost
+from conspectus._drive import Flow, Io, StepTimeout
+from conspectus.archive import Scope
+from conspectus.errors import (
+    ArchiveError,
+    ArchiveOvertaken,
+    RedactionError,
+    SummarizerOverflow,
+    SummarizerTimeout,
+    SummaryError,
+    SummaryRejected,
+)
+from conspectus.events import Seen, SummarizerCall, Whose, tell
+from conspectus.events.hub import ended_by
+from conspectus.events.notes import noted
+from conspectus.summarize import Summary, SummaryRequest
+from conspectus.summarize.calls import outcome_of, told
+
+logger = logging.getLogger("conspectus")
+
+CAUSES = ("window", "forced", "trigger")
+
+
+def whose_of(scope: Scope) -> Whose:
+    """The history that an event is about."""
+    return Whose(scope.tenant, scope.thread, scope.session)
+
+
+def cause_of(cause: str) -> str:
+    """A plan's cause as one of few words.
+
+    Example:
+        >>> cause_of("trigger: 8,000 tokens"), cause_of("1,024 tokens have gathered")
+        ('trigger', 'gathered')
+    """
+    return next((one for one in CAUSES if cause.startswith(one)), "gathered")
+
+
+def log_failures(failures: Sequence[str], by: str) -> None:
+    """Lines in the log for tries that failed, where a later one succeeded.
+
+    Args:
+        failures: what went wrong with each, with the name of the summariser.
+        by: who has written in the end; empty where no summary was needed after all.
+    """
+    for trouble in failures:
+        what = trouble.removesuffix("; try again later")
+        if by and (f"{by} " in trouble or f"{by}: " in trouble):
+            logger.info("%s; another try succeeded", what, extra=noted("summarizer_retried"))
+        else:
+            done = f"the summary is by {by}" if by else "messages were only shown short"
+            logger.warning("%s; %s", what, done, extra=noted("summarizer_failed"))
+
+
+def failed(error: Exception, *, refused: bool = False) -> dict[str, Any]:
+    """What the event of a compaction says of why it did not take effect."""
+    if refused:
+        return {"outcome": "refused"}
+    if isinstance(error, ArchiveOvertaken):
+        return {"outcome": "overtaken"}
+    said = error.__cause__ if isinstance(error.__cause__, Exception) else error
+    kinds = (
+        (ArchiveError, "archive"),
+        (RedactionError, "redaction"),
+        (SummarizerTimeout, "timeout"),
+        (SummarizerOverflow, "overflow"),
+        (SummaryRejected, "rejected"),
+    )
+    return {
+        "outcome": "failed",
+        "failure": next((name for kind, name in kinds if isinstance(error, kind)), "summary"),
+        "error_type": type(said).__qualname__,
+        "error_message": str(error)[:500],
+    }
+
+
+def observed_call(step: Io, by: str, request: SummaryRequest, around: Seen) -> Flow[object]:
+    """A call of a summariser of the user's own, as one event.
+
+    Where it uses one of ours inside, whose calls are told of themselves, there is none.
+
+    Args:
+        step: the call.
+        by: its name.
+        request: what it was asked, to estimate what it does not report.
+        around: the try that it belongs to.
+    """
+    if not around:
+        return (yield step)
+    start, facts = time.perf_counter(), dict[str, Any]()
+    try:
+        answer: object = yield step
+        facts = _reported(answer, request)
+        return answer
+    except BaseException as error:
+        facts = ended_by(error)
+        if isinstance(error, StepTimeout):
+            facts["outcome"] = "timeout"
+        elif isinstance(error, SummaryError):
+            facts["outcome"] = outcome_of(error)
+        raise
+    finally:
+        if not around.calls:
+            seconds = time.perf_counter() - start
+            tell(SummarizerCall, summarizer=by, seconds=seconds, **facts)
+
+
+def _reported(answer: object, request: SummaryRequest) -> dict[str, Any]:
+    """What a foreign summariser says of its cost; else an estimate, as one call."""
+    if not isinstance(answer, Summary) or not isinstance(answer.text, str):
+        return {"outcome": "rejected"}
+    if isinstance(answer.cost, Cost) and answer.cost.calls:
+        return {**told(answer.cost), "calls": answer.cost.calls}
+    read = sum(request.count(entry.reading) for entry in request.entries)
+    return {
+        "input_tokens": read + request.count(request.standing),
+        "output_tokens": request.count(answer.text),
+        "estimated": True,
+    }

@@ -1,0 +1,52 @@
+"""What happens inside, as typed events, told to whoever listens; nobody does by default.
+
+`conspectus.telemetry` makes spans, metrics, log lines and bills of them.
+"""
+
+from conspectus.events.hub import (
+    Follower,
+    Listener,
+    Seen,
+    add,
+    are_listeners,
+    heard_by,
+    listening,
+    observing,
+    remove,
+    tell,
+)
+from conspectus.events.kinds import (
+    ArchiveOperation,
+    Compaction,
+    CompactionStep,
+    Event,
+    GuardFit,
+    HistoryStuck,
+    Recall,
+    RequestSent,
+    SummarizerCall,
+    Whose,
+)
+
+__all__ = [
+    "ArchiveOperation",
+    "Compaction",
+    "CompactionStep",
+    "Event",
+    "Follower",
+    "GuardFit",
+    "HistoryStuck",
+    "Listener",
+    "Recall",
+    "RequestSent",
+    "Seen",
+    "SummarizerCall",
+    "Whose",
+    "add",
+    "are_listeners",
+    "heard_by",
+    "listening",
+    "observing",
+    "remove",
+    "tell",
+]

@@ -1,0 +1,373 @@
+"""Where events are made, and told to listeners. With none, it is one `if`.
+
+An operation under way stands in a context variable, which goes along into tasks and threads, so
+that what happens inside it knows its parent, its history and who listens to this instance.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextvars import ContextVar, Token
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+
+from conspectus.errors import ArchiveOvertaken
+from conspectus.events.kinds import Event, SummarizerCall, Whose
+from conspectus.events.notes import noted
+
+logger = logging.getLogger("conspectus")
+
+T = TypeVar("T")
+Y = TypeVar("Y")
+
+Listener = Callable[[Event], None]
+"""Is called with each event, on the thread where it happened. One that raises changes nothing."""
+
+Pricing = Callable[[SummarizerCall], float | None]
+
+
+@runtime_checkable
+class Follower(Protocol):
+    """A listener that is also told when something begins, as spans want it."""
+
+    def begin(self, kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]) -> object:
+        """Something begins, of which these fields are known; the answer is given back to `end`."""
+        ...
+
+    def end(self, event: Event, state: object) -> None:
+        """It has ended; `state` is None for what is told of only once it is over."""
+        ...
+
+    def __call__(self, event: Event) -> None: ...
+
+
+class Seen:
+    """An operation that nobody watches; false, so that nothing is worked out for it."""
+
+    def __enter__(self) -> Seen:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        return None
+
+    def __bool__(self) -> bool:
+        return False
+
+    def tell(self, **facts: Any) -> None:
+        """Fields of the event, as they become known."""
+
+    def withhold(self) -> None:
+        """From here on, what errors said is told neither of this nor of what happens inside it,
+        unless it is told on purpose: it may quote what a redactor takes out."""
+
+    @property
+    def calls(self) -> Sequence[SummarizerCall]:
+        """Calls of summarisers inside it so far."""
+        return ()
+
+
+_UNWATCHED = Seen()
+
+
+class _State:
+    """Who listens, in the whole process."""
+
+    def __init__(self) -> None:
+        self.active = False
+        self.listeners: tuple[Listener, ...] = ()
+        self.pricing: Pricing | None = None
+        self.currency = ""
+        self.lock = threading.Lock()
+        self.own = False
+        self.failed: set[tuple[int, str]] = set()
+
+    def settle(self) -> None:
+        """Whether anybody may listen: one in the process, or an instance with its own."""
+        self.active = bool(self.listeners) or self.own
+
+
+_state = _State()
+_around: ContextVar[_Operation | None] = ContextVar("conspectus operation", default=None)
+_own: ContextVar[tuple[Listener, ...]] = ContextVar("conspectus listeners", default=())
+
+
+def add(listener: Listener) -> None:
+    """Tell a listener of everything in this process; one that is there already is told once."""
+    with _state.lock:
+        if listener not in _state.listeners:
+            _state.listeners = (*_state.listeners, listener)
+        _state.settle()
+
+
+def remove(listener: Listener) -> None:
+    """Tell it no more; one that is not there is no mistake."""
+    with _state.lock:
+        _state.listeners = tuple(one for one in _state.listeners if one != listener)
+        _state.failed = {key for key in _state.failed if key[0] != id(listener)}
+        _state.settle()
+
+
+def set_pricing(pricing: Pricing | None, currency: str = "") -> None:
+    """How the price of a call is worked out, in this process."""
+    with _state.lock:
+        _state.pricing, _state.currency = pricing, currency if pricing is not None else ""
+
+
+def are_listeners(given: object) -> tuple[Listener, ...]:
+    """What a user gives as `telemetry=`: None, a listener, or several.
+
+    Raises:
+        TypeError: it is none of these.
+    """
+    if given is None:
+        return ()
+    found = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    if not all(callable(one) for one in found):
+        raise TypeError(
+            "telemetry must be a listener or a list of them, such as "
+            f"conspectus.telemetry.OpenTelemetry() or any callable that takes an event: {given!r}"
+        )
+    if found:
+        with _state.lock:
+            _state.own = True
+            _state.settle()
+    return cast("tuple[Listener, ...]", found)
+
+
+def listening() -> bool:
+    """Whether anybody hears what happens here and now."""
+    return _state.active and bool(_state.listeners or _own.get())
+
+
+def heard_by(own: Sequence[Listener], flow: Generator[Y, Any, T]) -> Generator[Y, Any, T]:
+    """A flow, so that these listeners hear what happens in it too."""
+    return _heard(tuple(own), flow) if own else flow
+
+
+def _heard(own: tuple[Listener, ...], flow: Generator[Y, Any, T]) -> Generator[Y, Any, T]:
+    before = _own.get()
+    token = _own.set((*before, *(one for one in own if one not in before)))
+    try:
+        return (yield from flow)
+    finally:
+        with contextlib.suppress(ValueError):  # closed from another context, by the collector
+            _own.reset(token)
+
+
+def observing(
+    kind: type[Event],
+    whose: Whose | None = None,
+    /,
+    **facts: Any,
+) -> Seen:
+    """An operation, for a `with`: whoever listens is told when it begins and when it has ended.
+
+    Args:
+        kind: of the event at its end.
+        whose: the history that it is about. Default: that of the operation around it.
+        facts: fields of the event that are known.
+    """
+    if not _state.active:
+        return _UNWATCHED
+    listeners = _everyone()
+    return _Operation(kind, listeners, whose, facts) if listeners else _UNWATCHED
+
+
+def tell(kind: type[Event], whose: Whose | None = None, /, **facts: Any) -> None:
+    """Tell of something that takes no time, or whose time is known."""
+    if not _state.active:
+        return
+    listeners = _everyone()
+    if not listeners:
+        return
+    parent = _around.get()
+    if parent is not None and parent.withheld:
+        facts.pop("error_message", None)
+    event = _made(kind, whose or (parent.whose if parent else None), facts)
+    if parent is not None and isinstance(event, SummarizerCall):
+        parent.count(event)
+    for listener in listeners:
+        _one(listener, event, None)
+
+
+def _everyone() -> tuple[Listener, ...]:
+    own = _own.get()
+    if not own:
+        return _state.listeners
+    return (*_state.listeners, *(one for one in own if one not in _state.listeners))
+
+
+class _Operation(Seen):
+    """One that somebody watches."""
+
+    def __init__(
+        self,
+        kind: type[Event],
+        listeners: tuple[Listener, ...],
+        whose: Whose | None,
+        facts: dict[str, Any],
+    ) -> None:
+        self._kind, self._listeners, self._facts = kind, listeners, facts
+        self._parent = _around.get()
+        self.whose: Whose | None = whose or (self._parent.whose if self._parent else None)
+        self._calls: list[SummarizerCall] = []
+        self.withheld: bool = self._parent is not None and self._parent.withheld
+
+    def __bool__(self) -> bool:
+        return True
+
+    def tell(self, **facts: Any) -> None:
+        self._facts.update(facts)
+
+    def withhold(self) -> None:
+        self.withheld = True
+
+    @property
+    def calls(self) -> Sequence[SummarizerCall]:
+        return tuple(self._calls)
+
+    def count(self, call: SummarizerCall) -> None:
+        """A call of a summariser inside this; threads may tell at once."""
+        at: _Operation | None = self
+        while at is not None:
+            at._calls.append(call)
+            at = at._parent
+
+    def __enter__(self) -> Seen:
+        self._token: Token[_Operation | None] = _around.set(self)
+        self._states = [_begun(one, self._kind, self.whose, self._facts) for one in self._listeners]
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        seconds = time.perf_counter() - self._start
+        with contextlib.suppress(ValueError):
+            _around.reset(self._token)
+        ended = ended_by(error)
+        if self.withheld:
+            ended.pop("error_message", None)
+        facts = {**ended, **self._facts, "seconds": seconds}
+        if error is not None and "outcome" in self._facts and _left(error):
+            facts["outcome"] = _left(error)
+        if self._kind.sums_calls:
+            facts |= _sums(self._calls)
+        event = _made(self._kind, self.whose, facts)
+        if self._parent is not None and isinstance(event, SummarizerCall):
+            self._parent.count(event)
+        for listener, state in zip(reversed(self._listeners), reversed(self._states), strict=True):
+            _one(listener, event, state)
+
+
+def _made(kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]) -> Event:
+    event = kind(whose=whose, **facts)
+    if isinstance(event, SummarizerCall):
+        return _priced(event, facts)
+    return event
+
+
+def _priced(call: SummarizerCall, facts: Mapping[str, Any]) -> SummarizerCall:
+    pricing = _state.pricing
+    if pricing is None or call.price is not None:
+        return call
+    price = None
+    with contextlib.suppress(Exception):
+        price = pricing(call)
+    if price is None:
+        return call
+    more = {**facts, "price": price, "currency": _state.currency}
+    return SummarizerCall(whose=call.whose, **more)
+
+
+def _sums(calls: Sequence[SummarizerCall]) -> dict[str, Any]:
+    prices = [call.price for call in calls if call.price is not None]
+    return {
+        "calls": sum(call.calls for call in calls),
+        "input_tokens": sum(call.input_tokens for call in calls),
+        "output_tokens": sum(call.output_tokens for call in calls),
+        "price": sum(prices) if prices else None,
+        "currency": next((call.currency for call in calls if call.price is not None), ""),
+    }
+
+
+def ended_by(error: BaseException | None) -> dict[str, Any]:
+    """What an event says of the error that it ended with, if there is one."""
+    if error is None:
+        return {}
+    left = _left(error)
+    if left:
+        return {"outcome": left}
+    said = error.__cause__ if isinstance(error.__cause__, Exception) else error
+    return {
+        "outcome": "error",
+        "error_type": type(said).__qualname__,
+        "error_message": " ".join(str(error).split())[:500],
+    }
+
+
+def _left(error: BaseException) -> str:
+    """How it was left, where that is no error: stopped from outside, or to ask a person, or as
+    another worker was first."""
+    if isinstance(error, (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)):
+        return "cancelled"
+    if isinstance(error, ArchiveOvertaken):
+        return "overtaken"
+    # What LangGraph leaves a node by, known by name, as nothing here imports it.
+    if any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__):
+        return "interrupted"
+    return ""
+
+
+def _begun(
+    listener: Listener, kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]
+) -> object:
+    if not isinstance(listener, Follower):
+        return None
+    try:
+        return listener.begin(kind, whose, facts)
+    except Exception as error:
+        _complain(listener, error)
+        return None
+
+
+def _one(listener: Listener, event: Event, state: object) -> None:
+    try:
+        if isinstance(listener, Follower):
+            listener.end(event, state)
+        else:
+            listener(event)
+    except Exception as error:
+        _complain(listener, error)
+
+
+def _complain(listener: Listener, error: Exception) -> None:
+    """One line in the log for each kind of failure of a listener."""
+    key = (id(listener), type(error).__qualname__)
+    with _state.lock:
+        if key in _state.failed:
+            return
+        _state.failed.add(key)
+    logger.error(
+        "the listener %r failed, and will be told on; this is said once",
+        listener,
+        exc_info=error,
+        extra=noted("listener_failed"),
+    )
+
+
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """For tests: nobody listens at first, and whoever was there is back at the end."""
+    with _state.lock:
+        before = _state.listeners, _state.pricing, _state.currency, _state.own
+        _state.listeners, _state.pricing, _state.currency, _state.own = (), None, "", False
+        _state.settle()
+    try:
+        yield
+    finally:
+        with _state.lock:
+            _state.listeners, _state.pricing, _state.currency, _state.own = before
+            _state.settle()

@@ -1,0 +1,245 @@
+"""The events: one frozen dataclass for each kind. None holds the text of a message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+
+@dataclass(frozen=True, slots=True)
+class Whose:
+    """The history that an event is about.
+
+    Attributes:
+        tenant: whose it is.
+        thread: the conversation.
+        session: one agent's history inside the thread.
+    """
+
+    tenant: str
+    thread: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One thing that has happened.
+
+    Attributes:
+        outcome: how it ended. Of every kind there are `ok`; `error`, where it raised; `cancelled`,
+            where whoever drove it stopped; `interrupted`, where LangGraph left the node to ask a
+            person. Some kinds have more.
+        seconds: how long it took; 0 for what takes no time.
+        whose: the history that it is about; None where that is not known.
+        error_type: class of the error that it ended with; empty for none.
+        error_message: what that said. Providers quote requests in errors, so this may hold text of
+            messages; no listener of ours shows it unless asked to. With `redact=` it is empty in
+            what happens inside a compaction, and redacted in the event of the compaction itself.
+    """
+
+    name: ClassVar[str]
+    sums_calls: ClassVar[bool] = False
+    """Its `calls`, tokens and price are those of the calls of summarisers inside it."""
+
+    outcome: str = "ok"
+    seconds: float = 0.0
+    whose: Whose | None = None
+    error_type: str = ""
+    error_message: str = ""
+
+    def plain(self) -> dict[str, Any]:
+        """Its own fields as plain data: what has no value is left out, as are `whose` and
+        `error_message`."""
+        skipped = ("whose", "error_message")
+        found = {one.name: getattr(self, one.name) for one in fields(self)}
+        return {k: v for k, v in found.items() if k not in skipped and v is not None and v != ""}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction(Event):
+    """One plan carried out, or not.
+
+    Attributes:
+        outcome: `compacted`: a record is in force; `failed`: the history is as it was; `refused`: a
+            person refused the summary; `overtaken`: another worker has compacted it meanwhile, and
+            it is looked at anew; `passing`: made for one request while the archive could not
+            be reached, and never put in force.
+        cause: `trigger`, `window`, `forced`, `adopted` (another library's summary was taken over)
+            or `gathered` (short-term memory).
+        tokens_before: size of the view before it, in tokens.
+        tokens_after: and after it; None where it did not take effect.
+        budget: what the view must fit in, in tokens; None where no window is known.
+        evicted: messages that were to leave the view.
+        clipped: messages that were to be shown short.
+        record: id of the record in force.
+        by: name of the summariser; empty where messages were only shown short.
+        failure: what kept it from happening: `archive`, `timeout`, `overflow`, `rejected` or
+            `summary`.
+        tries_failed: tries of summarisers that failed on the way to a summary.
+        calls: calls of summarising models; retries, readings of parts, merges and failed ones too.
+        input_tokens, output_tokens: of all of them together.
+        price: what they cost, in `currency`; None where no prices are set.
+    """
+
+    name: ClassVar[str] = "compaction"
+    sums_calls: ClassVar[bool] = True
+
+    cause: str = ""
+    tokens_before: int = 0
+    tokens_after: int | None = None
+    budget: int | None = None
+    evicted: int = 0
+    clipped: int = 0
+    record: str = ""
+    by: str = ""
+    failure: str = ""
+    tries_failed: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    price: float | None = None
+    currency: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStep(Event):
+    """One step inside a compaction; what it does in the archive is an `ArchiveOperation`.
+
+    Attributes:
+        outcome: also `refused`: the checks or a person refused the summary.
+        step: `summarize` (one try of one summariser), `check`, `preview` or `commit`.
+        by: the summariser, where there is one.
+        problems: checks that failed; None where nothing is checked.
+        tokens: size of the summary message, once measured.
+    """
+
+    name: ClassVar[str] = "compaction_step"
+
+    step: str = ""
+    by: str = ""
+    problems: int | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizerCall(Event):
+    """One call of a summarising model, or of a user's own function or summariser.
+
+    Attributes:
+        outcome: also `timeout`, `overflow` (the request was too long for its window) and
+            `rejected` (the answer was cut off, refused, empty or no text).
+        summarizer: its name.
+        model: the model that was asked for; empty where that is not known.
+        provider: of the model, such as `openai`; empty where that is not known.
+        input_tokens, output_tokens: as the model reports them, else as estimated. Nothing is known
+            to have been read by a call that failed, other than late or cancelled.
+        cached_tokens: those of the input that came from a cache; 0 where nothing is reported.
+        reasoning_tokens: those of the output that were thought; 0 where nothing is reported.
+        estimated: the tokens are an estimate.
+        calls: how many it stands for; other than 1 only for a summariser of the user's own that
+            reports its cost.
+        price: what it cost, in `currency`; None where no price is set for it.
+    """
+
+    name: ClassVar[str] = "summarizer_call"
+
+    summarizer: str = ""
+    model: str = ""
+    provider: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    estimated: bool = False
+    calls: int = 1
+    price: float | None = None
+    currency: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveOperation(Event):
+    """One operation on the archive.
+
+    Attributes:
+        operation: `write`, `read_back`, `read`, `commit`, `save_draft`, `find_draft`, `chain`,
+            `find_head`, `move_head`, `copy` or `forget`.
+        items: originals that were asked for; None where that means nothing.
+    """
+
+    name: ClassVar[str] = "archive_operation"
+
+    operation: str = ""
+    items: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recall(Event):
+    """Archived originals looked for again, by whatever way.
+
+    Attributes:
+        kind: `query`, `id` or `range`.
+        results: messages that were found and fit.
+        tokens: size of the text.
+        truncated: something was shortened or left out for lack of room.
+    """
+
+    name: ClassVar[str] = "recall"
+
+    kind: str = ""
+    results: int = 0
+    tokens: int = 0
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardFit(Event):
+    """A request that did not fit, made to.
+
+    Attributes:
+        outcome: also `stuck`: nothing made it fit.
+        rescue: the provider had refused it as too long.
+        tokens_before: size of its messages, in tokens.
+        tokens_after: and of those that are sent in their place.
+        budget: what they must fit in; None where it is unknown.
+    """
+
+    name: ClassVar[str] = "guard_fit"
+
+    rescue: bool = False
+    tokens_before: int = 0
+    tokens_after: int | None = None
+    budget: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSent(Event):
+    """A request that the guard has let through, before the model answers.
+
+    Attributes:
+        tokens: size of all of it: messages, system prompt and tools.
+        window: input limit of the model; None where it is unknown.
+        share: `tokens` as a share of `window`.
+    """
+
+    name: ClassVar[str] = "request_sent"
+
+    tokens: int = 0
+    window: int | None = None
+    share: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryStuck(Event):
+    """A history that does not fit, and nothing helps.
+
+    Attributes:
+        tokens: its size.
+        needed: the fewest tokens that what must stay takes; None where a summary failed.
+        budget: the tokens that there are.
+    """
+
+    name: ClassVar[str] = "history_stuck"
+
+    tokens: int = 0
+    needed: int | None = None
+    budget: int | None = None

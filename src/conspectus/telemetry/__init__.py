@@ -1,0 +1,63 @@
+"""Spans, metrics, log lines and bills of what Conspectus does. Nothing of it is on by default.
+
+`instrument()` switches spans and metrics on, as OpenTelemetry's users expect; `listen(LogLines())`
+and `listen(UsageTally())` need no other package. See `docs/telemetry.md`.
+
+Example:
+    >>> from conspectus import Compactor
+    >>> from conspectus.telemetry import UsageTally
+    >>> tally = UsageTally()
+    >>> compactor = Compactor(lambda messages: "All is well.", keep=("messages", 1),
+    ...                       telemetry=tally)
+    >>> said = [{"role": "user", "content": f"Look at module {n}. " * 20} for n in range(9)]
+    >>> compactor.compact(said, thread_id="t", force=True).outcome, tally.total.calls
+    ('compacted', 1)
+"""
+
+from conspectus.events import (
+    ArchiveOperation,
+    Compaction,
+    CompactionStep,
+    Event,
+    Follower,
+    GuardFit,
+    HistoryStuck,
+    Listener,
+    Recall,
+    RequestSent,
+    SummarizerCall,
+    Whose,
+)
+from conspectus.events import add as listen
+from conspectus.events import remove as unlisten
+from conspectus.telemetry.api import instrument, uninstrument
+from conspectus.telemetry.log_lines import JsonFormatter, LogLines
+from conspectus.telemetry.open_telemetry import OpenTelemetry
+from conspectus.telemetry.prices import Price, set_prices
+from conspectus.telemetry.usage import Usage, UsageTally
+
+__all__ = [
+    "ArchiveOperation",
+    "Compaction",
+    "CompactionStep",
+    "Event",
+    "Follower",
+    "GuardFit",
+    "HistoryStuck",
+    "JsonFormatter",
+    "Listener",
+    "LogLines",
+    "OpenTelemetry",
+    "Price",
+    "Recall",
+    "RequestSent",
+    "SummarizerCall",
+    "Usage",
+    "UsageTally",
+    "Whose",
+    "instrument",
+    "listen",
+    "set_prices",
+    "uninstrument",
+    "unlisten",
+]

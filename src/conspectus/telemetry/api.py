@@ -1,0 +1,71 @@
+"""Switching spans and metrics on and off for a whole process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from conspectus.events import add, remove
+from conspectus.telemetry.naming import Naming
+from conspectus.telemetry.open_telemetry import OpenTelemetry
+from conspectus.telemetry.prices import Price, set_prices
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+_lock = threading.Lock()
+_current: list[OpenTelemetry] = []
+
+
+def instrument(
+    tracer_provider: TracerProvider | None = None,
+    meter_provider: MeterProvider | None = None,
+    *,
+    thread: Naming = "hashed",
+    error_messages: bool = False,
+    prices: Mapping[str, Price] | None = None,
+    currency: str = "USD",
+) -> None:
+    """Make spans and metrics of all that Conspectus does in this process; again replaces.
+
+    Args:
+        tracer_provider, meter_provider: OpenTelemetry's. Default: the global ones.
+        thread: how tenant, thread and session are named in spans: `"hashed"`, `"plain"` or
+            `"off"`. They are never in metrics.
+        error_messages: write into spans what errors say. Providers quote requests in them, so
+            that may hold text of the conversation.
+        prices: by model; see `set_prices`. Default: those that are set already, if any.
+        currency: of the prices.
+
+    Raises:
+        ImportError: OpenTelemetry is not installed; names the extra.
+        PolicyError: a setting that cannot mean anything.
+
+    Example:
+        >>> instrument(prices={"gpt-5-mini": Price(input=0.25, output=2.0, cached=0.025)})
+        >>> uninstrument()
+    """
+    made = OpenTelemetry(
+        tracer_provider, meter_provider, thread=thread, error_messages=error_messages
+    )
+    if prices is not None:
+        set_prices(prices, currency)
+    with _lock:
+        _drop()
+        _current.append(made)
+        add(made)
+
+
+def uninstrument() -> None:
+    """Undo `instrument`, prices included; where nothing is switched on, nothing happens."""
+    with _lock:
+        if _current:
+            set_prices(None)
+        _drop()
+
+
+def _drop() -> None:
+    while _current:
+        remove(_current.pop())

@@ -1,0 +1,106 @@
+"""Events as lines in the log: readable as they are, and as data for those who collect them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from conspectus.events import (
+    ArchiveOperation,
+    CompactionStep,
+    Event,
+    RequestSent,
+)
+from conspectus.telemetry.naming import Naming, check_naming, named
+
+LOGGER = "conspectus.events"
+"""Name of the logger; sentences for people are in `conspectus`."""
+
+QUIET: tuple[type[Event], ...] = (ArchiveOperation, CompactionStep, RequestSent)
+"""Kinds that come many times with each compaction: level DEBUG."""
+
+BAD = frozenset({"error", "failed", "stuck", "timeout", "overflow", "rejected"})
+"""Outcomes that somebody should look at: level WARNING. All else is INFO."""
+
+
+class LogLines:
+    """A listener that writes one line for each event.
+
+    A line is the event's name, then `key=value` for what is known; the same is in the record as
+    `record.conspectus`, a dict. No text of a message is in it, and no text of an error.
+
+    Args:
+        thread: how tenant, thread and session are named: `"hashed"`, `"plain"` or `"off"`.
+
+    Raises:
+        PolicyError: `thread` is none of these.
+
+    Example:
+        >>> from conspectus.events import Compaction
+        >>> LogLines().line(Compaction(outcome="compacted", tokens_before=9000, seconds=0.25))
+        'compaction outcome=compacted seconds=0.250 tokens_before=9000 ...'
+    """
+
+    def __init__(self, thread: Naming = "hashed") -> None:
+        check_naming(thread)
+        self._thread = thread
+        self._logger = logging.getLogger(LOGGER)
+
+    def __call__(self, event: Event) -> None:
+        """Write an event, if its level is wanted."""
+        if event.outcome in BAD:
+            level = logging.WARNING
+        else:
+            level = logging.DEBUG if isinstance(event, QUIET) else logging.INFO
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, "%s", self.line(event), extra={"conspectus": self.data(event)})
+
+    def data(self, event: Event) -> dict[str, Any]:
+        """An event as plain data."""
+        found = {"event": event.name, **event.plain(), **named(event.whose, self._thread)}
+        return {**found, "seconds": round(event.seconds, 6)}
+
+    def line(self, event: Event) -> str:
+        """An event as one line."""
+        data = self.data(event)
+        data["seconds"] = f"{event.seconds:.3f}"
+        name = data.pop("event")
+        return " ".join([str(name), *(f"{key}={_shown(value)}" for key, value in data.items())])
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: time, level, logger and message, and what `LogLines` knows beside.
+
+    Lines of other loggers come out in the same form, so one handler may serve a whole program.
+
+    Example:
+        >>> record = logging.LogRecord("app", 20, "", 0, "ready on %s", ("8000",), None)
+        >>> json.loads(JsonFormatter().format(record))["message"]
+        'ready on 8000'
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        data: dict[str, Any] = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        more = getattr(record, "conspectus", None)
+        if isinstance(more, dict):
+            data |= more
+        if record.exc_info:
+            data["exception"] = self.formatException(record.exc_info)
+        return json.dumps(data, ensure_ascii=False, default=str)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    text = str(value)
+    plain = text and not any(one.isspace() or not one.isprintable() or one in '"=' for one in text)
+    return text if plain else json.dumps(text, ensure_ascii=True)

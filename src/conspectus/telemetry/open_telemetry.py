@@ -1,0 +1,65 @@
+"""Events as OpenTelemetry's spans and metrics, for a process or for one instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from conspectus.events import Event, Whose
+from conspectus.telemetry.naming import Naming, check_naming
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.trace import TracerProvider
+
+
+class OpenTelemetry:
+    """A listener that makes spans and metrics.
+
+    `instrument()` adds one for the whole process. For one instance alone, give it as `telemetry=`.
+
+    Args:
+        tracer_provider, meter_provider, thread, error_messages: see `instrument`.
+
+    Raises:
+        ImportError: OpenTelemetry is not installed; names the extra.
+        PolicyError: `thread` cannot mean anything.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        meter_provider: MeterProvider | None = None,
+        *,
+        thread: Naming = "hashed",
+        error_messages: bool = False,
+    ) -> None:
+        check_naming(thread)
+        try:
+            from conspectus.telemetry.metrics import Metrics
+            from conspectus.telemetry.spans import Spans
+        except ImportError as error:
+            if not (error.name or "").startswith("opentelemetry"):
+                raise
+            raise ImportError(
+                "spans and metrics need OpenTelemetry; install it with "
+                "pip install 'conspectus[otel]'",
+                name=error.name,
+            ) from error
+        self._spans = Spans(tracer_provider, thread, error_messages)
+        self._metrics = Metrics(meter_provider)
+
+    def begin(self, kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]) -> object:
+        """Begin a span."""
+        return self._spans.begin(kind, whose, facts)
+
+    def end(self, event: Event, state: object) -> None:
+        """End it, and measure."""
+        try:
+            self._spans.end(event, state)
+        finally:
+            self._metrics(event)
+
+    def __call__(self, event: Event) -> None:
+        """What begins and ends at once."""
+        self.end(event, None)
