@@ -14,9 +14,10 @@ from conspectus._core.items import Item
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, arun, run
 from conspectus.errors import PolicyError, SummaryError
+from conspectus.events import SummarizerCall, observing
 from conspectus.messages import SUMMARY_LINE, Entry
 from conspectus.summarize.base import Summary, SummaryRequest
-from conspectus.summarize.calls import call_config
+from conspectus.summarize.calls import call_config, outcome_of, told
 from conspectus.summarize.chunks import Part, Text, divide
 from conspectus.summarize.provider_errors import explained
 
@@ -97,20 +98,25 @@ class CallableSummarizer:
         for piece in self._readings(request):
             given = [_standing(text), *piece] if text else piece
             sent = sum(request.count(str(message.content)) for message in given)
-            try:
-                answer = yield self._call(given)
-            except Exception as error:
-                failure = explained(
-                    error, self._name, self._timeout, check="the function and what it calls"
-                )
-                failure.cost = cost + Cost(1)
-                raise failure from error
-            if not isinstance(answer, str):
-                raise SummaryError(
-                    f"{self._name} must return text, and returned {type(answer).__name__}"
-                )
-            text = answer.strip()
-            cost += Cost(1, sent, request.count(text))
+            with observing(SummarizerCall, summarizer=self._name) as seen:
+                try:
+                    answer = yield self._call(given)
+                except Exception as error:
+                    failure = explained(
+                        error, self._name, self._timeout, check="the function and what it calls"
+                    )
+                    seen.tell(outcome=outcome_of(failure))
+                    failure.cost = cost + Cost(1)
+                    raise failure from error
+                if not isinstance(answer, str):
+                    seen.tell(outcome="rejected")
+                    raise SummaryError(
+                        f"{self._name} must return text, and returned {type(answer).__name__}"
+                    )
+                text = answer.strip()
+                spent = Cost(1, sent, request.count(text), estimated_calls=1)
+                seen.tell(**told(spent))
+            cost += spent
         return Summary(text, tuple(entry.key for entry in request.entries), cost)
 
     def _call(self, given: list[BaseMessage]) -> Io:

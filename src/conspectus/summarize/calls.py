@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
@@ -12,7 +12,13 @@ from langchain_core.runnables import Runnable, RunnableConfig
 
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io
-from conspectus.errors import SummaryRejected
+from conspectus.errors import (
+    SummarizerOverflow,
+    SummarizerTimeout,
+    SummaryError,
+    SummaryRejected,
+)
+from conspectus.events import Seen, SummarizerCall, observing
 from conspectus.summarize.provider_errors import answer_text, explained, is_timeout
 
 PER_MESSAGE = 4
@@ -20,6 +26,10 @@ PER_MESSAGE = 4
 
 RUN = 12
 """Words of our instructions in a row that nobody writes by chance."""
+
+LEAST_REPORTED = 0.5
+"""A report of less than this share of the estimate lets no limit be spent several times over: the
+estimate counts."""
 
 _FRAME = re.compile(r"<message id=|</(?:messages?|facts|focus|notes|summary)>")
 
@@ -40,6 +50,7 @@ class Bill:
         self._lock = threading.Lock()
         self._held = 0
         self._spent = Cost()
+        self._unreported = 0  # tokens that were surely spent, and that no report names
 
     @property
     def spent(self) -> Cost:
@@ -63,14 +74,22 @@ class Bill:
                 raise CannotPay
             self._held += tokens
 
-    def settle(self, held: int, cost: Cost) -> None:
-        """Put the real cost of a call in the place of what was held for it."""
+    def settle(self, held: int, cost: Cost, unreported: int = 0) -> None:
+        """Put the real cost of a call in the place of what was held for it.
+
+        Args:
+            held: what was held.
+            cost: what it cost, as reported.
+            unreported: tokens that count towards the limit besides.
+        """
         with self._lock:
             self._held -= held
             self._spent += cost
+            self._unreported += unreported
 
     def _affords(self, tokens: int) -> bool:
-        return self._limit is None or self._spent.tokens + self._held + tokens <= self._limit
+        gone = self._spent.tokens + self._unreported + self._held
+        return self._limit is None or gone + tokens <= self._limit
 
 
 class Caller:
@@ -97,6 +116,7 @@ class Caller:
         self._model = model
         self._count = count
         self._timeout = timeout
+        self._asked, self._provider = model_and_provider(model, name)
 
     def size(self, prompt: Sequence[BaseMessage]) -> int:
         """Tokens of a prompt."""
@@ -113,10 +133,18 @@ class Caller:
             SummaryError: there is no answer, or none that can be used.
             CannotPay: the call would exceed the cap.
         """
-        size, model = self.size(prompt), self._model
+        size = self.size(prompt)
         self.bill.hold(size + limit)
+        with observing(
+            SummarizerCall, summarizer=self.name, model=self._asked, provider=self._provider
+        ) as seen:
+            return (yield from self._ask(prompt, size, limit, seen))
+
+    def _ask(self, prompt: list[BaseMessage], size: int, limit: int, seen: Seen) -> Flow[str]:
+        model = self._model
         # A call that is cancelled or comes too late has been read all the same, and is charged.
-        spent = Cost(1, size, 0)
+        spent, unreported = Cost(1, size, 0), 0
+        seen.tell(input_tokens=size, estimated=True)
         try:
             answer = yield Io(
                 lambda: model.invoke(prompt, config=call_config()),
@@ -124,27 +152,98 @@ class Caller:
                 self._timeout,
             )
             spent = self._cost(answer, size)
+            seen.tell(**told(spent))
+            if spent.input_tokens < LEAST_REPORTED * size:
+                unreported = size - spent.input_tokens
         except Exception as error:
             if not is_timeout(error):  # providers charge nothing for what they turn down
                 spent = Cost(calls=1)
-            raise explained(error, self.name, self._timeout) from error
+                seen.tell(**told(spent))
+            failure = explained(error, self.name, self._timeout)
+            seen.tell(outcome=outcome_of(failure))
+            raise failure from error
         finally:
-            self.bill.settle(size + limit, spent)
-        text = answer_text(answer, self.name)
-        if repeats(text, prompt):
-            raise SummaryRejected(
-                f"the answer of {self.name} repeats what it was asked; use another model to "
-                "summarise",
-                ("it repeats the prompt",),
-            )
+            self.bill.settle(size + limit, spent, unreported)
+        try:
+            text = answer_text(answer, self.name)
+            if repeats(text, prompt):
+                raise SummaryRejected(
+                    f"the answer of {self.name} repeats what it was asked; use another model to "
+                    "summarise",
+                    ("it repeats the prompt",),
+                )
+        except SummaryError as failure:
+            seen.tell(outcome=outcome_of(failure))
+            raise
         return text
 
     def _cost(self, answer: object, size: int) -> Cost:
         usage = getattr(answer, "usage_metadata", None)
         if usage:
-            return Cost(1, int(usage["input_tokens"]), int(usage["output_tokens"]))
+            return reported(usage)
         text = str(answer.text) if isinstance(answer, BaseMessage) else str(answer)
-        return Cost(1, size, self._count(text))
+        return Cost(1, size, self._count(text), estimated_calls=1)
+
+
+def reported(usage: Mapping[str, Any]) -> Cost:
+    """The cost of a call, as a model has reported it in LangChain's `usage_metadata`.
+
+    Example:
+        >>> usage = {"input_tokens": 90, "output_tokens": 10, "total_tokens": 100,
+        ...          "input_token_details": {"cache_read": 64}}
+        >>> reported(usage).cached_tokens
+        64
+    """
+
+    def detail(which: str, name: str) -> int:
+        found = (usage.get(which) or {}).get(name)
+        return found if isinstance(found, int) and found > 0 else 0
+
+    return Cost(
+        1,
+        int(usage["input_tokens"]),
+        int(usage["output_tokens"]),
+        detail("input_token_details", "cache_read"),
+        detail("output_token_details", "reasoning"),
+    )
+
+
+def told(cost: Cost) -> dict[str, Any]:
+    """What an event says of the cost of a call."""
+    return {
+        "input_tokens": cost.input_tokens,
+        "output_tokens": cost.output_tokens,
+        "cached_tokens": cost.cached_tokens,
+        "reasoning_tokens": cost.reasoning_tokens,
+        "estimated": cost.estimated_calls > 0,
+    }
+
+
+def outcome_of(failure: SummaryError) -> str:
+    """What an event says of a call that failed."""
+    if isinstance(failure, SummarizerOverflow):
+        return "overflow"
+    if isinstance(failure, SummarizerTimeout):
+        return "timeout"
+    return "rejected" if isinstance(failure, SummaryRejected) else "error"
+
+
+def model_and_provider(model: object, name: str) -> tuple[str, str]:
+    """What a model calls itself, and its provider; empty where it does not say.
+
+    Args:
+        model: a LangChain model, or what stands for one.
+        name: as the summariser is called: `provider:model` where it was built from that.
+    """
+    inner = getattr(model, "bound", model)
+    names = ("model_name", "model", "model_id", "deployment_name")
+    said = (getattr(inner, one, None) for one in names)
+    value: str = next((str(one) for one in said if one and isinstance(one, str)), "")
+    before, mark, after = name.partition(":")
+    built = bool(mark) and before != type(inner).__name__
+    if built:
+        return value or after, before
+    return value, ""
 
 
 def repeats(answer: str, prompt: Sequence[BaseMessage]) -> bool:

@@ -6,8 +6,12 @@ status code, by the name of its class, or by what it says.
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from langchain_core import exceptions as langchain_errors
@@ -38,7 +42,14 @@ _TRANSIENT_NAMES = re.compile(
     r"RateLimit|Timeout|Connection|ConnectError|ServiceUnavailable|InternalServer|Overloaded"
     r"|TooManyRequests|Throttl|ResourceExhausted|RemoteProtocolError|ReadError|WriteError"
 )
-_NO_MONEY = re.compile(r"insufficient_quota|credit balance is too low", re.IGNORECASE)
+_TRANSIENT_KINDS = frozenset(
+    """overloaded_error rate_limit_error api_error timeout_error server_error rate_limit_exceeded
+    server_overloaded""".split()
+)
+"""What bodies call errors that pass: one in the middle of a stream comes without a status."""
+
+_OVERFLOW_KINDS = frozenset({"context_length_exceeded"})
+_NO_MONEY = re.compile(r"insufficient_quota|credit balance is too low|billing_error", re.IGNORECASE)
 
 CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
 """Reasons for the end of an answer, in lower case, that mean that it is not whole."""
@@ -59,8 +70,8 @@ _FENCE = re.compile(r"\A```(\w*)[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 def status_of(error: BaseException) -> int | None:
     """The HTTP status that an error carries, wherever its library keeps it."""
     response = getattr(error, "response", None)
-    if isinstance(response, Mapping):  # boto
-        found: Any = (response.get("ResponseMetadata") or {}).get("HTTPStatusCode")
+    if isinstance(response, Mapping):
+        found = _of_boto(response, "HTTPStatusCode")
         return found if isinstance(found, int) else None
     for holder in (error, response):
         for name in ("status_code", "http_status", "status", "code"):
@@ -68,6 +79,50 @@ def status_of(error: BaseException) -> int | None:
             if isinstance(value, int) and not isinstance(value, bool) and 100 <= value < 600:
                 return value
     return None
+
+
+def retry_after(error: BaseException) -> float | None:
+    """The seconds that a provider asks to wait, by the headers of its response.
+
+    Example:
+        >>> class Busy(Exception):
+        ...     class response:
+        ...         headers = {"retry-after": "7"}
+        >>> retry_after(Busy())
+        7.0
+    """
+    for cause in _chain(error):
+        response = getattr(cause, "response", None)
+        headers = getattr(response, "headers", None)
+        if isinstance(response, Mapping):
+            headers = _of_boto(response, "HTTPHeaders")
+        if not isinstance(headers, Mapping):
+            continue
+        for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+            seconds = _seconds(headers.get(name), unit)
+            if seconds is not None:
+                return seconds
+    return None
+
+
+def _seconds(value: object, unit: float) -> float | None:
+    """A number, or the time from now until a date; None where it is neither, or is over."""
+    if value is None:
+        return None
+    try:
+        seconds = float(str(value)) * unit
+    except ValueError:
+        try:
+            then = parsedate_to_datetime(str(value))
+            seconds = (then.astimezone(UTC) - datetime.now(UTC)).total_seconds()
+        except (ValueError, OverflowError):  # no date, or one beyond the calendar's ends
+            return None
+    return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+def _of_boto(response: Mapping[str, Any], name: str) -> Any:
+    about = response.get("ResponseMetadata")
+    return about.get(name) if isinstance(about, Mapping) else None
 
 
 def is_overflow(error: BaseException) -> bool:
@@ -80,10 +135,13 @@ def is_overflow(error: BaseException) -> bool:
     for cause in _chain(error):
         if isinstance(cause, langchain_errors.ContextOverflowError):
             return True
-        status = status_of(cause)
+        status = _failed_with(cause)
         if "RateLimit" in type(cause).__name__:  # "too many tokens" in a minute, not in a request
             continue
-        if status == _TOO_LARGE or (status in _OVERFLOW_STATUS and _OVERFLOW.search(str(cause))):
+        if status == _TOO_LARGE:
+            return True
+        told = _OVERFLOW.search(str(cause)) or _OVERFLOW_KINDS & {*_kinds(cause)}
+        if status in _OVERFLOW_STATUS and told:
             return True
     return False
 
@@ -91,13 +149,17 @@ def is_overflow(error: BaseException) -> bool:
 def is_transient(error: BaseException) -> bool:
     """Whether the same request may succeed in a moment; an empty account is not one of those."""
     for cause in _chain(error):
-        if _NO_MONEY.search(str(cause)):
+        kinds = {*_kinds(cause)}
+        if _NO_MONEY.search(" ".join([str(cause), *kinds])):
             return False
         if getattr(cause, "is_retryable", False) is True or isinstance(
-            cause, (ConnectionError, TimeoutError)
+            cause,
+            (ConnectionError, TimeoutError, json.JSONDecodeError),  # half of an answer came
         ):
             return True
-        status = status_of(cause)
+        status = _failed_with(cause)
+        if status is None and kinds & _TRANSIENT_KINDS:
+            return True
         if status is not None:
             if status in _TRANSIENT_STATUS or status >= 500:
                 return True
@@ -164,6 +226,7 @@ def explained(
     else:
         found = SummaryError(f"{name} failed ({what}); check {check}")
     found.transient = is_transient(error)
+    found.retry_after = retry_after(error)
     return found
 
 
@@ -181,6 +244,10 @@ def answer_text(answer: object, name: str) -> str:
     if not isinstance(answer, BaseMessage):
         text = answer if isinstance(answer, str) else ""
         return _filled(text, name)
+    if _unfinished(answer):
+        broken = _rejected(f"the answer of {name} broke off before its end; try again later")
+        broken.transient = True
+        raise broken
     reasons = set(_reasons(answer))
     if reasons & WINDOW_FULL:
         raise SummarizerOverflow(f"the window of {name} was full before it had finished")
@@ -231,6 +298,34 @@ def _reasons(answer: BaseMessage) -> Iterator[str]:
     details = metadata.get("incomplete_details")
     if isinstance(details, Mapping) and isinstance(reason := details.get("reason"), str):
         yield reason.lower()
+
+
+def _unfinished(answer: BaseMessage) -> bool:
+    """Whether a stream has ended without the event that says why: something on the way cut it.
+
+    Only of providers that always say why; those of others, and fakes, often do not.
+    """
+    metadata = answer.response_metadata or {}
+    ends = ("finish_reason", "stop_reason", "status")
+    return metadata.get("model_provider") in ("openai", "anthropic") and not any(
+        name in metadata for name in ends
+    )
+
+
+def _failed_with(error: BaseException) -> int | None:
+    """The status, unless it is that of a stream that began well."""
+    status = status_of(error)
+    return None if status is not None and status < 300 else status
+
+
+def _kinds(error: BaseException) -> Iterator[str]:
+    """What an error is called in its body, and by its library."""
+    body = getattr(error, "body", None)
+    inner = body.get("error") if isinstance(body, Mapping) else None
+    for holder in (body, inner):
+        if isinstance(holder, Mapping):
+            yield from (v for k in ("type", "code") if isinstance(v := holder.get(k), str))
+    yield from (v for k in ("type", "code") if isinstance(v := getattr(error, k, None), str))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -1,0 +1,338 @@
+"""What a script can answer with: answers, and everything that goes wrong with a provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Stop = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
+How = Literal[
+    "slow",
+    "cut before headers",
+    "cut in the middle",
+    "ends early",
+    "error in the stream",
+    "invalid JSON",
+    "empty",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool in an answer.
+
+    Attributes:
+        name: of the tool.
+        args: what it is called with.
+        id: of the call; by default one that names the request and the place in it.
+    """
+
+    name: str
+    args: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens that an answer reports, true or not.
+
+    Attributes:
+        input, output: of the request, and of the answer.
+    """
+
+    input: int
+    output: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model answers.
+
+    Attributes:
+        text: its words.
+        calls: tools that it calls.
+        stop: why it ends; by default `"stop"`, or `"tool_calls"` where it calls some. Each protocol
+            gets its own word for it.
+        usage: the tokens to report. Default: what the server counts.
+    """
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    stop: Stop | None = None
+    usage: Usage | None = None
+
+    @property
+    def ends(self) -> Stop:
+        """Why it ends."""
+        return self.stop or ("tool_calls" if self.calls else "stop")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpError:
+    """A refusal with a status, and a body as each of the two providers writes it.
+
+    Attributes:
+        status: of the response.
+        message: what went wrong, to both protocols.
+        type: the `type` in Anthropic's body.
+        openai_type, openai_code, openai_param: the same in OpenAI's.
+        headers: more headers.
+        anthropic_status, anthropic_message: where Anthropic's differ.
+    """
+
+    status: int
+    message: str
+    type: str
+    openai_type: str
+    openai_code: str | None = None
+    openai_param: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    anthropic_status: int | None = None
+    anthropic_message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An answer that does not arrive as it should.
+
+    Attributes:
+        how: what happens to it.
+        answer: what would have been said.
+        seconds: how long it takes, where it is slow.
+        error: the error of an event, where one comes in the stream.
+    """
+
+    how: How
+    answer: Answer
+    seconds: float = 0.0
+    error: HttpError | None = None
+
+
+Fault = HttpError | Broken
+Reply = str | Answer | Fault
+"""What one request gets: the text of an answer, an answer, or a fault."""
+
+TEXT = "This is an answer of a few words, and it goes on for a while before it comes to its end."
+
+
+def context_length(limit: int, sent: int) -> HttpError:
+    """The request was too long for the model.
+
+    Args:
+        limit: tokens that the model takes.
+        sent: tokens that the provider has counted.
+    """
+    return HttpError(
+        400,
+        f"This model's maximum context length is {limit} tokens. However, your messages resulted "
+        f"in {sent} tokens. Please reduce the length of the messages.",
+        "invalid_request_error",
+        "invalid_request_error",
+        "context_length_exceeded",
+        "messages",
+        anthropic_message=f"prompt is too long: {sent} tokens > {limit} maximum",
+    )
+
+
+def bad_request(message: str) -> HttpError:
+    """The request is malformed."""
+    return HttpError(400, message, "invalid_request_error", "invalid_request_error")
+
+
+def not_found(what: str) -> HttpError:
+    """There is no such model or path."""
+    return HttpError(404, f"{what} was not found", "not_found_error", "invalid_request_error")
+
+
+def unauthorized() -> HttpError:
+    """The key is not known."""
+    return HttpError(
+        401,
+        "Incorrect API key provided.",
+        "authentication_error",
+        "invalid_request_error",
+        "invalid_api_key",
+        anthropic_message="invalid x-api-key",
+    )
+
+
+def request_timeout() -> HttpError:
+    """The provider gave up waiting (408)."""
+    return HttpError(408, "The request timed out.", "timeout_error", "timeout")
+
+
+def too_large() -> HttpError:
+    """The request has too many bytes (413), which a gateway says before anybody has read it."""
+    return HttpError(
+        413,
+        "The request exceeds the maximum size.",
+        "request_too_large",
+        "invalid_request_error",
+    )
+
+
+def rate_limited(retry_after: float | None = None) -> HttpError:
+    """Too many requests or tokens in a minute.
+
+    Args:
+        retry_after: seconds to wait, in the header of that name; None leaves it out.
+    """
+    return HttpError(
+        429,
+        "Rate limit reached on tokens per min: Limit 30000, Used 29000, Requested 2000.",
+        "rate_limit_error",
+        "tokens",
+        "rate_limit_exceeded",
+        headers=_retry_after(retry_after),
+    )
+
+
+def no_credit() -> HttpError:
+    """The account is empty, which no waiting changes."""
+    return HttpError(
+        429,
+        "You exceeded your current quota.",
+        "invalid_request_error",
+        "insufficient_quota",
+        "insufficient_quota",
+        anthropic_status=400,
+        anthropic_message="Your credit balance is too low to access the API.",
+    )
+
+
+def server_error() -> HttpError:
+    """Something went wrong inside (500)."""
+    return HttpError(500, "The server had an error.", "api_error", "server_error")
+
+
+def unavailable(retry_after: float | None = None) -> HttpError:
+    """The provider is overloaded: 503, or 529 with Anthropic.
+
+    Args:
+        retry_after: seconds to wait, in the header of that name; None leaves it out.
+    """
+    return HttpError(
+        503,
+        "The server is overloaded.",
+        "overloaded_error",
+        "server_error",
+        headers=_retry_after(retry_after),
+        anthropic_status=529,
+        anthropic_message="Overloaded",
+    )
+
+
+def blocked() -> HttpError:
+    """A filter refuses the request itself (400)."""
+    return HttpError(
+        400,
+        "The prompt was filtered by the content management policy.",
+        "invalid_request_error",
+        "invalid_request_error",
+        "content_filter",
+        "prompt",
+        anthropic_message="Output blocked by content filtering policy",
+    )
+
+
+def slow(seconds: float, text: str = TEXT) -> Broken:
+    """An answer that comes in small pieces.
+
+    Args:
+        seconds: how long it takes in all.
+        text: the answer.
+    """
+    return Broken("slow", Answer(text), seconds)
+
+
+def cut_before_headers() -> Broken:
+    """The connection ends before anything has come back."""
+    return Broken("cut before headers", Answer())
+
+
+def cut_in_the_middle(text: str = TEXT) -> Broken:
+    """The connection ends in the middle of the body or of the stream.
+
+    Args:
+        text: an answer of which half arrives.
+    """
+    return Broken("cut in the middle", Answer(text))
+
+
+def ends_early(text: str = TEXT) -> Broken:
+    """A stream that ends cleanly and too soon, as behind a proxy that has lost its provider.
+
+    An answer that is not streamed is cut in the middle.
+
+    Args:
+        text: an answer of which half arrives.
+    """
+    return Broken("ends early", Answer(text))
+
+
+def error_in_the_stream(text: str = TEXT, error: HttpError | None = None) -> Broken:
+    """A stream that begins well and then says that something went wrong.
+
+    An answer that is not streamed is the error.
+
+    Args:
+        text: an answer of which half arrives.
+        error: what it says. Default: that the provider is overloaded.
+    """
+    return Broken("error in the stream", Answer(text), error=error or unavailable())
+
+
+def invalid_json(text: str = TEXT) -> Broken:
+    """Status 200, and half of a JSON body.
+
+    Args:
+        text: an answer of which half arrives.
+    """
+    return Broken("invalid JSON", Answer(text))
+
+
+def empty_choices() -> Broken:
+    """Status 200, and nothing in it: no choices from OpenAI, no content from Anthropic."""
+    return Broken("empty", Answer())
+
+
+def content_filter(text: str = "") -> Answer:
+    """A filter stops the answer: `content_filter`, or `refusal` with Anthropic.
+
+    Args:
+        text: what was said until then.
+    """
+    return Answer(text, stop="content_filter")
+
+
+def refusal(text: str) -> Answer:
+    """The model declines: in OpenAI's `refusal` field, or with Anthropic's reason `refusal`.
+
+    Args:
+        text: what it says instead.
+    """
+    return Answer(text, stop="refusal")
+
+
+def length(text: str = TEXT) -> Answer:
+    """An answer that is cut off at the output limit: `length`, or `max_tokens` with Anthropic.
+
+    Args:
+        text: what was said until then.
+    """
+    return Answer(text, stop="length")
+
+
+def lying_usage(input: int, output: int, text: str = TEXT) -> Answer:
+    """A good answer that reports tokens which nobody has counted.
+
+    Args:
+        input, output: what it reports.
+        text: the answer.
+    """
+    return Answer(text, usage=Usage(input, output))
+
+
+def _retry_after(seconds: float | None) -> tuple[tuple[str, str], ...]:
+    return () if seconds is None else (("retry-after", f"{seconds:g}"),)
