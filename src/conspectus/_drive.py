@@ -8,16 +8,25 @@ closes the flow, so that its `finally` blocks run, and lets the cancellation pas
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
 import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 E = TypeVar("E")
+
+CLEAN_UP = 1.0
+"""Seconds that a call which was cancelled has to clean up before it is left behind."""
+
+LONGEST_END = 30.0
+"""Seconds that one which is to come to its end has for it, where it has no time of its own."""
+
+_LEFT_BEHIND: set[asyncio.Future[Any]] = set()
 
 Flow = Generator["Io | Gather", Any, T]
 """A flow of I/O steps that returns a `T`."""
@@ -32,12 +41,15 @@ class Io:
     """One thing to do outside: `call` for the sync driver, `acall` for the async one.
 
     Without `acall` the async driver runs `call` in a worker thread. `timeout` is in seconds;
-    a step that takes longer raises `StepTimeout` and its late answer is thrown away.
+    a step that takes longer raises `StepTimeout` and its late answer is thrown away. `whole`: once
+    begun, the async call comes to its end before a cancellation goes on, within the same time; for
+    what shares a connection with others, who would find it in the middle of a transaction.
     """
 
     call: Callable[[], Any]
     acall: Callable[[], Awaitable[Any]] | None = None
     timeout: float | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,8 +164,10 @@ def _do(step: Io | Gather) -> Any:
 
 async def _ado(step: Io | Gather) -> Any:
     if isinstance(step, Io):
-        waiting = step.acall() if step.acall is not None else asyncio.to_thread(step.call)
-        return await waiting if step.timeout is None else await _awithin(waiting, step.timeout)
+        if step.timeout is None and not step.whole:
+            return await (step.acall() if step.acall is not None else asyncio.to_thread(step.call))
+        waiting = step.acall() if step.acall is not None else in_a_daemon(step.call)
+        return await _awithin(waiting, step.timeout, step.whole)
     gate = asyncio.Semaphore(max(1, step.limit))
     stopped = False
 
@@ -177,15 +191,77 @@ async def _ado(step: Io | Gather) -> Any:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _awithin(waiting: Awaitable[T], seconds: float) -> T:
-    timer = asyncio.timeout(seconds)
+async def _awithin(waiting: Awaitable[T], seconds: float | None, whole: bool = False) -> T:
+    """Stop waiting after `seconds`, also for what does not end when it is cancelled.
+
+    Database drivers try to cancel a query at the server before they let go, which may take as long
+    as the server takes: such a call is left behind to clean up, as `_within` leaves a thread.
+    """
+    task = asyncio.ensure_future(waiting)
+    until = time.monotonic() + (LONGEST_END if seconds is None else seconds)
     try:
-        async with timer:
-            return await waiting
-    except TimeoutError as error:
-        if not timer.expired():
+        try:
+            await asyncio.wait({task}, timeout=seconds)
+        except asyncio.CancelledError:
+            if whole:
+                await _ended(task, until)
             raise
-        raise StepTimeout(f"no answer within {seconds:g} seconds") from error
+        if not task.done():
+            raise StepTimeout(f"no answer within {seconds:g} seconds")
+        return task.result()
+    finally:
+        if not task.done():
+            _LEFT_BEHIND.add(task)
+            task.add_done_callback(_forget)
+            task.cancel()
+            await asyncio.wait({task}, timeout=CLEAN_UP)
+
+
+async def _ended(task: asyncio.Future[Any], until: float) -> None:
+    """Wait for what is under way, whoever else cancels meanwhile: a cancellation follows anyway."""
+    while not task.done() and (left := until - time.monotonic()) > 0:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait({task}, timeout=left)
+    if task.done():
+        _forget(task)
+
+
+def _forget(task: asyncio.Future[Any]) -> None:
+    _LEFT_BEHIND.discard(task)
+    if not task.cancelled():
+        task.exception()  # asked for, so that nobody is told of what nobody waits for
+
+
+async def in_a_daemon(call: Callable[[], T]) -> T:
+    """`asyncio.to_thread` for what may never end: it takes no place in the loop's pool of threads,
+    which the end of the loop and of the process would wait for."""
+    loop = asyncio.get_running_loop()
+    answered: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def tell(answer: T | None, failure: BaseException | None) -> None:
+        if answered.done():
+            return
+        if failure is not None:
+            answered.set_exception(failure)
+        else:
+            answered.set_result(cast("T", answer))
+
+    def work() -> None:
+        answer: T | None = None
+        failure: BaseException | None = None
+        try:
+            answer = context.run(call)
+        except StopIteration as error:  # a future cannot hold it, and nobody would be told
+            failure = RuntimeError("what was called raised StopIteration")
+            failure.__cause__ = error
+        except BaseException as error:
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(tell, answer, failure)
+
+    threading.Thread(target=work, daemon=True, name="conspectus-timeout").start()
+    return await answered
 
 
 def _within(call: Callable[[], T], seconds: float) -> T:

@@ -10,7 +10,10 @@
     │   ├── SummarizerTimeout          the summariser did not answer in time
     │   └── SummarizerOverflow         the span did not fit the summariser's own window
     ├── ArchiveError                   the archive could not be read or written
-    │   └── ArchiveUnconfirmed         it took the originals and did not give them back
+    │   ├── ArchiveTimeout             it did not answer in time
+    │   ├── ArchiveUnconfirmed         it took the originals and did not give them back
+    │   └── ArchiveOvertaken           another worker compacted this history at the same time
+    ├── RedactionError                 secrets could not be taken out of what was to be kept
     ├── NotFoundError (LookupError)    nothing under that id, range or thread
     └── StuckError                     the history cannot be made to fit; carries the numbers
 
@@ -21,6 +24,8 @@ from __future__ import annotations
 
 __all__ = [
     "ArchiveError",
+    "ArchiveOvertaken",
+    "ArchiveTimeout",
     "ArchiveUnconfirmed",
     "ConfigError",
     "ConspectusError",
@@ -28,6 +33,7 @@ __all__ = [
     "MessageError",
     "NotFoundError",
     "PolicyError",
+    "RedactionError",
     "StuckError",
     "SummarizerOverflow",
     "SummarizerTimeout",
@@ -70,10 +76,12 @@ class SummaryError(ConspectusError):
     Attributes:
         transient: whether the same request may succeed in a moment: a rate limit, a timeout, a
             server that is down.
+        retry_after: seconds that the provider asks to wait before that; None where it says none.
         cost: what the failed attempt cost, as a `Cost`; there only if anything was called.
     """
 
     transient: bool = False
+    retry_after: float | None = None
     cost: object
 
 
@@ -101,8 +109,28 @@ class ArchiveError(ConspectusError):
     """The archive could not be read or written; the history is as it was."""
 
 
+class ArchiveTimeout(ArchiveError):
+    """The archive did not answer within its time (seconds); what it was told may come true yet,
+    which harms nothing."""
+
+
 class ArchiveUnconfirmed(ArchiveError):
     """The archive took the originals and did not give them back."""
+
+
+class ArchiveOvertaken(ArchiveError):
+    """Another worker has put its own record in force meanwhile; call again to go on from it.
+
+    Attributes:
+        cost: what the summary cost that did not come into force, as a `Cost`; there only where it
+            comes out of a compaction.
+    """
+
+    cost: object
+
+
+class RedactionError(ConspectusError):
+    """Secrets could not be taken out of what was to be kept; the history is as it was."""
 
 
 class NotFoundError(ConspectusError, LookupError):

@@ -10,13 +10,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from conspectus._core.items import Compact
 from conspectus._core.records import ClipMark, Cost, Draft, Record
-from conspectus.errors import ArchiveError, ArchiveUnconfirmed, SummaryError, SummaryRejected
+from conspectus.errors import (
+    ArchiveError,
+    ArchiveOvertaken,
+    ArchiveUnconfirmed,
+    SummaryError,
+    SummaryRejected,
+)
 
 OnFailure = Literal["degrade", "keep", "raise"]
 FAILURES: tuple[OnFailure, ...] = ("degrade", "keep", "raise")
@@ -24,7 +31,12 @@ EMBEDDED = "extractive"
 """Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
 
 RETRY_AFTER = (0.5, 2.0)
-"""Seconds to wait before the second and the third try of one summariser."""
+"""Seconds to wait before the second and the third try of one summariser; longer where its provider
+asks for it."""
+
+LONGEST_WAIT = 20.0
+"""The most seconds to wait because a provider asks for it. Where it asks for more, the summariser
+is not tried again: an agent's step should not stand still, and to ask earlier would be in vain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +167,7 @@ class Order:
         kept_tokens: size of what stays, the summary message not counted.
         adopted: the summary, where another library has written it already: it is not made again.
         preview: a person reads the summary before it takes effect.
+        redacted: secrets that were taken out of the originals, by kind; None where nobody looks.
     """
 
     plan: Compact
@@ -172,6 +185,7 @@ class Order:
     kept_tokens: int
     adopted: Draft | None = None
     preview: bool = False
+    redacted: Mapping[str, int] | None = None
 
     @property
     def hash(self) -> str:
@@ -228,7 +242,9 @@ def compaction(order: Order) -> Compaction:
             raise outcome.error
     else:
         record = outcome.record
-        yield Emit("end", {"record": record.id, "tokens": record.tokens_after, "by": record.by})
+        found = {} if order.redacted is None else {"redacted": dict(order.redacted)}
+        end = {"record": record.id, "tokens": record.tokens_after, "by": record.by, **found}
+        yield Emit("end", end)
     return outcome
 
 
@@ -237,7 +253,7 @@ def _steps(order: Order) -> Compaction:
         try:
             yield from _archive(order.keys + tuple(mark.key for mark in order.clips))
         except ArchiveError as error:
-            return Failed(f"the archive failed: {error}", error, Cost())
+            return Failed(_told(error), error, Cost())
     draft, ledger, spent = None, order.ledger, Cost()
     failures: tuple[str, ...] = ()
     if order.adopted is not None:
@@ -266,12 +282,42 @@ def _steps(order: Order) -> Compaction:
         archived=order.archived,
         by=draft.by if draft else "",
         cost=draft.cost if draft else Cost(),
+        redacted=dict(order.redacted or {}),
     )
     try:
         yield Commit(record)
     except ArchiveError as error:
+        if isinstance(error, ArchiveOvertaken):
+            error.cost = spent
         return Failed(f"the record could not be written: {error}", error, spent)
     return Done(record, draft, spent, failures)
+
+
+def _by_name(by: str, error: Exception) -> str:
+    """What went wrong, and with whom, said once."""
+    return str(error) if f"{by} " in str(error) else f"{by}: {error}"
+
+
+def asked_for(failure: SummaryError) -> float:
+    """Seconds that a provider asks to wait; a user's own summariser may say what is no number."""
+    asked: object = getattr(failure, "retry_after", None)
+    return float(asked) if isinstance(asked, (int, float)) and asked > 0 else 0.0
+
+
+def resting(by: str, seconds: float) -> SummaryError:
+    """The failure of a summariser that is not asked, as its provider has asked for a pause."""
+    error = SummaryError(
+        f"{by} is not asked: its provider wants to be left alone for another "
+        f"{math.ceil(seconds)} s; try again then, or give a fallback"
+    )
+    error.transient, error.retry_after = True, seconds
+    return error
+
+
+def _told(error: ArchiveError) -> str:
+    """Why, said once: errors of a store begin with it already."""
+    text = str(error)
+    return text if text.startswith("The archive failed") else f"the archive failed: {text}"
 
 
 def _archive(keys: tuple[str, ...]) -> Generator[Effect, Any, None]:
@@ -298,7 +344,7 @@ def _summary(
     try:
         draft = yield FindDraft(order.hash)
     except ArchiveError as trouble:
-        return Failed(f"the archive failed: {trouble}", trouble, Cost())
+        return Failed(_told(trouble), trouble, Cost())
     if draft is not None:
         checked = yield Check(draft, order.keys, limit)
         if not checked.problems:
@@ -311,6 +357,7 @@ def _summary(
     error: Exception = SummaryError("no summariser was given")
     for by in ladder:
         for wait in (*RETRY_AFTER, None):
+            asked = 0.0
             try:
                 draft = yield Summarise(order.keys, by, limit, spent.tokens)
                 spent += draft.cost
@@ -327,12 +374,13 @@ def _summary(
                 return Failed(f"the draft could not be written: {failure}", failure, spent)
             except SummaryError as failure:
                 error, retry = failure, getattr(failure, "transient", False)
+                asked = asked_for(failure)
                 spent += getattr(failure, "cost", Cost())
-            failures = (*failures, f"{by}: {error}")
+            failures = (*failures, _by_name(by, error))
             yield Emit("attempt_failed", {"by": by, "reason": str(error)})
-            if wait is None or not retry:
+            if wait is None or not retry or asked > LONGEST_WAIT:
                 break
-            yield Wait(wait)
+            yield Wait(max(wait, asked))
     return Failed(str(error), error, spent)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from conspectus._core.items import Size
@@ -22,11 +22,17 @@ class Cost:
         calls: calls of a model; the embedded summariser makes none.
         input_tokens: tokens sent, as reported by the model or else estimated.
         output_tokens: tokens received, likewise.
+        cached_tokens: those of the input that the model says came from a cache.
+        reasoning_tokens: those of the output that the model says were thought.
+        estimated_calls: calls that ended well whose tokens are an estimate.
     """
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+    estimated_calls: int = 0
 
     @property
     def tokens(self) -> int:
@@ -34,11 +40,28 @@ class Cost:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Cost) -> Cost:
-        return Cost(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-        )
+        return Cost(*(getattr(self, one) + getattr(other, one) for one in _COSTS))
+
+    def to_json(self) -> dict[str, int]:
+        """The cost as plain data; details of which nothing is known are left out, as they always
+        were, so that a record's id says the same."""
+        data = asdict(self)
+        return {k: v for k, v in data.items() if v or k in _COSTS[:3]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Cost:
+        """The cost that `to_json` wrote, by this version or an older or newer one.
+
+        Raises:
+            TypeError: it is none.
+        """
+        if not isinstance(data, Mapping):
+            raise TypeError("a cost is a mapping")
+        return cls(**{k: v for k, v in data.items() if k in _COSTS})
+
+
+_COSTS = tuple(one.name for one in fields(Cost))
+"""Names of its parts; the first three are always written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +86,7 @@ class Draft:
 
     def to_json(self) -> dict[str, Any]:
         """The draft as plain data."""
-        return {"v": FORMAT, **asdict(self)}
+        return {"v": FORMAT, **asdict(self), "cost": self.cost.to_json()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Draft:
@@ -72,7 +95,7 @@ class Draft:
             text=data["text"],
             by=data["by"],
             read=tuple(data["read"]),
-            cost=Cost(**data["cost"]),
+            cost=Cost.from_json(data["cost"]),
             tokens=data["tokens"],
             embedded=tuple(data["embedded"]),
         )
@@ -113,6 +136,7 @@ class Record:
         archived: whether the archive has confirmed the originals.
         by: name of the summariser; empty where only clips were made.
         cost: what it took.
+        redacted: secrets that were taken out of its originals, by kind.
     """
 
     id: str
@@ -128,6 +152,7 @@ class Record:
     archived: bool
     by: str
     cost: Cost
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def mark(self) -> str:
@@ -156,23 +181,27 @@ class Record:
     def to_json(self) -> dict[str, Any]:
         """The record as plain JSON data."""
         data = asdict(self)
-        data["ledger"] = dict(self.ledger)
+        data["ledger"], data["cost"] = dict(self.ledger), self.cost.to_json()
+        if not self.redacted:  # as records were written before there was any
+            del data["redacted"]
         return {"v": FORMAT, **data}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
-        """The record that `to_json` wrote.
+        """The record that `to_json` wrote; parts that a newer version has added are left out, so
+        that workers of two versions can serve one thread.
 
         Raises:
-            ValueError: it was written by a newer version, or is no record.
+            ValueError: it was written in a newer format, or is no record.
             KeyError, TypeError: a part of it is missing, or is not what it should be.
         """
         if data.get("v") != FORMAT:
             raise ValueError(f"record format {data.get('v')!r} is not {FORMAT}")
-        parts = {k: v for k, v in data.items() if k != "v"}
+        known = {one.name for one in fields(cls)}
+        parts = {k: v for k, v in data.items() if k in known}
         parts["covers"] = tuple(parts["covers"])
         parts["clips"] = tuple(ClipMark(**clip) for clip in parts["clips"])
-        parts["cost"] = Cost(**parts["cost"])
+        parts["cost"] = Cost.from_json(parts["cost"])
         record = cls(**parts)
         record._check()
         return record
@@ -180,11 +209,15 @@ class Record:
     def _check(self) -> None:
         texts = [self.id, self.summary, self.cause, self.by, *self.covers]
         texts += [text for clip in self.clips for text in (clip.key, clip.shown)]
-        cost = (self.cost.calls, self.cost.input_tokens, self.cost.output_tokens)
+        cost = (getattr(self.cost, one) for one in _COSTS)
         counts = [self.tokens_before, self.tokens_after, self.messages_after, *cost]
-        counts += [clip.limit for clip in self.clips]
+        counts += [*(clip.limit for clip in self.clips), *self.redacted.values()]
         named = self.parent is None or isinstance(self.parent, str)
-        whole = isinstance(self.ledger, Mapping) and isinstance(self.archived, bool)
+        whole = (
+            isinstance(self.ledger, Mapping)
+            and isinstance(self.redacted, Mapping)
+            and isinstance(self.archived, bool)
+        )
         if not (named and whole and all(isinstance(text, str) for text in texts)):
             raise TypeError("a part of the record is not what it should be")
         if not all(isinstance(count, int) for count in counts):

@@ -28,6 +28,13 @@ PAUSE = 0.05
 CONNECT = 5
 """Seconds to wait for a PostgreSQL server to answer at all."""
 
+WAIT_FOR_POOL = 10
+"""Seconds to wait until one of the pool's connections to PostgreSQL is free."""
+
+KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
+"""In seconds and tries: a server that is gone without a word is noticed within half a minute, and
+what waited for it gives its connection back."""
+
 SQLITE_HEADER = b"SQLite format 3\x00"
 
 
@@ -173,6 +180,7 @@ def _open_postgres(address: str) -> Backend:
     try:
         import psycopg
         from langgraph.store.postgres import PostgresStore
+        from psycopg.conninfo import conninfo_to_dict
         from psycopg_pool import ConnectionPool
     except ImportError as error:
         raise ArchiveError(
@@ -183,12 +191,16 @@ def _open_postgres(address: str) -> Backend:
     try:
         # A pool would go on trying in the background; a plain connection fails at once.
         psycopg.connect(address, connect_timeout=CONNECT).close()
+        given = conninfo_to_dict(address)
+        pool = {
+            "max_size": 4,
+            # Checked before each use, so that the archive outlives a server's restart.
+            "check": ConnectionPool.check_connection,
+            "timeout": WAIT_FOR_POOL,
+            "kwargs": {key: value for key, value in KEEPALIVE.items() if key not in given},
+        }
         store = stack.enter_context(
-            PostgresStore.from_conn_string(
-                address,
-                # Checked before each use, so that the archive outlives a server's restart.
-                pool_config=cast("Any", {"max_size": 4, "check": ConnectionPool.check_connection}),
-            )
+            PostgresStore.from_conn_string(address, pool_config=cast("Any", pool))
         )
         store.setup()
     except Exception as error:

@@ -16,6 +16,7 @@ from conspectus._core.records import Chain, Draft, Record
 from conspectus._drive import Flow
 from conspectus.archive.backend import Backend
 from conspectus.archive.index import SearchIndexes
+from conspectus.archive.observed import observed
 from conspectus.archive.scope import (
     Scope,
     label_hash,
@@ -23,9 +24,11 @@ from conspectus.archive.scope import (
     tenant_namespace,
     thread_namespace,
 )
+from conspectus.archive.trouble import unquoted
 from conspectus.archive.values import Archived, from_data, manifest, same, to_data, to_row
 from conspectus.archive.wire import Wire, aside, check_version, meaning_op, search_op
-from conspectus.errors import ArchiveError, ArchiveUnconfirmed, NotFoundError
+from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
+from conspectus.events.notes import noted
 from conspectus.messages import Entry, read_messages
 
 logger = logging.getLogger("conspectus")
@@ -33,6 +36,9 @@ logger = logging.getLogger("conspectus")
 HEAD = "head"
 REMEMBERED = 256
 """Records remembered, of all scopes together, so that a chain is not read anew each time."""
+
+TIMEOUT = 30.0
+"""Seconds that a store has for one batch, where nobody says otherwise."""
 
 PAGE = 200
 """Values that are looked up and deleted at a time."""
@@ -44,10 +50,13 @@ class ArchiveFlows:
     Args:
         backend: an open store, and what belongs to it.
         ttl: seconds after which what is written is gone; None for no end.
+        timeout: seconds that the store has for one batch; None for no limit.
     """
 
-    def __init__(self, backend: Backend, ttl: float | None) -> None:
-        self._wire = Wire(backend.store, ttl)
+    def __init__(
+        self, backend: Backend, ttl: float | None, timeout: float | None = TIMEOUT
+    ) -> None:
+        self._wire = Wire(backend.store, ttl, timeout)
         self._backend = backend
         self.indexes = SearchIndexes(backend.search_folder)
         self._known: OrderedDict[tuple[Scope, str], Record] = OrderedDict()
@@ -58,6 +67,12 @@ class ArchiveFlows:
         """Seconds after which what is written is gone; None for no end."""
         return self._wire.ttl
 
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that the store has for one batch; None for no limit."""
+        return self._wire.timeout
+
+    @observed("write", counts=True)
     def put_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[None]:
         """Write originals that are not there yet."""
         place = scope.namespace("messages")
@@ -80,9 +95,14 @@ class ArchiveFlows:
                 if not meanings:
                     raise
                 # An embedding model that is out of reach must not keep originals from safety.
-                logger.warning("archived without a semantic index, found by words only: %s", error)
+                logger.warning(
+                    "archived without a semantic index, found by words only: %s",
+                    unquoted(error),
+                    extra=noted("meaning_unavailable"),
+                )
                 meanings = {}
 
+    @observed("read_back", counts=True)
     def missing_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[tuple[str, ...]]:
         """Keys of those that do not come back equal."""
         wanted = {entry.key: entry for entry in entries}
@@ -100,6 +120,7 @@ class ArchiveFlows:
             )
         return [found[key] for key in keys]
 
+    @observed("read", counts=True)
     def find_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[dict[str, Archived]]:
         """Originals by key; those that are gone are left out."""
         found = yield from self._wire.read(scope.namespace("messages"), keys)
@@ -122,7 +143,11 @@ class ArchiveFlows:
         try:
             [items] = yield from self._wire.batch([meaning_op(place, query, limit)])
         except ArchiveError as error:
-            logger.warning("recalled by words only, without the semantic index: %s", error)
+            logger.warning(
+                "recalled by words only, without the semantic index: %s",
+                unquoted(error),
+                extra=noted("meaning_unavailable"),
+            )
             return []
         return [
             (item.key, item.score)
@@ -130,11 +155,13 @@ class ArchiveFlows:
             if tuple(item.namespace) == place and getattr(item, "score", None) is not None
         ]
 
+    @observed("save_draft")
     def save_draft_flow(self, scope: Scope, plan: str, draft: Draft) -> Flow[None]:
         """Keep a summary that has been paid for."""
         data = {"draft": draft.to_json()}
         yield from self._wire.batch([self._wire.put_op(scope.namespace("drafts"), plan, data)])
 
+    @observed("find_draft")
     def find_draft_flow(self, scope: Scope, plan: str) -> Flow[Draft | None]:
         """The draft of a plan; None if there is none that can be used."""
         found = yield from self._wire.read(scope.namespace("drafts"), [plan])
@@ -144,17 +171,25 @@ class ArchiveFlows:
         except (KeyError, TypeError, ValueError, AttributeError):
             return None  # a draft only saves money
 
-    def commit_flow(self, scope: Scope, record: Record, *, alone: bool = True) -> Flow[None]:
+    @observed("commit")
+    def commit_flow(
+        self, scope: Scope, record: Record, *, alone: bool = True, seen: str | None = None
+    ) -> Flow[None]:
         """Put a record in force: the record first, then the pointer to it, then both read back.
 
         Unless `alone`, the head is told by something else and the pointer only helps those who
-        read: another branch may have moved it by now.
+        read: another branch may have moved it by now. With `seen`, the record that the pointer
+        named when this one was planned (empty for none), nothing is written where another worker
+        has moved it since. Stores cannot compare and set, so the two may still pass each other;
+        then the pointer names the later one, and neither has lost anything.
         """
+        if seen is not None:
+            self._check_overtaken((yield from self.pointer_flow(scope)), record, seen)
         written = [record]
         if self.ttl is not None and record.parent is not None:
             # A chain lives as long as its youngest record, or it would lose its root and be void.
             written += (yield from self._ancestry(scope, record.parent)) or ()
-            yield aside(self._backend.sweep)
+            yield aside(self._backend.sweep, self.timeout)
         records, head = scope.namespace("records"), scope.namespace("head")
         ops: list[Op] = [self._registry_op(scope)]
         ops += (self._wire.put_op(records, one.id, {"record": one.to_json()}) for one in written)
@@ -165,13 +200,22 @@ class ArchiveFlows:
         yield from self._wire.batch(ops)
         yield from self._wire.batch([self._wire.put_op(head, HEAD, {"record": record.id})])
         kept = yield from self._record(scope, record.id)
-        pointer = yield from self._wire.read(head, [HEAD])
-        moved = alone and (pointer.get(HEAD) or {}).get("record") != record.id
-        if kept is None or moved:
+        pointer = yield from self.pointer_flow(scope)
+        if seen is not None:
+            self._check_overtaken(pointer, record, seen)
+        if kept is None or (alone and pointer != record.id):
             raise ArchiveUnconfirmed(
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "
                 "thread."
+            )
+
+    @staticmethod
+    def _check_overtaken(pointer: str | None, record: Record, seen: str) -> None:
+        if pointer and pointer not in (seen, record.id):
+            raise ArchiveOvertaken(
+                "another worker has compacted this history at the same time, and its record is in "
+                "force; call again to go on from it"
             )
 
     def name_flow(self, scope: Scope, name: str, record_id: str) -> Flow[None]:
@@ -181,11 +225,13 @@ class ArchiveFlows:
         )
         yield from self._wire.batch([op])
 
+    @observed("move_head")
     def set_head_flow(self, scope: Scope, record_id: str | None) -> Flow[None]:
         """Point to a record that is there already, or to none: the history went back to it."""
         data = {"record": record_id}
         yield from self._wire.batch([self._wire.put_op(scope.namespace("head"), HEAD, data)])
 
+    @observed("find_head")
     def pointer_flow(self, scope: Scope) -> Flow[str | None]:
         """Id of the record that is pointed to; empty for none, None where there is no pointer."""
         found = yield from self._wire.read(scope.namespace("head"), [HEAD])
@@ -193,6 +239,7 @@ class ArchiveFlows:
             return None
         return str((found[HEAD] or {}).get("record") or "")
 
+    @observed("copy")
     def copy_flow(self, source: Scope, target: Scope, head: str) -> Flow[None]:
         """Put a chain, with all that it answers for, into another scope too, in force there.
 
@@ -214,6 +261,7 @@ class ArchiveFlows:
         for record in chain:
             yield from self.commit_flow(target, record, alone=False)
 
+    @observed("chain")
     def chain_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
         """Records from the first to the head.
 
@@ -227,10 +275,12 @@ class ArchiveFlows:
         found = yield from self._ancestry(scope, head)
         return tuple(reversed(found or ()))
 
+    @observed("chain")
     def chain_at_flow(self, scope: Scope, head: str) -> Flow[tuple[Record, ...]]:
         """The chain up to the record of this id; empty if there is none, or it is not sound."""
         return tuple(reversed((yield from self._ancestry(scope, head)) or ()))
 
+    @observed("chain")
     def chain_of_flow(self, scope: Scope, name: str) -> Flow[tuple[Record, ...]]:
         """The chain whose head has this name; empty if there is none, or it is not sound.
 
@@ -265,6 +315,7 @@ class ArchiveFlows:
         names = {data["thread"] for data in found if isinstance(data.get("thread"), str)}
         return tuple(sorted(names))
 
+    @observed("forget")
     def forget_flow(self, tenant: str, thread: str | None) -> Flow[int]:
         """Delete everything of a tenant, or of one thread; answers with the number of values."""
         registry = registry_namespace(tenant)

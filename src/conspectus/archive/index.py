@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ VERSION = 3
 """Of the tables and of the rules for terms; an index of another version is built again."""
 
 OPEN = 32
-"""Indexes kept open at a time; the one that was used longest ago is closed."""
+"""Indexes kept open at a time; of those that nobody uses, the one used longest ago is closed."""
 
 _TABLES = f"""
 CREATE TABLE docs (doc INTEGER PRIMARY KEY, key TEXT UNIQUE, id TEXT, cite TEXT, size INTEGER,
@@ -86,6 +86,22 @@ class SearchIndexes:
         self._lock = threading.RLock()
         self._open: OrderedDict[str, tuple[sqlite3.Connection, int | None]] = OrderedDict()
         self._in_memory: set[str] = set()
+        self._used: Counter[str] = Counter()
+        self._counting = threading.Lock()
+
+    @contextmanager
+    def in_use(self, scope: Scope) -> Iterator[None]:
+        """While this lasts, the scope's index is not closed for others: in memory, what has just
+        been indexed would be gone before it is asked, and nothing would be found."""
+        name = _name(scope)
+        with self._counting:  # not the lock of the indexes, which others hold while they read
+            self._used[name] += 1
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._used[name] -= 1
+                self._used += Counter()  # forgets those that nobody uses any more
 
     def without_file(self, scope: Scope) -> None:
         """Keep this scope's index in memory from now on, as its file cannot be used."""
@@ -198,6 +214,7 @@ class SearchIndexes:
             connection, file = self._open[name]
             if path is None or _file_number(path) == file:
                 self._open.move_to_end(name)
+                self._make_room(name)
                 return connection
             self._drop(name)  # another process has forgotten or rebuilt it
         if path is None:
@@ -208,9 +225,17 @@ class SearchIndexes:
             connection = _connect(str(path))
         self._open[name] = (connection, _file_number(path) if path is not None else None)
         _prepare(connection)
-        while len(self._open) > OPEN:
-            self._drop(next(iter(self._open)))
+        self._make_room(name)
         return connection
+
+    def _make_room(self, name: str) -> None:
+        """Close what was used longest ago, but not this index, nor one that somebody uses."""
+        if len(self._open) <= OPEN:
+            return
+        with self._counting:
+            idle = [one for one in self._open if one != name and one not in self._used]
+        for one in idle[: len(self._open) - OPEN]:
+            self._drop(one)
 
     def _path(self, name: str) -> Path | None:
         if self._folder is None or name in self._in_memory:

@@ -13,6 +13,7 @@ from conspectus.archive.flows import ArchiveFlows
 from conspectus.archive.index import IndexLost
 from conspectus.archive.layout import Piece, onwards
 from conspectus.archive.lookup import Match
+from conspectus.archive.observed import observed_recall
 from conspectus.archive.packing import Room
 from conspectus.archive.scope import Scope
 from conspectus.archive.search import resolve_flow, search_flow
@@ -70,6 +71,7 @@ class RecallResult:
     truncated: bool
 
 
+@observed_recall
 def recall_flow(
     archive: ArchiveFlows,
     scope: Scope,

@@ -88,19 +88,20 @@ def resolve_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -
 
 def _asked(archive: ArchiveFlows, scope: Scope, chain: Chain, ask: Callable[[], T]) -> Flow[T]:
     """Ask the index, and build it again if it turns out to be lost; at last, in memory."""
-    for final in (False, False, True):
-        try:
-            if final:
-                yield Io(partial(archive.indexes.without_file, scope))
-            yield from _fill(archive, scope, chain)
-            answer: T = yield Io(ask)
-            return answer
-        except IndexLost as error:
-            if final:
-                raise ArchiveError(
-                    f"The search index cannot be built ({error}); check that this Python's SQLite "
-                    "has FTS5, and that there is memory for it."
-                ) from error
+    with archive.indexes.in_use(scope):
+        for final in (False, False, True):
+            try:
+                if final:
+                    yield Io(partial(archive.indexes.without_file, scope))
+                yield from _fill(archive, scope, chain)
+                answer: T = yield Io(ask)
+                return answer
+            except IndexLost as error:
+                if final:
+                    raise ArchiveError(
+                        f"The search index cannot be built ({error}); check that this Python's "
+                        "SQLite has FTS5, and that there is memory for it."
+                    ) from error
     raise AssertionError("unreachable")
 
 

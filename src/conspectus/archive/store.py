@@ -12,7 +12,7 @@ from langgraph.store.base import BaseStore
 from conspectus._core.records import Chain, Draft, Record
 from conspectus._drive import arun, run
 from conspectus.archive.backend import Backend, open_backend
-from conspectus.archive.flows import ArchiveFlows
+from conspectus.archive.flows import TIMEOUT, ArchiveFlows
 from conspectus.archive.scope import Scope
 from conspectus.archive.trouble import explain
 from conspectus.archive.values import Archived
@@ -31,9 +31,12 @@ class Archive(ArchiveFlows):
         store: any LangGraph store. It stays the caller's: `close` leaves it open.
         ttl: seconds after which what is written is gone; None for no end. Originals live that
             long from when they were archived, records from the latest commit of their chain.
+        timeout: seconds that the store has for one batch of reads or writes; None for no limit.
+            One that takes longer is a store that failed (`ArchiveTimeout`), so that it cannot hang
+            an agent. A SQLite file waits for its own time-out instead. Default: 30.
 
     Raises:
-        PolicyError: the ttl means nothing, or the store keeps none.
+        PolicyError: the ttl or the timeout means nothing, or the store keeps no ttl.
 
     Example:
         >>> with Archive.open("memory:") as archive:
@@ -41,34 +44,38 @@ class Archive(ArchiveFlows):
         ()
     """
 
-    def __init__(self, store: BaseStore, *, ttl: float | None = None) -> None:
+    def __init__(
+        self, store: BaseStore, *, ttl: float | None = None, timeout: float | None = TIMEOUT
+    ) -> None:
         if not isinstance(store, BaseStore):
             raise ArchiveError(
                 f"An archive needs a LangGraph store, not {type(store).__name__}; for a file or an "
                 "address use Archive.open(...)."
             )
-        super().__init__(Backend(store), ttl)
+        super().__init__(Backend(store), ttl, timeout)
 
     @classmethod
-    def open(cls, where: str | Path, *, ttl: float | None = None) -> Self:
+    def open(
+        cls, where: str | Path, *, ttl: float | None = None, timeout: float | None = TIMEOUT
+    ) -> Self:
         """Open an archive and make what it needs.
 
         Args:
             where: a file's path or `sqlite:///path` (with four slashes for an absolute path) for
                 a SQLite file, which is made for its owner alone; `postgresql://...` for a server;
                 `memory:` for one that ends with the process.
-            ttl: as above, in seconds.
+            ttl, timeout: as above, in seconds.
 
         Raises:
             InputError: the address is of no known form.
-            PolicyError: the ttl means nothing, or the store keeps none.
+            PolicyError: the ttl or the timeout means nothing, or the store keeps no ttl.
             ArchiveError: it cannot be opened, or an extra is missing; says what to do.
         """
         backend = open_backend(where)
         archive = cls.__new__(cls)
         try:
             check_ttl(backend.store, ttl)
-            ArchiveFlows.__init__(archive, backend, ttl)
+            ArchiveFlows.__init__(archive, backend, ttl, timeout)
             if ttl is not None:
                 backend.sweep()
         except BaseException as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
+from conspectus.errors import ArchiveError, ArchiveTimeout
+
 _SQLITE = (
     ("locked", "another process is writing to the archive; try again when it has finished"),
     ("busy", "another process is writing to the archive; try again when it has finished"),
@@ -15,8 +17,44 @@ _SQLITE = (
     ("unable to open", "the file cannot be opened; check that its folder exists and is writable"),
     ("closed", "the archive has been closed; open it again"),
     ("no such table", "the store has no tables yet; call its setup() once before using it"),
-    ("undefinedtable", "the store has no tables yet; call its setup() once before using it"),
 )
+
+_LOCKED = "another process holds what is to be written; try again when it has finished"
+_LATE = "the store did not answer in time; check it and try again"
+_FULL = "the disk is full; free some space and try again"
+
+_POSTGRES = (
+    ("53100", _FULL),
+    ("53300", "the PostgreSQL server has no connection left; close some, or let it have more"),
+    ("57014", _LATE),
+    ("25P03", _LATE),
+    ("25006", "the PostgreSQL server is read-only; use the address of one that can be written to"),
+    ("55P03", _LOCKED),
+    ("40", _LOCKED),
+    ("42P01", "the store has no tables yet; call its setup() once before using it"),
+)
+"""By the beginning of SQLSTATE."""
+
+_OURS = ("sqlite3", "aiosqlite", "psycopg", "psycopg_pool")
+
+ON_ITS_LOOP = (
+    "this store cannot be used without await on its own event loop; use the async methods there "
+    "(aput, aget and so on)"
+)
+
+
+def is_of_a_database(error: BaseException) -> bool:
+    """Whether it comes from the system or a database, and from no mistake in a program."""
+    return isinstance(error, OSError) or _package(error) in _OURS
+
+
+def unquoted(error: ArchiveError) -> str:
+    """What happened, for a line in the log, where an embedding model may be behind it: providers
+    quote in their errors what they were sent, which may hold a secret."""
+    cause = error.__cause__
+    if cause is None or isinstance(error, ArchiveTimeout) or is_of_a_database(cause):
+        return str(error)
+    return f"the store or its embedding model failed with {type(cause).__name__}"
 
 
 def explain(error: BaseException) -> str:
@@ -27,30 +65,51 @@ def explain(error: BaseException) -> str:
     """
     chain = list(_chain(error))
     for one in chain:
-        module, name = type(one).__module__, type(one).__name__
+        name = type(one).__name__
         text = f"{name}: {one}".lower()
         if "synchronous calls" in text:
-            return (
-                "this store cannot be used without await on its own event loop; use the async "
-                "methods there (aput, aget and so on)"
-            )
+            return ON_ITS_LOOP
         if isinstance(one, OSError) and one.errno in (errno.ENOSPC, errno.EDQUOT):
-            return "the disk is full; free some space and try again"
+            return _FULL
         if isinstance(one, TimeoutError) or name == "PoolTimeout":
-            return "the store did not answer in time; check it and try again"
-        if module.partition(".")[0] in ("sqlite3", "aiosqlite", "psycopg", "psycopg_pool"):
+            return _LATE
+        if _package(one) in ("sqlite3", "aiosqlite"):
             for word, advice in _SQLITE:
                 if word in text:
                     return advice
-            if module.startswith("psycopg") and name in ("OperationalError", "InterfaceError"):
-                return (
-                    f"the PostgreSQL server cannot be reached ({_first_line(one)}); check that it "
-                    "is up and that the address is right"
-                )
+        if _package(one) in ("psycopg", "psycopg_pool") and (told := _of_postgres(one, text)):
+            return told
     first = chain[-1]
     return (
         f"the store failed ({type(first).__name__}: {_first_line(first)}); check it and try again"
     )
+
+
+def _of_postgres(error: BaseException, text: str) -> str | None:
+    """What an error of psycopg means; None where the error itself says more."""
+    state = getattr(error, "sqlstate", None) or ""
+    for beginning, advice in _POSTGRES:
+        if state.startswith(beginning):
+            return advice
+    if "connection is closed" in text:
+        return (
+            "the connection to the PostgreSQL server is closed, and a store on one connection does "
+            "not open it again; open the store anew, or give it a pool (pool_config=...)"
+        )
+    if "closed" in text and "pool" in text:
+        return "the archive has been closed; open it again"
+    # Its own class for each state, such as AdminShutdown, below the two that mean the connection.
+    kinds = {one.__name__ for one in type(error).__mro__}
+    if kinds & {"OperationalError", "InterfaceError"}:
+        return (
+            f"the PostgreSQL server cannot be reached ({_first_line(error)}); check that it is up "
+            "and that the address is right"
+        )
+    return None
+
+
+def _package(error: BaseException) -> str:
+    return type(error).__module__.partition(".")[0]
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

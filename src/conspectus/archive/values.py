@@ -30,8 +30,9 @@ class Archived:
         archived_at: when the archive took it, in UTC, as ISO 8601.
         message: the original, equal to what was put.
         text: what a reader would see of it, tool calls included.
-        lossless: whether the original could be kept whole; False where a part of it, such as an
-            artifact that is some object of a program, is only described.
+        lossless: whether the original could be kept whole; False where secrets were taken out of
+            it, or a part of it, such as an artifact that is some object of a program, is only
+            described.
         calls: tool calls that it makes.
         answers: ids of the calls whose results it holds.
         speaks: somebody says something in it himself, beside results of tools.
@@ -76,7 +77,7 @@ def to_data(entry: Entry) -> dict[str, Any]:
         "name": entry.name,
         "date": entry.date,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "lossless": lossless and _comes_back(entry),
+        "lossless": lossless and not entry.redacted and _comes_back(entry),
     }
 
 

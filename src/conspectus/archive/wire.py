@@ -21,10 +21,12 @@ from typing import Any, Literal
 
 from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchOp
 from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
 
-from conspectus._drive import Flow, Io
-from conspectus.archive.trouble import explain
-from conspectus.errors import ArchiveError, PolicyError
+from conspectus._drive import Flow, Io, StepTimeout, in_a_daemon
+from conspectus.archive.breaker import Breaker
+from conspectus.archive.trouble import ON_ITS_LOOP, explain, is_of_a_database
+from conspectus.errors import ArchiveError, ArchiveTimeout, PolicyError
 
 FORMAT = 1
 """Version of the form above; a newer one is refused."""
@@ -66,19 +68,39 @@ def check_ttl(store: BaseStore, ttl: float | None) -> None:
         )
 
 
+def check_timeout(timeout: float | None) -> None:
+    """Refuse a time that means nothing.
+
+    Raises:
+        PolicyError: says what is expected.
+    """
+    if timeout is None:
+        return
+    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+    if not number or not 0 < timeout < math.inf:
+        raise PolicyError(
+            f"timeout is a number of seconds above 0, or None for no limit; got {timeout!r}."
+        )
+
+
 class Wire:
     """One store, reached through flows.
 
     Args:
         store: any LangGraph store.
         ttl: seconds after which what is written is gone; None for no end.
+        timeout: seconds that the store has for one batch; None for no limit.
     """
 
-    def __init__(self, store: BaseStore, ttl: float | None) -> None:
+    def __init__(self, store: BaseStore, ttl: float | None, timeout: float | None = None) -> None:
         check_ttl(store, ttl)
+        check_timeout(timeout)
         self.store = store
         self.ttl = ttl
+        self.timeout = timeout
         self._in_thread = False
+        # Apart, as an embedding model that hangs must not keep originals from safety.
+        self._breaker, self._meaning_breaker = Breaker(timeout), Breaker(timeout)
         # The in-memory store is a plain dict, which must not change while a search goes over it.
         self._memory_lock = threading.RLock() if isinstance(store, InMemoryStore) else None
 
@@ -86,6 +108,19 @@ class Wire:
     def semantic(self) -> bool:
         """Whether the store was given an index by meaning."""
         return bool(getattr(self.store, "index_config", None))
+
+    @property
+    def _patience(self) -> float | None:
+        """How long to wait. Waiting takes a thread, which stores that cannot hang are spared: a
+        dict in memory, and a SQLite file, which waits for its own time-out and no longer."""
+        plain = type(self.store) in (InMemoryStore, SqliteStore) and not self.semantic
+        return None if plain else self.timeout
+
+    @property
+    def _shared(self) -> bool:
+        """Whether a batch comes to its end before a cancellation goes on: others are on the same
+        connection. One in a thread does so by itself, and a dict in memory has no transactions."""
+        return self._memory_lock is None and not self._in_thread
 
     def put_op(
         self, namespace: Namespace, key: str, data: Mapping[str, Any], meaning: str | None = None
@@ -137,11 +172,33 @@ class Wire:
         """Run operations, so many at a time, and give their answers in order.
 
         Raises:
+            ArchiveTimeout: the store does not answer in time, or did not a moment ago.
             ArchiveError: the store fails; says what to do.
         """
+        breakers = [self._breaker]
+        if any(map(_is_meant, ops)):
+            breakers.append(self._meaning_breaker)
         answers: list[Any] = []
         for part in _chunks(ops):
-            got = yield Io(partial(self._call, part), partial(self._acall, part))
+            # Looked at here, as the call itself may be made in a thread that has no loop.
+            call = partial(self._call, part, asyncio._get_running_loop())
+            if left := next((n for one in reversed(breakers) if (n := one.left())), 0):
+                raise ArchiveTimeout(
+                    f"The archive failed: the store did not answer within {self.timeout:g} "
+                    f"seconds, and is asked again in {left} s; check it and try again then."
+                )
+            try:
+                got = yield Io(call, partial(self._acall, part), self._patience, self._shared)
+            except StepTimeout as error:
+                breakers[-1].hung()
+                raise ArchiveTimeout(
+                    f"The archive failed: the store did not answer within {self.timeout:g} "
+                    "seconds; check it and try again, or give Archive(..., timeout=...) more."
+                ) from error
+            except ArchiveError:
+                _answered(breakers)
+                raise
+            _answered(breakers)
             if not isinstance(got, list) or len(got) != len(part):
                 raise ArchiveError(
                     f"{type(self.store).__name__} gave no answer for each operation; it is not a "
@@ -150,8 +207,10 @@ class Wire:
             answers += got
         return answers
 
-    def _call(self, ops: list[Op]) -> Any:
+    def _call(self, ops: list[Op], around: asyncio.AbstractEventLoop | None = None) -> Any:
         loop = getattr(self.store, "_loop", None)
+        if around is not None and around is loop:
+            raise ArchiveError(f"The archive failed: {ON_ITS_LOOP}.")
         if isinstance(loop, asyncio.AbstractEventLoop) and not loop.is_running():
             raise ArchiveError(  # it would wait for that loop for ever
                 "the event loop of this store is not running; use the async methods on that loop, "
@@ -166,19 +225,22 @@ class Wire:
             raise ArchiveError(f"The archive failed: {explain(error)}.") from error
 
     async def _acall(self, ops: list[Op]) -> Any:
-        if self._memory_lock is not None and not self.semantic:
+        if type(self.store) is InMemoryStore and not self.semantic:
             return self._call(ops)
-        if self._memory_lock is not None:  # it embeds, which may go over the network
-            return await asyncio.to_thread(self._call, ops)
+        if self._memory_lock is not None:  # it may do anything: embed over the network, or sleep
+            return await in_a_daemon(partial(self._call, ops))
         if not self._in_thread:
             try:
                 return await self.store.abatch(ops)
             except NotImplementedError:
                 self._in_thread = True
+            except asyncio.CancelledError:  # it took too long
+                await self._aroll_back()
+                raise
             except Exception as error:
                 await self._aroll_back()
                 raise ArchiveError(f"The archive failed: {explain(error)}.") from error
-        return await asyncio.to_thread(self._call, ops)
+        return await in_a_daemon(partial(self._call, ops))
 
     def _roll_back(self) -> None:
         """A commit that failed leaves its transaction open, and every later batch would fail."""
@@ -196,16 +258,30 @@ class Wire:
                     await connection.rollback()  # type: ignore[union-attr]
 
 
-def aside(call: Callable[[], object]) -> Io:
+def _is_meant(op: Op) -> bool:
+    """Whether an embedding model is asked for it."""
+    if isinstance(op, PutOp):
+        return isinstance(op.index, list)
+    return isinstance(op, SearchOp) and op.query is not None
+
+
+def _answered(breakers: Sequence[Breaker]) -> None:
+    for one in breakers:
+        one.answered()
+
+
+def aside(call: Callable[[], object], timeout: float | None = None) -> Io:
     """A step beside the store's primitives, whose failure is explained in the same way."""
 
     def guarded() -> object:
         try:
             return call()
-        except (sqlite3.Error, OSError) as error:
+        except Exception as error:
+            if not is_of_a_database(error):
+                raise
             raise ArchiveError(f"The archive failed: {explain(error)}.") from error
 
-    return Io(guarded)
+    return Io(guarded, timeout=timeout)
 
 
 def search_op(namespace: Namespace, limit: int) -> SearchOp:
