@@ -13,15 +13,20 @@ from conspectus._core.items import Window
 from conspectus._core.policy import ContextSize, Policy, TriggerClause
 from conspectus._core.records import Cost, Record
 from conspectus.archive import Archive, RecallResult
+from conspectus.archive.redactor import Redacted, Redactor
+from conspectus.archive.secrets import SecretRedactor
 from conspectus.compactor import CompactionResult, Compactor
 from conspectus.errors import (
     ArchiveError,
+    ArchiveOvertaken,
+    ArchiveTimeout,
     ArchiveUnconfirmed,
     ConspectusError,
     InputError,
     MessageError,
     NotFoundError,
     PolicyError,
+    RedactionError,
     StuckError,
     SummarizerOverflow,
     SummarizerTimeout,
@@ -49,6 +54,8 @@ __all__ = [
     "SUMMARY_LINE",
     "Archive",
     "ArchiveError",
+    "ArchiveOvertaken",
+    "ArchiveTimeout",
     "ArchiveUnconfirmed",
     "ChatModelSummarizer",
     "CompactionResult",
@@ -67,6 +74,10 @@ __all__ = [
     "PolicyError",
     "RecallResult",
     "Record",
+    "Redacted",
+    "RedactionError",
+    "Redactor",
+    "SecretRedactor",
     "StuckError",
     "SummarizationMiddleware",
     "Summarizer",

@@ -64,6 +64,13 @@ def compact(
     force: Annotated[
         bool, typer.Option("--force", help="Compact although nothing asks for it.")
     ] = False,
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact",
+            help="Take passwords, keys and tokens out of what is archived and summarised.",
+        ),
+    ] = False,
     focus: Annotated[
         str | None, typer.Option(help="What to keep above all, in plain words.")
     ] = None,
@@ -100,6 +107,7 @@ def compact(
         "max_summary_tokens": max_summary_tokens,
         "max_summarizer_tokens": max_summarizer_tokens,
         "on_failure": on_failure,
+        "redact": redact,
     }
     where = None if no_archive else options.archive_of(archive)
     if out is not None and out != STDOUT:

@@ -61,6 +61,7 @@ class Report:
             "clipped": result.clipped,
             "dropped": result.dropped,
             "summary": result.summary,
+            "redacted": dict(result.redacted),
             "carried": [fact.to_json() for fact in result.carried],
             "record_id": result.record_id,
             "archived": result.archived,
@@ -92,6 +93,9 @@ class Report:
                 f"{result.evicted:,} messages left the view now, {result.dropped:,} had left "
                 f"before, {result.clipped:,} are shown short",
             )
+        if result.redacted:
+            kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(result.redacted.items()))
+            _line(screen, f"Secrets taken out of what is kept, in places: {kinds}")
         self._summary(screen)
         for note in [*result.failures, *self.notes]:
             _line(screen, f"Note: {note}", "yellow")

@@ -40,13 +40,15 @@ WindowOption = Annotated[
 def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption = False) -> None:
     """Say what a configuration means, in words and numbers, or every mistake with its line.
 
-    Nothing is opened, and no model is asked. A password or the value of an environment variable is
-    never shown.
+    Nothing is opened, and no model is asked; a function that redacts is imported. A password or the
+    value of an environment variable is never shown.
     """
+    from conspectus.config.building import redact_of
     from conspectus.config.meaning import meaning, notes
 
     try:
         config, limit, known = _read(file, window)
+        redact_of(config)
     except ConfigError as error:
         _refuse(file, error, as_json)
         raise typer.Exit(BAD_INPUT) from None

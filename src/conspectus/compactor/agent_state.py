@@ -120,6 +120,13 @@ class Held:
         earlier = [{**one, "ledger": {}} for one in before]
         return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
 
+    def back_to(self, chain: Sequence[Record]) -> Held:
+        """This with an earlier record in force, or none: the last of the records that it holds
+        which still fit. The size it had then is not known any more."""
+        if isinstance(self.data, str):
+            return replace(self, data=chain[-1].id if chain else None, after=None)
+        return replace(self, data=(self.data or [])[: len(chain)] or None, after=None)
+
     def settled(self, *, whole: bool) -> Held:
         """This once the channel is as it should be.
 

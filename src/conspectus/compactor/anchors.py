@@ -46,24 +46,35 @@ class Anchor(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ArchiveAnchor:
-    """Records and drafts in the archive, the head named by its pointer."""
+    """Records and drafts in the archive, the head named by its pointer.
+
+    Attributes:
+        archive: the archive.
+        scope: whose they are.
+        seen: the record that the pointer named when it was looked at last; empty for none.
+    """
 
     archive: Archive
     scope: Scope
+    seen: str = ""
 
     def chain_flow(self) -> Flow[Chain]:
-        return (yield from self.archive.chain_flow(self.scope))
+        self.seen = (yield from self.archive.pointer_flow(self.scope)) or ""
+        if not self.seen:
+            return ()
+        return (yield from self.archive.chain_at_flow(self.scope, self.seen))
 
     def named_flow(self, name: str) -> Flow[Chain]:
         return (yield from self.archive.chain_of_flow(self.scope, name))
 
     def moved_flow(self, chain: Chain) -> Flow[None]:
         yield from self.archive.set_head_flow(self.scope, chain[-1].id if chain else None)
+        self.seen = chain[-1].id if chain else ""
 
     def commit_flow(self, chain: Chain, record: Record) -> Flow[None]:
-        yield from self.archive.commit_flow(self.scope, record)
+        yield from self.archive.commit_flow(self.scope, record, seen=self.seen)
 
     def find_draft_flow(self, plan: str) -> Flow[Draft | None]:
         return (yield from self.archive.find_draft_flow(self.scope, plan))

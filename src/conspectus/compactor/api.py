@@ -13,11 +13,21 @@ from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import RecallResult, Scope, recall_flow
-from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
+from conspectus.archive.redactor import Redact
+from conspectus.compactor.engine import (
+    AnyArchive,
+    AnyListeners,
+    AnySummarizer,
+    Engine,
+    Pin,
+    window_of,
+)
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
-from conspectus.compactor.work import OnEvent
+from conspectus.compactor.tools import OnEvent
 from conspectus.errors import InputError, PolicyError
+from conspectus.events import heard_by
+from conspectus.events.notes import noted
 from conspectus.messages import Source
 from conspectus.tokens import TokenCounter, TokenMeter
 
@@ -72,6 +82,12 @@ class Compactor:
         summarizer_timeout: seconds that one call of a model, or one try of a summariser of your
             own, may take; None for no limit. Default: 120.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.
+        redact: takes secrets out of all that is archived, indexed, summarised, carried as a fact or
+            told to hooks and listeners; messages in view stay as they are. True or `"secrets"` for
+            the default redactor, a function from text to text, or a `Redactor`. What cannot be
+            redacted is not archived, and the history stays as it is. Default: None, for off.
+        telemetry: a listener, or several, that hear of this compactor only, such as
+            `conspectus.telemetry.UsageTally()`. Default: those of the process alone, if any.
 
     Raises:
         PolicyError: a setting that cannot mean anything.
@@ -103,6 +119,8 @@ class Compactor:
         clip_over: int | None = 1000,
         summarizer_timeout: float | None = 120.0,
         on_event: OnEvent | None = None,
+        redact: Redact = None,
+        telemetry: AnyListeners = None,
     ) -> None:
         room = window_of(window, reserved_tokens)
         if trigger is None:
@@ -129,12 +147,17 @@ class Compactor:
             pin=pin,
             summarizer_timeout=summarizer_timeout,
             on_event=on_event,
+            redact=redact,
+            telemetry=telemetry,
         )
         self.policy, self.archive = self._engine.policy, self._engine.tools.archive
         # With no window of its own, a history must fit what it is asked to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
-            logger.info("no archive was given: originals cannot be recalled after a compaction")
+            logger.info(
+                "no archive was given: originals cannot be recalled after a compaction",
+                extra=noted("no_archive"),
+            )
 
     # Compacting
 
@@ -170,9 +193,10 @@ class Compactor:
             ArchiveError: the archive cannot be read. One that cannot be written is in the result,
                 unless `on_failure` is `"raise"`.
             SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
+            RedactionError: the redactor failed, and `on_failure` is `"raise"`.
         """
         scope = _scope(tenant, thread_id, session)
-        return run(self._session(scope).compact(messages, force, focus or ""))
+        return run(self._compact(scope, messages, force, focus))
 
     async def acompact(
         self,
@@ -186,7 +210,13 @@ class Compactor:
     ) -> CompactionResult:
         """`compact` on an event loop."""
         scope = _scope(tenant, thread_id, session)
-        return await arun(self._session(scope).compact(messages, force, focus or ""))
+        return await arun(self._compact(scope, messages, force, focus))
+
+    def _compact(
+        self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
+    ) -> Flow[CompactionResult]:
+        flow = self._session(scope).compact(messages, force, focus or "")
+        return heard_by(self._engine.tools.listeners, flow)
 
     def _session(self, scope: Scope) -> Session:
         return self._engine.session(scope, self._room)
@@ -219,7 +249,8 @@ class Compactor:
             ArchiveError: the archive cannot be read.
         """
         scope = _scope(tenant, thread_id, session)
-        return run(self._recall(scope, query, id, range, tokens))
+        listeners = self._engine.tools.listeners
+        return run(heard_by(listeners, self._recall(scope, query, id, range, tokens)))
 
     async def arecall(
         self,
@@ -234,7 +265,8 @@ class Compactor:
     ) -> RecallResult:
         """`recall` on an event loop."""
         scope = _scope(tenant, thread_id, session)
-        return await arun(self._recall(scope, query, id, range, tokens))
+        listeners = self._engine.tools.listeners
+        return await arun(heard_by(listeners, self._recall(scope, query, id, range, tokens)))
 
     def _recall(
         self,

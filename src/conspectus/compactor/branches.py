@@ -19,6 +19,7 @@ from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.compactor.agent_state import Held, Tenant, checkpointed_thread, scope_of
 from conspectus.errors import ArchiveError
+from conspectus.events.notes import noted
 from conspectus.messages import is_summary_message
 
 logger = logging.getLogger("conspectus")
@@ -74,7 +75,11 @@ class Branches:
         try:
             yield from self._pointed(held, messages, archive, runtime)
         except ArchiveError as error:
-            logger.warning("the archive could not be asked which record is in force: %s", error)
+            logger.warning(
+                "the archive could not be asked which record is in force: %s",
+                error,
+                extra=noted("head_unknown"),
+            )
             return held
         with self._lock:
             self._heads.pop(place, None)
@@ -109,6 +114,10 @@ class Branches:
             try:
                 yield from archive.copy_flow(source, target, held.data)
             except ArchiveError as error:
-                logger.warning("a copied thread could not take its originals along: %s", error)
+                logger.warning(
+                    "a copied thread could not take its originals along: %s",
+                    error,
+                    extra=noted("copy_failed"),
+                )
                 return held
         return moved

@@ -16,13 +16,16 @@ from conspectus._core.flow import EMBEDDED, FAILURES, OnFailure
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy
 from conspectus.archive import Archive, Scope
+from conspectus.archive.redaction import Redaction
+from conspectus.archive.redactor import Redact
 from conspectus.compactor.anchors import Anchor, ArchiveAnchor, MemoryAnchor
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.preview import Preview
 from conspectus.compactor.session import Session
-from conspectus.compactor.work import SLACK, OnEvent, Tools
+from conspectus.compactor.tools import SLACK, OnEvent, Tools
 from conspectus.errors import PolicyError
+from conspectus.events import Listener, are_listeners
 from conspectus.ledger.skills import Skills
 from conspectus.messages import summary_message, summary_text
 from conspectus.summarize import (
@@ -36,6 +39,7 @@ from conspectus.tokens import TokenMeter
 AnySummarizer = Summarizer | BaseChatModel | Runnable[Any, Any] | Callable[[list[Any]], Any] | str
 AnyArchive = Archive | BaseStore | str | Path
 Pin = Callable[[Any], bool] | str
+AnyListeners = Listener | Sequence[Listener] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,8 @@ class Engine:
         on_event: OnEvent | None = None,
         hooks: BeforeSummarization | Sequence[BeforeSummarization] | None = None,
         skills: Skills | None = None,
+        redact: Redact = None,
+        telemetry: AnyListeners = None,
     ) -> Engine:
         """An engine.
 
@@ -80,6 +86,8 @@ class Engine:
             prompt: instructions for chat models instead of ours; see `ChatModelSummarizer`.
             hooks: told of what is about to leave; see `SummarizationEvent`.
             skills: which calls read skill files.
+            redact: takes secrets out of what is kept; see `Compactor`.
+            telemetry: who hears of it beside those who hear of all in the process.
 
         Raises:
             PolicyError: a setting that cannot mean anything.
@@ -94,6 +102,10 @@ class Engine:
             raise PolicyError(
                 f"on_event must take the name of an event and its data, not {on_event!r}"
             )
+        try:
+            listeners = are_listeners(telemetry)
+        except TypeError as error:
+            raise PolicyError(str(error)) from error
         if isinstance(fallbacks, str) or not isinstance(fallbacks, Sequence):
             raise PolicyError(f"fallbacks must be a list of summarisers, not {fallbacks!r}")
         embedded = ExtractiveSummarizer()
@@ -139,8 +151,10 @@ class Engine:
             on_failure=on_failure,
             timeout=timeout,
             on_event=on_event,
+            listeners=listeners,
             hooks=hooks_of(hooks),
             skills=skills,
+            redaction=Redaction.of(redact, timeout),
         )
         return cls(tools, replace(policy, summary_frame=frame + SLACK), predicate(pin))
 

@@ -24,12 +24,15 @@ from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.memory import Failure, Memory
+from conspectus.compactor.observed import log_failures
 from conspectus.compactor.preview import Preview
+from conspectus.compactor.redacting import told_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
 from conspectus.compactor.views import Grown, Views, laid_over
 from conspectus.errors import ArchiveError
+from conspectus.events.notes import noted
 
 logger = logging.getLogger("conspectus")
 
@@ -124,7 +127,13 @@ class GraphEngine:
             return None
         scope, memory = scope_of(held, self.tenant, runtime), Memory()
         alone = replace(
-            tools, archive=None, memory=memory, order=(EMBEDDED,), on_event=None, hooks=()
+            tools,
+            archive=None,
+            memory=memory,
+            order=(EMBEDDED,),
+            on_event=None,
+            hooks=(),
+            passing=True,
         )
         engine = replace(self.engine, tools=alone)
         anchor = MemoryAnchor(memory, scope)
@@ -163,12 +172,26 @@ class GraphEngine:
         self, held: Held, channel: Sequence[BaseMessage], runtime: object
     ) -> Flow[list[BaseMessage]]:
         """What the model sees of a channel that holds messages which a record covers."""
-        found = self.views.find(held, channel)
-        if found is None:
-            folded = yield from self.session(held, runtime, None).fold(channel)
-            found = [one for one in folded.sources if isinstance(one, BaseMessage)]
-            self.views.keep(held, channel, found)
-        return found
+        return (yield from self.fitting(held, channel, runtime))[1]
+
+    def fitting(
+        self, held: Held, channel: Sequence[BaseMessage], runtime: object
+    ) -> Flow[tuple[Held, list[BaseMessage]]]:
+        """What the state holds, less the records that do not fit its channel any more, as somebody
+        has edited what they cover; and what the model sees of the channel."""
+        view = self.views.find(held, channel)
+        if view is not None:
+            return held, view
+        session = self.session(held, runtime, None)
+        folded = yield from session.fold(channel)
+        view = [one for one in folded.sources if isinstance(one, BaseMessage)]
+        chain = folded.chain
+        if (chain[-1].id if chain else "") != held.head_id:
+            known = yield from session.anchor.chain_flow()
+            if len(chain) < len(known) and known[: len(chain)] == chain:
+                return held.back_to(chain), view
+        self.views.keep(held, channel, view)
+        return held, view
 
     def chain(
         self, held: Held, channel: Sequence[BaseMessage], runtime: object
@@ -230,7 +253,11 @@ class GraphEngine:
             # Its records cannot be read for now: what does not fit is the guard's to bridge.
             if self.engine.tools.on_failure == "raise":
                 raise
-            logger.warning("the records of this history cannot be read for now: %s", error)
+            logger.warning(
+                "the records of this history cannot be read for now: %s",
+                (yield from self.told(error)),
+                extra=noted("records_unreadable"),
+            )
             return list(sent)
         if len(sent) == len(channel) and all(map(is_, sent, channel)):
             return view
@@ -260,15 +287,15 @@ class GraphEngine:
                 self._archives.popitem(last=False)
             return found[1]
 
+    def told(self, error: Exception) -> Flow[str]:
+        """What an error says, as it may be logged: providers quote requests in theirs."""
+        return (yield from told_flow(self.engine.tools.redaction, [str(error)]))[0]
+
     @staticmethod
     def tell_failures(result: CompactionResult) -> None:
-        """Lines in the log for summarisers that failed, though another one has written."""
-        if result.record is None:
-            return
-        by = result.record.by
-        done = f"the summary is by {by}" if by else "messages were only shown short"
-        for trouble in result.failures:
-            logger.warning("%s; %s", trouble, done)
+        """Lines in the log for tries that failed, though a later one has written."""
+        if result.record is not None:
+            log_failures(result.failures, result.record.by)
 
     def say_once(self, text: str) -> None:
         """A line in the log, the first time."""
@@ -276,4 +303,4 @@ class GraphEngine:
             if text in self._said:
                 return
             self._said.add(text)
-        logger.warning(text)
+        logger.warning(text, extra=noted("setting_missing"))

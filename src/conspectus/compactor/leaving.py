@@ -15,7 +15,8 @@ from langchain_core.messages import BaseMessage
 from conspectus._drive import Flow, Io
 from conspectus.archive import Scope
 from conspectus.errors import PolicyError
-from conspectus.messages import Entry, Source
+from conspectus.events.notes import noted
+from conspectus.messages import Entry, Source, decode
 from conspectus.summarize.callables import apart
 
 logger = logging.getLogger("conspectus")
@@ -66,17 +67,33 @@ def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) 
 
 
 def event_of(
-    leaving: Sequence[Entry], staying: Sequence[Entry], scope: Scope, cause: str
+    leaving: Sequence[Entry],
+    staying: Sequence[Entry],
+    scope: Scope,
+    cause: str,
+    *,
+    closed: bool = False,
 ) -> SummarizationEvent:
-    """The event for these messages; what hooks do with theirs stays with them."""
+    """The event for these messages; what hooks do with theirs stays with them.
+
+    Where it is `closed`, objects that no redactor can look into are left out of messages.
+    """
     return SummarizationEvent(
-        tuple(_copy(entry.source) for entry in leaving),
-        tuple(_copy(entry.source) for entry in staying),
+        tuple(_closed(entry) if closed else _copy(entry.source) for entry in leaving),
+        tuple(_closed(entry) if closed else _copy(entry.source) for entry in staying),
         scope.thread,
         scope.session,
         scope.tenant,
         cause,
     )
+
+
+def _closed(entry: Entry) -> Source:
+    """A copy of a message; of one with an object of a program in it, as it is archived."""
+    encoded = entry.encoded
+    if encoded.lossless:
+        return _copy(entry.source)
+    return decode(encoded.form, encoded.text, entry.given_id)
 
 
 def _copy(message: Source) -> Source:
@@ -104,7 +121,11 @@ def tell(
             yield Io(lambda h=hook: _call(h, event), lambda h=hook: _acall(h, event), timeout)  # type: ignore[misc]
         except Exception:
             # Somebody's memory that is down must not keep a thread from going on.
-            logger.exception("before_summarization %r failed; the summary takes effect", hook)
+            logger.exception(
+                "before_summarization %r failed; the summary takes effect",
+                hook,
+                extra=noted("hook_failed"),
+            )
 
 
 def _call(hook: BeforeSummarization, event: SummarizationEvent) -> None:

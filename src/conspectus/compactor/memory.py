@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 from conspectus._core.items import Size
@@ -17,6 +18,10 @@ THREADS = 256
 KEPT = 8
 """Drafts, and chains, remembered of each session."""
 
+LONGEST_REST = 3_600.0
+"""Seconds that a summariser is left alone at most because its provider asks for it: nonsense in a
+header must not switch it off for good."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -27,12 +32,14 @@ class Failure:
         asked: the size of the history as its trigger counts.
         size: and as the meter does.
         over: it did not fit the window.
+        why: what is told where nothing is tried until the history has grown; empty for a summary.
     """
 
     head: str | None
     asked: Size
     size: Size
     over: bool
+    why: str = ""
 
 
 @dataclass(slots=True)
@@ -69,13 +76,48 @@ class Remembered:
 class Memory:
     """What a compactor remembers between calls: bounded.
 
-    With an archive only the back-off lives here. Without one the records do, so that a history
-    sent whole again is not summarised again; once they are forgotten, it is.
+    With an archive only what failed lives here, and who is not to be asked for now. Without one the
+    records do, so that a history sent whole again is not summarised again; once they are forgotten,
+    it is.
     """
 
     def __init__(self) -> None:
         self._threads: OrderedDict[Scope, Remembered] = OrderedDict()
+        self._under_way: dict[tuple[Scope, str], int] = {}
+        self._resting: dict[str, float] = {}
         self._lock = threading.Lock()
+
+    def rest(self, summarizer: str, seconds: float) -> None:
+        """Leave a summariser alone, in all sessions, for as long as its provider has asked."""
+        with self._lock:
+            until = monotonic() + min(seconds, LONGEST_REST)
+            self._resting[summarizer] = max(until, self._resting.get(summarizer, until))
+
+    def rests(self, summarizer: str) -> float:
+        """Seconds for which a summariser is still to be left alone; 0 where it may be asked."""
+        with self._lock:
+            return max(0.0, self._resting.get(summarizer, 0.0) - monotonic())
+
+    def begin(self, scope: Scope, plan: str) -> bool:
+        """Take the summary of a plan upon oneself; False where another worker is at it.
+
+        Whoever has taken it must `end` it, whatever comes of it.
+        """
+        with self._lock:
+            if (scope, plan) in self._under_way:
+                return False
+            self._under_way[scope, plan] = threading.get_ident()
+            return True
+
+    def under_way(self, scope: Scope, plan: str) -> int | None:
+        """The thread that began the summary of a plan and is still at it; None for nobody."""
+        with self._lock:
+            return self._under_way.get((scope, plan))
+
+    def end(self, scope: Scope, plan: str) -> None:
+        """Let others go on: the draft is there, or there is none."""
+        with self._lock:
+            self._under_way.pop((scope, plan), None)
 
     @property
     def any_failed(self) -> bool:

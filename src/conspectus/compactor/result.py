@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,7 +11,7 @@ from conspectus.errors import StuckError
 from conspectus.ledger import Fact
 
 Outcome = Literal["kept", "compacted", "stuck"]
-Failure = Literal["archive", "summary"]
+Failure = Literal["archive", "redaction", "summary"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class CompactionResult:
         failed: what kept a compaction that was asked for from happening; None if nothing did.
         failures: tries that failed on the way, one sentence each.
         notes: what else the caller should know.
+        redacted: secrets that were taken out of what left or was shown short, by kind; empty where
+            there were none, or `redact` is off.
     """
 
     outcome: Outcome
@@ -63,6 +66,7 @@ class CompactionResult:
     failed: Failure | None = None
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
 
     def raise_if_stuck(self) -> None:
         """Raise where `outcome` is `stuck`, for callers that cannot go on then.

@@ -18,10 +18,13 @@ from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.drafts import shown_in
 from conspectus.compactor.memory import Failure, Remembered
+from conspectus.compactor.observed import whose_of
 from conspectus.compactor.result import CompactionResult
-from conspectus.compactor.view import History, corrected, look, reports_of, with_floors
-from conspectus.compactor.work import SLACK, Tools, Work
-from conspectus.errors import ArchiveError, SummaryError
+from conspectus.compactor.tools import SLACK, Tools
+from conspectus.compactor.view import History, corrected, look, look_flow, reports_of, with_floors
+from conspectus.compactor.work import Work
+from conspectus.errors import ArchiveError, ArchiveOvertaken, RedactionError, SummaryError
+from conspectus.events import HistoryStuck, tell
 from conspectus.messages import (
     SUMMARY_LINE,
     Entry,
@@ -31,6 +34,9 @@ from conspectus.messages import (
     summary_text,
 )
 from conspectus.messages.summary import summary_name
+
+LOOKS = 4
+"""How often a history is looked at, where other workers compact it each time meanwhile."""
 
 SUMMARY_FLOOR = 120
 """Tokens beside its frame below which a summary says little more than one rule."""
@@ -67,10 +73,31 @@ class Session:
     def compact(
         self, messages: Sequence[Source], force: bool, focus: str
     ) -> Flow[CompactionResult]:
-        """Look at a history, decide, and carry the decision out."""
-        remembered = self.tools.memory.of(self.scope)
+        """Look at a history, decide, and carry the decision out.
+
+        Where another worker has compacted it meanwhile, its record is seen at the next look: there
+        is hardly anything left to do then. What the looks before have cost is part of the answer.
+        """
         entries = read_messages(messages)
+        spent, seen = Cost(), None
+        for left in reversed(range(LOOKS)):
+            history = yield from self._folded(entries)
+            # What was asked for has been done; unless it was done to another branch of the thread.
+            force = force and seen in (None, history.chain)
+            try:
+                result = yield from self._looked(history, force, focus)
+                return replace(result, cost=spent + result.cost)
+            except ArchiveOvertaken as error:
+                if not left and self.tools.on_failure == "raise":
+                    raise
+                spent += getattr(error, "cost", Cost())
+                seen, reason = history.chain, str(error)
         history = yield from self._folded(entries)
+        kept = self._unchanged(history, Keep(reason, history.size.tokens))
+        return replace(kept, failed="archive", cost=spent)
+
+    def _looked(self, history: History, force: bool, focus: str) -> Flow[CompactionResult]:
+        remembered = self.tools.memory.of(self.scope)
         reserved = self.room.reserved if self.room is not None else 0
         plain = self.tools.meter
         if self.ratio is not None:
@@ -95,14 +122,19 @@ class Session:
         failed = remembered.failure(head, history.size.messages, self._over(history))
         history, decided = self._decide(history, failed, force)
         if not isinstance(decided, Compact):
+            if isinstance(decided, Stuck) and failed is not None and failed.why:
+                # The numbers alone would not say what is to be mended.
+                decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
             return self._unchanged(history, decided)
         work = Work(self.tools, self.scope, self.anchor, history, decided, focus)
         try:
             outcome, after = yield from work.run()
-        except SummaryError:
-            self._remember_failure(remembered, history)
+        except (SummaryError, RedactionError) as error:
+            self._remember_failure(remembered, history, error)
             raise
         if isinstance(outcome, Failed):
+            if isinstance(outcome.error, ArchiveOvertaken):
+                raise outcome.error
             return self._failed(history, decided, outcome, remembered)
         remembered.failed = None
         return self._done(history, decided, outcome, after, work)
@@ -158,11 +190,12 @@ class Session:
         """The history with the records that belong to it, which are then the ones in force."""
         pins = [self.pin is not None and bool(self.pin(entry.source)) for entry in entries]
         known = yield from self.anchor.chain_flow()
-        history = look(entries, known, self.tools.meter, pins, self.sizes)
+        redaction, meter = self.tools.redaction, self.tools.meter
+        history = yield from look_flow(redaction, entries, known, meter, pins, self.sizes)
         if self.tools.archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: what they say stands, like another library's summary.
             before = history.head
-            history = look(entries, (), self.tools.meter, pins, self.sizes)
+            history = look(entries, (), meter, pins, self.sizes)
             return replace(history, before=before)
         for entry in reversed(entries):
             # A summary that the records in force do not know may be that of another branch, or
@@ -171,7 +204,7 @@ class Session:
                 place.entry is None for place in history.places
             ):
                 other = yield from self.anchor.named_flow(summary_name(entry.text))
-                again = look(entries, other, self.tools.meter, pins, self.sizes)
+                again = yield from look_flow(redaction, entries, other, meter, pins, self.sizes)
                 if other and again.chain:
                     history = again
                     break
@@ -238,8 +271,9 @@ class Session:
         self, history: History, decided: Compact, outcome: Failed, remembered: Remembered
     ) -> CompactionResult:
         archive = isinstance(outcome.error, ArchiveError)
+        redaction = isinstance(outcome.error, RedactionError)
         if not archive:
-            self._remember_failure(remembered, history)
+            self._remember_failure(remembered, history, outcome.error)
         over = decided.budget is not None and decided.tokens > decided.budget
         return self._result(
             history,
@@ -248,12 +282,15 @@ class Session:
             cause=decided.cause,
             tokens_before=history.size.tokens,
             cost=outcome.spent,
-            failed="archive" if archive else "summary",
+            failed="archive" if archive else "redaction" if redaction else "summary",
         )
 
-    def _remember_failure(self, remembered: Remembered, history: History) -> None:
+    def _remember_failure(
+        self, remembered: Remembered, history: History, error: Exception | None
+    ) -> None:
         head, size = history.head.id if history.head else None, history.size
-        remembered.failed = Failure(head, self.asked or size, size, self._over(history))
+        why = f"secrets could not be redacted: {error}" if isinstance(error, RedactionError) else ""
+        remembered.failed = Failure(head, self.asked or size, size, self._over(history), why)
 
     def _done(
         self, history: History, decided: Compact, outcome: Done, after: History, work: Work
@@ -279,10 +316,19 @@ class Session:
             evicted=len(work.leaving),
             cost=outcome.spent,
             failures=outcome.failures,
+            redacted=dict(work.redacted),
             notes=tuple(notes),
         )
 
     def _result(self, view: History, **more: Any) -> CompactionResult:
+        if more["outcome"] == "stuck":
+            tell(
+                HistoryStuck,
+                whose_of(self.scope),
+                tokens=view.size.tokens,
+                needed=more.get("needed"),
+                budget=None if self.room is None else self.room.budget,
+            )
         head = next((record for record in reversed(view.chain) if record.summary), None)
         foreign = any(place.item.summary and place.entry is not None for place in view.places)
         confirmed = self.tools.archive is not None and all(r.archived for r in view.chain)

@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from conspectus.compactor.work import OnEvent
+from conspectus.compactor.tools import OnEvent
 
 KIND = "conspectus.compaction"
 """`type` of our custom stream events."""

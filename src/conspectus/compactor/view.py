@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +12,10 @@ from langchain_core.messages import AIMessage
 
 from conspectus._core.items import Clip, Item, Size
 from conspectus._core.records import ClipMark, Record, Sent, View, fold, originals_of
+from conspectus._drive import Flow
+from conspectus.archive.redaction import Redaction, for_view
+from conspectus.errors import RedactionError
+from conspectus.events.notes import noted
 from conspectus.messages import (
     POINTER,
     SUMMARY_LINE,
@@ -24,8 +29,11 @@ from conspectus.messages import (
     smallest_clip,
     summary_message,
     summary_text,
+    with_pointer,
 )
 from conspectus.tokens import Report, TokenMeter
+
+logger = logging.getLogger("conspectus")
 
 SMALL = 80
 """Messages of up to so many tokens are never clipped: the mark would take what it saves."""
@@ -110,7 +118,7 @@ def marked_record(entry: Entry, texts: dict[str, str]) -> str | None:
 def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
     """What the core sees of a history as it was sent.
 
-    Messages without ids are named by their content and its occurrence. Where the start of a
+    Messages are named by their id, if any, their content and its occurrence. Where the start of a
     history is missing, because a summary or a clip stands in its place, those that are missing
     are counted too, so that a new message with an old text is not taken for the old one.
     """
@@ -119,14 +127,15 @@ def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
     }
     records = [marked_record(entry, texts) for entry in entries]
     clips = [clip_text(entry) for entry in entries]
-    marked = next((r for r in reversed(records) if r), None)
     originals = originals_of(chain)
-    missing = [originals[text] for text in clips if text in originals]
+    missing = {place: [originals[text]] for place, text in enumerate(clips) if text in originals}
+    marked = next((i for i in range(len(records) - 1, -1, -1) if records[i]), None)
     if marked is not None:
-        behind = chain[: next(i for i, r in enumerate(chain) if r.id == marked) + 1]
-        missing += [key for record in behind for key in record.covers]
+        behind = chain[: next(i for i, r in enumerate(chain) if r.id == records[marked]) + 1]
+        missing[marked] = [key for record in behind for key in record.covers]
     if missing:
-        name_entries(entries, occurrences(missing))
+        gone = (key for keys in missing.values() for key in keys)
+        name_entries(entries, occurrences(gone), missing)
     return [
         Sent(entry.key, entry.role == "system", record, text)
         for entry, record, text in zip(entries, records, clips, strict=True)
@@ -139,10 +148,18 @@ def look(
     meter: TokenMeter,
     pins: Iterable[bool],
     sizes: Callable[[Source], int] | None = None,
+    redacted: Mapping[int, Entry | None] | None = None,
 ) -> History:
     """Fold the records of a thread over a history, and measure what the model would see.
 
-    `sizes` counts the tokens of a message as the caller does, where that is not the meter's way.
+    Args:
+        entries: the history as it was sent.
+        chain: the records.
+        meter: counts tokens.
+        pins: of each message, whether it must stay.
+        sizes: counts the tokens of a message as the caller does, where that is not the meter's way.
+        redacted: by its place, a message that is shown short without its secrets; None for one that
+            could not be redacted, and is shown whole.
     """
     view: View = fold(chain, sent_of(entries, chain))
     pinned = list(pins)
@@ -158,8 +175,15 @@ def look(
             continue
         entry = entries[shown.index]
         source = entry.source
-        if shown.clip is not None and not shown.back:
-            source = clip(entry, shown.clip.limit, meter.plain.message)
+        mark = shown.clip
+        if mark is not None and not shown.back:
+            whole = entry if redacted is None else redacted.get(shown.index, entry)
+            short = None if whole is None else shortened(whole, mark.limit, meter)
+            if short is None or (mark.shown and clip_text(read_messages([short])[0]) != mark.shown):
+                # Another redactor or way to count: sent back, it would not be known for a clip.
+                mark = None
+            else:
+                source = short
         foreign = (
             is_summary_message(source)
             and not pinned[shown.index]
@@ -173,11 +197,48 @@ def look(
             answers=entry.answers,
             pinned=pinned[shown.index],
             summary=foreign,
-            clipped=shown.clip is not None,
+            clipped=mark is not None,
             counted=-1 if sizes is None else sizes(source),
         )
-        places.append(Place(item, source, entry, shown.back, shown.clip))
+        places.append(Place(item, source, entry, shown.back, mark))
     return History(tuple(places), view.chain, view.dropped, like)
+
+
+def look_flow(
+    redaction: Redaction | None,
+    entries: Sequence[Entry],
+    chain: Sequence[Record],
+    meter: TokenMeter,
+    pins: Iterable[bool],
+    sizes: Callable[[Source], int] | None = None,
+) -> Flow[History]:
+    """`look`, where what is shown short must be redacted first."""
+    if redaction is None or not any(record.clips for record in chain):
+        return look(entries, chain, meter, pins, sizes)
+    short = [
+        shown.index
+        for shown in fold(chain, sent_of(entries, chain)).shown
+        if shown.index is not None and shown.clip is not None and not shown.back
+    ]
+    redacted: dict[int, Entry | None] = dict.fromkeys(short)
+    try:
+        done, _ = yield from redaction.entries([entries[index] for index in short])
+        redacted = {i: for_view(one, entries[i]) for i, one in zip(short, done, strict=True)}
+    except RedactionError as error:
+        logger.warning(
+            "messages that were shown short are shown whole for now: %s",
+            error,
+            extra=noted("shown_whole"),
+        )
+    return look(entries, chain, meter, pins, sizes, redacted)
+
+
+def shortened(original: Entry, limit: int, meter: TokenMeter) -> Source:
+    """A message shown short; one that without its secrets needs no shortening says so."""
+    short = clip(original, limit, meter.plain.message)
+    if original.redacted and POINTER not in read_messages([short])[0].reading:
+        return with_pointer(original)
+    return short
 
 
 def reports_of(history: History) -> list[Report]:
@@ -240,7 +301,7 @@ def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter) -> Plac
     # A clip is made again whenever its history comes back whole, and must then be the same:
     # its limit is one of the estimate as it is without what was reported in between.
     limit = int(how.limit / meter.ratio)
-    short = clip(original, limit, meter.plain.message)
+    short = shortened(original, limit, meter)
     shown = clip_text(read_messages([short])[0])
     if not shown:  # it says nowhere what it is short for, so it is none
         return place

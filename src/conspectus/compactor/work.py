@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar, cast
+from typing import Any
 
+from conspectus import events
 from conspectus._core import flow
 from conspectus._core.items import Compact
-from conspectus._core.records import Draft, Record
-from conspectus._drive import Flow, Io, StepTimeout, interpret, pause
-from conspectus.archive import Archive, Scope
+from conspectus._core.records import Cost, Draft, Record
+from conspectus._drive import Flow, interpret, pause
+from conspectus.archive import Scope
+from conspectus.archive.redaction import Redaction, for_view
 from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.drafts import body_of, draft_of, uncited
-from conspectus.compactor.leaving import BeforeSummarization, event_of, tell
-from conspectus.compactor.memory import Memory
-from conspectus.compactor.preview import Preview, PreviewRequest, approved
+from conspectus.compactor.asking import asked_flow, reading_flow
+from conspectus.compactor.drafts import body_of, uncited
+from conspectus.compactor.leaving import event_of, tell
+from conspectus.compactor.observed import cause_of, failed, whose_of
+from conspectus.compactor.preview import PreviewRequest, approved
+from conspectus.compactor.redacting import event_flow, texts_of, told_flow, with_texts, written_flow
+from conspectus.compactor.tools import SLACK, Tools
 from conspectus.compactor.view import History, Place, applied, clipped
-from conspectus.errors import SummarizerTimeout, SummaryError
+from conspectus.compactor.waiting import taken_flow
+from conspectus.errors import ConspectusError, RedactionError
+from conspectus.events import Seen, observing
+from conspectus.events.notes import noted
 from conspectus.ledger import Ledger
-from conspectus.ledger.skills import Skills
 from conspectus.messages import (
     Entry,
     read_messages,
@@ -30,64 +38,16 @@ from conspectus.messages import (
 from conspectus.messages.summary import summary_body
 from conspectus.summarize import (
     FLOOR,
-    ExtractiveSummarizer,
-    Summarizer,
     SummaryRequest,
     problems,
     with_missing_facts,
 )
-from conspectus.summarize.provider_errors import is_way_out
-from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus")
 
-SLACK = 4
-"""Tokens of the limit left free, as a whole message may count for more than its parts."""
-
-MANY, LONG = 50, 20_000
-"""Messages, and characters of them, that are read on the event loop itself at most."""
-
-T = TypeVar("T")
 DELEGATIONS, SKILLS = 20, 20
 """Pieces of work handed to others, and skill files read, the latest ones, that every summary tells
 of, if it has room."""
-
-OnEvent = Callable[[str, Mapping[str, Any]], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Tools:
-    """What a compaction works with; the same for every session of a compactor.
-
-    Attributes:
-        meter: counts tokens.
-        frame: tokens of a summary message that says nothing yet.
-        archive: where originals go, if anywhere.
-        memory: what is remembered between calls.
-        summarizers: all there are, by name, the embedded one included.
-        order: names of those to try, in turn.
-        on_failure: what follows when none succeeds.
-        timeout: seconds for one try of a summariser that sets none itself.
-        on_event: whom to tell.
-        preview: who reads a summary before it is in force; see `PreviewRequest`.
-        hooks: told of what is about to leave.
-        skills: which calls read skill files; None where none does.
-        size: tokens of the message that shows a summary, where that is not one of ours.
-    """
-
-    meter: TokenMeter
-    frame: int
-    archive: Archive | None
-    memory: Memory
-    summarizers: Mapping[str, Summarizer]
-    order: tuple[str, ...]
-    on_failure: flow.OnFailure
-    timeout: float | None
-    on_event: OnEvent | None
-    preview: Preview | None = None
-    hooks: tuple[BeforeSummarization, ...] = ()
-    skills: Skills | None = None
-    size: Callable[[str], int] | None = None
 
 
 @dataclass(slots=True)
@@ -102,7 +62,14 @@ class Work:
         plan: what to do.
         focus: what the caller wants kept above all.
         adopted: the summary of what leaves, where another library has written it already.
-        originals: the messages that leave or are clipped, as they were first sent, by key.
+        originals: the messages that leave or are clipped, as they were first sent, by key; where
+            there is a redactor, without their secrets, as everything below.
+        to_show: what is shown of messages that are clipped, where there is a redactor, by key.
+        staying: the messages that stay in view.
+        standing: the summary so far: ours, and those of other libraries that ours replaces.
+        before: the facts so far.
+        redacted: secrets that were taken out of the originals, by kind.
+        redaction: what takes them out; it knows those of all that this compaction reads.
     """
 
     tools: Tools
@@ -117,16 +84,76 @@ class Work:
     leaving: tuple[Place, ...] = ()
     clips: dict[int, Place] = field(default_factory=dict)
     lost: int = 0
+    to_show: dict[str, Entry] = field(default_factory=dict)
+    staying: list[Entry] = field(default_factory=list)
+    standing: str = ""
+    before: Ledger = field(default_factory=Ledger)
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    begun: str = ""
+    asked: set[str] = field(default_factory=set)
+    redaction: Redaction | None = None
+
+    def __post_init__(self) -> None:
+        self.redaction = self.tools.redaction
 
     def run(self) -> Flow[tuple[flow.Done | flow.Failed, History]]:
         """Carry out the plan; the history that comes back is the new view, or the old one."""
-        yield from self._gather()
-        order = yield from self._order()
-        outcome = yield from interpret(flow.compaction(order), self._perform)
-        if isinstance(outcome, flow.Failed):
-            return outcome, self.history
-        gone = set(self.plan.evicted)
-        return outcome, applied(self.history, outcome.record, gone, self.clips, self.tools.meter)
+        plan = self.plan
+        with observing(
+            events.Compaction,
+            whose_of(self.scope),
+            cause="adopted" if self.adopted is not None else cause_of(plan.cause),
+            tokens_before=plan.tokens,
+            budget=plan.budget,
+            clipped=len(plan.clips),
+        ) as seen:
+            if self.tools.redaction is not None:
+                seen.withhold()
+            try:
+                outcome = yield from self._carried_out(seen)
+            except RedactionError as error:
+                seen.tell(**failed(error))
+                raise
+            except ConspectusError as error:  # whoever wants it raised
+                seen.tell(**(yield from event_flow(self.redaction, failed(error))))
+                raise
+            if isinstance(outcome, flow.Failed):
+                why = failed(outcome.error, refused=outcome.refused)
+                if isinstance(outcome.error, RedactionError):
+                    # Of our own words; a redactor that hangs is not asked again about them.
+                    seen.tell(**why)
+                    return outcome, self.history
+                seen.tell(**(yield from event_flow(self.redaction, why)))
+                reason = (yield from told_flow(self.redaction, [outcome.reason]))[0]
+                return replace(outcome, reason=reason), self.history
+            failures = yield from told_flow(self.redaction, outcome.failures)
+            outcome = replace(outcome, failures=tuple(failures))
+            record = outcome.record
+            gone = set(plan.evicted)
+            after = applied(self.history, record, gone, self.clips, self.tools.meter)
+            seen.tell(
+                outcome="passing" if self.tools.passing else "compacted",
+                tokens_after=after.size.tokens,
+                record=record.id,
+                by=record.by,
+                tries_failed=len(outcome.failures),
+            )
+            return outcome, after
+
+    def _carried_out(self, seen: Seen) -> Flow[flow.Done | flow.Failed]:
+        try:
+            yield from self._gather()
+            seen.tell(evicted=len(self.leaving))
+            order = yield from self._order()
+            return (yield from interpret(flow.compaction(order), self._perform))
+        except RedactionError as error:
+            self._emit("failed", {"reason": str(error)})
+            if self.tools.on_failure == "raise":
+                raise
+            return flow.Failed(str(error), error, Cost())
+        finally:
+            if self.begun:
+                self.tools.memory.end(self.scope, self.begun)
 
     # What the order needs
 
@@ -154,20 +181,56 @@ class Work:
         for place in wanted:
             assert place.entry is not None
             self.originals[place.item.key] = found.get(place.item.key, place.entry)
+        self.staying = self._in_view()
+        self.standing = self._summary_so_far()
+        head = self.history.head or self.history.before
+        self.before = _ledger_of(head) if head else Ledger()
+        if self.redaction is not None:
+            yield from self._redact(self.redaction)
         for clip in self.plan.clips:
             place = places[clip.index]
-            self.clips[clip.index] = clipped(
-                place, self.originals[place.item.key], clip, self.tools.meter
-            )
+            self.clips[clip.index] = clipped(place, self._to_show(place), clip, self.tools.meter)
+
+    def _to_show(self, place: Place) -> Entry:
+        key = place.item.key
+        original = self.to_show.get(key) or self.originals[key]
+        if not original.redacted or place.entry is None:
+            return original
+        return for_view(original, place.entry)
+
+    def _redact(self, redaction: Redaction) -> Flow[None]:
+        """Take the secrets out of all that is kept, read or told from here on."""
+        # A clip must be the same whenever it is made again, so it goes by its own message only.
+        short = {
+            key: self.originals[key]
+            for key in (self.history.places[clip.index].item.key for clip in self.plan.clips)
+        }
+        alone, _ = yield from redaction.entries(list(short.values()))
+        self.to_show = dict(zip(short, alone, strict=True))
+        adopted, count = self.adopted, len(self.originals)
+        done = yield from redaction.together(
+            [*self.originals.values(), *self.staying],
+            [self.focus, self.standing, adopted.text if adopted else "", *texts_of(self.before)],
+        )
+        self.originals = dict(zip(self.originals, done.entries[:count], strict=True))
+        self.staying = done.entries[count:]
+        counts: Counter[str] = Counter()
+        for one in done.counts[:count]:
+            counts.update(one)
+        self.redacted = dict(counts)
+        self.focus, self.standing, text, *facts = done.texts
+        if adopted is not None and text != adopted.text:
+            self.adopted = flow.with_tokens(adopted, text, self._size(text))
+        self.before = with_texts(self.before, facts)
+        # What is written, or told of what went wrong, may hold what was recognised here.
+        self.redaction = replace(redaction, values=done.values)
 
     def _order(self) -> Flow[flow.Order]:
         head, plan, tools = self.history.head, self.plan, self.tools
-        standing = head or self.history.before
-        before = _ledger_of(standing) if standing else Ledger()
+        before, staying = self.before, self.staying
         # A summary quotes others: what it says is nobody's own statement.
         left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
-        staying = self._staying()
-        self.ledger = yield from _reading(
+        self.ledger = yield from reading_flow(
             lambda: before.updated(left, tools.skills).without_superseded(staying),
             [*left, *staying],
         )
@@ -182,10 +245,16 @@ class Work:
             keys=tuple(place.item.key for place in self.leaving),
             clips=tuple(p.mark for p in self.clips.values() if p.mark is not None),
             parent=head.id if head else None,
-            standing=self._standing(),
+            standing=self.standing,
             ledger=self.ledger.to_json(),
             summarisers=tools.order,
-            identity="\0".join([*(tools.summarizers[n].identity for n in tools.order), self.focus]),
+            identity="\0".join(
+                [
+                    *(tools.summarizers[n].identity for n in tools.order),
+                    self.focus,
+                    *([tools.redaction.identity] if tools.redaction is not None else []),
+                ]
+            ),
             archived=tools.archive is not None,
             roomy=plan.budget is None or plan.tokens <= plan.budget,
             on_failure=tools.on_failure,
@@ -193,9 +262,10 @@ class Work:
             kept_tokens=sum(place.item.tokens for place in kept),
             adopted=self.adopted,
             preview=tools.preview is not None,
+            redacted=self.redacted if tools.redaction is not None else None,
         )
 
-    def _staying(self) -> list[Entry]:
+    def _in_view(self) -> list[Entry]:
         gone = set(self.plan.evicted)
         return [
             place.entry
@@ -224,69 +294,67 @@ class Work:
                     yield from archive.missing_flow(scope, [self.originals[key] for key in keys])
                 )
             case flow.FindDraft(plan):
-                return (yield from anchor.find_draft_flow(plan))
+                return (yield from self._found(plan))
             case flow.Summarise():
-                return (yield from self._summarise(effect))
+                with observing(events.CompactionStep, step="summarize", by=effect.by) as seen:
+                    return (yield from self._summarise(effect, seen))
             case flow.Check(draft, keys, limit):
-                return self._check(draft, keys, limit)
+                with observing(events.CompactionStep, step="check", by=draft.by) as seen:
+                    checked = self._check(draft, keys, limit)
+                    wrong = len(checked.problems)
+                    seen.tell(problems=wrong, tokens=checked.draft.tokens)
+                    seen.tell(outcome="refused" if wrong else "ok")
+                return checked
             case flow.SaveDraft(plan, draft):
                 yield from anchor.save_draft_flow(plan, draft)
             case flow.Preview(draft, kept):
-                return self._preview(draft, kept)
+                with observing(events.CompactionStep, step="preview", by=draft.by) as seen:
+                    found = yield from self._preview(draft, kept)
+                    seen.tell(outcome="ok" if found is not None else "refused")
+                return found
             case flow.Commit(record):
-                yield from self._tell_hooks()
-                yield from anchor.commit_flow(self.history.chain, record)
+                with observing(events.CompactionStep, step="commit", by=record.by):
+                    yield from self._tell_hooks()
+                    yield from anchor.commit_flow(self.history.chain, record)
             case flow.Wait(seconds):
                 yield pause(seconds)
             case flow.Emit(event, data):
-                self._emit(event, data)
+                self._emit(event, (yield from event_flow(self.redaction, data)))
         return None
 
     def _tell_hooks(self) -> Flow[None]:
         """Tell of what leaves: it is archived, and its summary is sound."""
         left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
         if self.tools.hooks and left:
-            event = event_of(left, self._staying(), self.scope, self.plan.cause)
+            closed = self.tools.redaction is not None
+            event = event_of(left, self.staying, self.scope, self.plan.cause, closed=closed)
             yield from tell(self.tools.hooks, event, self.tools.timeout)
 
-    def _summarise(self, wanted: flow.Summarise) -> Flow[Draft]:
-        by, timeout = wanted.by, self.tools.timeout
-        summarizer = self.tools.summarizers[by]
+    def _found(self, plan: str) -> Flow[Draft | None]:
+        """The draft of a plan; where there is none yet, another worker may be writing it."""
+        if (yield from taken_flow(self.tools.memory, self.scope, plan)):
+            self.begun = plan
+        return (yield from self.anchor.find_draft_flow(plan))
+
+    def _summarise(self, wanted: flow.Summarise, seen: Seen) -> Flow[Draft]:
+        by = wanted.by
+        if by not in self.asked:  # within one compaction the flow waits as long as it was asked to
+            self.asked.add(by)
+            if rest := self.tools.memory.rests(by):
+                raise flow.resting(by, rest)
         request = SummaryRequest(
             entries=[self.originals[key] for key in wanted.keys],
-            standing=self._standing(),
+            standing=self.standing,
             ledger=self.ledger,
             limit=max(1, wanted.limit - self.tools.frame - SLACK),
             count=self.tools.meter.text,
             focus=self.focus,
-            kept=self._staying(),
+            kept=self.staying,
             spent=wanted.spent,
         )
-        steps = getattr(summarizer, "summarize_flow", None)
-        try:
-            if isinstance(summarizer, ExtractiveSummarizer):
-                answer = yield from _reading(
-                    lambda: summarizer.summarize(request), [*request.entries, *request.kept]
-                )
-            elif steps is not None:  # it sets a time for each of its own calls
-                answer = yield from steps(request)
-            else:
-                answer = yield Io(
-                    lambda: summarizer.summarize(request),
-                    lambda: summarizer.asummarize(request),
-                    timeout,
-                )
-            return draft_of(answer, by)
-        except SummaryError:
-            raise
-        except StepTimeout as error:
-            raise SummarizerTimeout(f"{by} did not answer within {timeout:g} seconds") from error
-        except Exception as error:
-            if is_way_out(error):
-                raise
-            raise SummaryError(f"{by} failed: {type(error).__name__}: {error}") from error
+        return (yield from asked_flow(self.tools, self.redaction, by, request, seen))
 
-    def _preview(self, draft: Draft, kept: bool) -> Draft | None:
+    def _preview(self, draft: Draft, kept: bool) -> Flow[Draft | None]:
         limit = self._limit()
         request = PreviewRequest(
             summary=draft.text,
@@ -297,10 +365,13 @@ class Work:
             kept=kept,
         )
         assert self.tools.preview is not None
-        return approved(self.tools.preview, request, draft, self._size, limit)
+        answer = approved(self.tools.preview, request, draft, self._size, limit)
+        if answer is None or answer.text == draft.text:
+            return answer
+        text = yield from written_flow(self.redaction, answer.text)
+        return answer if text == answer.text else flow.with_tokens(answer, text, self._size(text))
 
-    def _standing(self) -> str:
-        """The summary so far: ours, and those of other libraries that ours replaces."""
+    def _summary_so_far(self) -> str:
         head = self.history.head
         foreign = [summary_body(p.entry.text) for p in self.leaving if _foreign(p) and p.entry]
         return "\n".join(part for part in (head.summary if head else "", *foreign) if part)
@@ -332,14 +403,14 @@ class Work:
 
     def _emit(self, event: str, data: Mapping[str, Any]) -> None:
         data = {**data, "thread_id": self.scope.thread, "session": self.scope.session}
-        logger.debug("%s %s", event, data)
+        logger.debug("%s %s", event, data, extra=noted("compaction_progress"))
         if self.tools.on_event is None:
             return
         try:
             self.tools.on_event(event, data)
         except Exception:
             # A listener that fails must not undo a compaction.
-            logger.exception("on_event failed at %r", event)
+            logger.exception("on_event failed at %r", event, extra=noted("on_event_failed"))
 
 
 def _ledger_of(record: Record) -> Ledger:
@@ -350,16 +421,9 @@ def _ledger_of(record: Record) -> Ledger:
             "Record %s holds a damaged ledger; what can be read of it is carried on: %s",
             record.id,
             "; ".join(wrong[:3]),
+            extra=noted("ledger_damaged"),
         )
     return ledger
-
-
-def _reading(work: Callable[[], T], entries: Sequence[Entry]) -> Flow[T]:
-    """Work of our own on these messages: where there is much of it, off the event loop, which has
-    others to serve."""
-    if len(entries) > MANY or sum(len(entry.reading) for entry in entries) > LONG:
-        return cast("T", (yield Io(work)))
-    return work()
 
 
 def _foreign(place: Place) -> bool:

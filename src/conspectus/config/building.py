@@ -15,16 +15,18 @@ from langchain_core.runnables import Runnable
 
 from conspectus._core.policy import ContextSize
 from conspectus.archive import Archive, masked
+from conspectus.archive.redaction import redactor_of
 from conspectus.compactor.agent_state import Tenant
 from conspectus.compactor.engine import AnyArchive, open_archive
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
 from conspectus.compactor.models import profile_window
-from conspectus.compactor.work import OnEvent
+from conspectus.compactor.tools import OnEvent
 from conspectus.config.checks import clause_of
 from conspectus.config.reading import Path_
 from conspectus.config.schema import AllOf, Size, SummarizationConfig
 from conspectus.config.words import meant
 from conspectus.errors import ConfigError, ConspectusError, PolicyError
+from conspectus.events.notes import noted
 from conspectus.ledger.skills import Skills
 from conspectus.summarize import ChatModelSummarizer
 from conspectus.tokens import TokenMeter
@@ -76,6 +78,7 @@ class Builder:
             "model": answers,
             "token_counter": counter_of(config, answers),
             "pin": pin_of(config),
+            "redact": redact_of(config),
             "before_summarization": self.hooks,
             "skills": skills_of(config),
             "window": config.window or models.declared(),
@@ -219,10 +222,16 @@ def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:
             raise ConfigError((config.source.problem(("trigger",), text),))
         if len(absolute) < len(clauses):
             logger.warning(
-                "%s", config.source.problem(("trigger",), f"a fraction is left out: {why}")
+                "%s",
+                config.source.problem(("trigger",), f"a fraction is left out: {why}"),
+                extra=noted("fraction_left_out"),
             )
         if keep[0] == "fraction":
-            logger.warning("%s", config.source.problem(("keep",), f"20 messages are kept: {why}"))
+            logger.warning(
+                "%s",
+                config.source.problem(("keep",), f"20 messages are kept: {why}"),
+                extra=noted("fraction_left_out"),
+            )
             keep = KEEP
         clauses = absolute
     trigger = [one.sizes if isinstance(one, AllOf) else one.pair for one in clauses]
@@ -279,6 +288,24 @@ def pin_of(config: SummarizationConfig) -> Any:
     if config.pin is None or ":" not in config.pin:
         return config.pin
     return _imported(config, config.pin, ("pin",))
+
+
+def redact_of(config: SummarizationConfig) -> Any:
+    """What takes secrets out of what is kept.
+
+    Raises:
+        ConfigError: it is a function that cannot be had, or takes no text.
+    """
+    if isinstance(config.redact, bool) or config.redact == "secrets":
+        return config.redact
+    found = _imported(config, config.redact, ("redact",))
+    try:
+        made = found() if isinstance(found, type) else found
+        redactor_of(made)
+    except Exception as error:
+        text = f"'{config.redact}' cannot redact: {error!s:.200}"
+        raise ConfigError((config.source.problem(("redact",), text),)) from error
+    return made
 
 
 def _imported(config: SummarizationConfig, spec: str, where: Path_) -> Any:

@@ -132,6 +132,9 @@ def _texts(config: SubagentSettings) -> Iterator[Found]:
             ("pin",),
             "write the name of a marker in additional_kwargs, or package.module:function",
         )
+    hook = config.redact
+    if isinstance(hook, str) and hook != "secrets" and not _DOTTED.fullmatch(hook):
+        yield ("redact",), "write true, secrets, false, or package.module:function"
 
 
 def _archive(config: SummarizationConfig) -> Iterator[Found]:

@@ -14,12 +14,13 @@ from conspectus.archive import Archive
 from conspectus.compactor.agent_state import Tenant, read_held
 from conspectus.compactor.engine import AnyArchive
 from conspectus.compactor.leaving import BeforeSummarization
-from conspectus.compactor.work import OnEvent
+from conspectus.compactor.tools import OnEvent
 from conspectus.config.building import Builder, ChatModel, ModelRegistry, builder_of
 from conspectus.config.loading import config_of
 from conspectus.config.reading import SECTION, read_text
 from conspectus.config.schema import SUBAGENT_KEYS, SubagentSettings, SummarizationConfig
 from conspectus.errors import ConfigError, PolicyError
+from conspectus.events.notes import noted
 from conspectus.guard import ContextGuard
 from conspectus.guard.api import OnStuck, Request, Send
 from conspectus.middleware import SummarizationMiddleware
@@ -105,7 +106,11 @@ class ConfiguredSummarization(SummarizationMiddleware):
         except Exception as error:
             said = str(error)
             if said != self._said:
-                logger.warning("the configuration in force is kept: %s", said)
+                logger.warning(
+                    "the configuration in force is kept: %s",
+                    said,
+                    extra=noted("configuration_refused"),
+                )
             self._said = said
             return False
         finally:
@@ -134,8 +139,8 @@ class ConfiguredSummarization(SummarizationMiddleware):
         self.go_on_as(other)
         self._config, self._text, self._opened, self._said = config, text, opened, ""
         for said in stays:
-            logger.warning("%s", said)
-        logger.info("the settings of %s are in force", file)
+            logger.warning("%s", said, extra=noted("configuration_fixed"))
+        logger.info("the settings of %s are in force", file, extra=noted("configuration_in_force"))
         return True
 
     def _with_fixed(self, config: SummarizationConfig) -> tuple[SummarizationConfig, list[str]]:

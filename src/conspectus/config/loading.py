@@ -38,6 +38,7 @@ FORMS = {
     "recall": "off, tool or auto",
     "recall_tokens": "a whole number of at least 64 tokens",
     "history": "replace or preserve",
+    "redact": "true, false, secrets, or package.module:function",
     "pin": "the name of a marker, package.module:function, or null",
     "window": "a whole number of tokens above 0, or null",
     "reserved_tokens": "a whole number of tokens, 0 or more",

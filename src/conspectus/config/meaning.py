@@ -54,6 +54,8 @@ def meaning(config: SummarizationConfig, window: int | None, known: str) -> list
         ("history", HISTORY[config.history]),
         ("skills", _skills(config)),
     ]
+    if config.redact:
+        rows.append(("redacts", _redacts(config)))
     if config.pin is not None:
         rows.append(("pins", f"messages that {config.shown(('pin',))} marks stay in view"))
     return [(name, config.source.hidden(text)) for name, text in rows + _subagents(config)]
@@ -203,3 +205,8 @@ def notes(config: SummarizationConfig, window: int | None) -> list[str]:
     for key in sorted(old):
         found.append(f"'{key}' has no effect: references to skill files are carried; leave it out")
     return found
+
+
+def _redacts(config: SummarizationConfig) -> str:
+    by = "common secrets" if config.redact in (True, "secrets") else config.shown(("redact",))
+    return f"{by}: taken out of what is archived, summarised or told to hooks"

@@ -247,6 +247,11 @@ class SubagentSettings(Plain):
     history: Literal["replace", "preserve"] = Field(
         "replace", description="whether the messages in the state are rewritten, or all stay there"
     )
+    redact: Annotated[bool, BeforeValidator(_unwrapped)] | Text = Field(
+        False,
+        description="takes secrets out of what is archived or summarised: true for common ones, or "
+        "package.module:function from text to text",
+    )
     pin: Text | None = Field(
         None,
         description="a marker in the additional_kwargs of messages that must stay, or "

@@ -15,8 +15,9 @@ from conspectus.compactor.agent_state import CompactionState, Held, read_held, s
 from conspectus.compactor.models import model_name, profile_window
 from conspectus.deep_agents.defaults import summarization_defaults
 from conspectus.deep_agents.extra import deepagents
-from conspectus.errors import ArchiveError, PolicyError
-from conspectus.messages import Source, read_messages
+from conspectus.errors import ArchiveError, PolicyError, RedactionError
+from conspectus.events.notes import noted
+from conspectus.messages import Entry, Source, read_messages
 from conspectus.middleware import SummarizationMiddleware
 
 with deepagents():
@@ -112,12 +113,22 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         try:
             chain = yield from self.graph_engine.session(held, runtime, None).anchor.chain_flow()
         except ArchiveError as error:
-            logger.warning("the readable copies could not be written: %s", error)
+            logger.warning(
+                "the readable copies could not be written: %s", error, extra=noted("mirror_failed")
+            )
             return None
         known = next((i for i, one in enumerate(chain) if one.id == state.get(MIRRORED)), -1)
         last = None
         for place, record in enumerate(chain[known + 1 :], start=known + 2):
-            done = yield from mirror.write(place, record, self._finder(held, state, runtime))
+            try:
+                done = yield from mirror.write(place, record, self._finder(held, state, runtime))
+            except RedactionError as error:
+                logger.warning(
+                    "the readable copies could not be written: %s",
+                    error,
+                    extra=noted("mirror_failed"),
+                )
+                break
             if not done:
                 break
             last = record.id
@@ -127,7 +138,8 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         """Gives originals: from the channel, and from the archive what is no longer there."""
 
         def find(keys: Sequence[str]) -> Flow[Mapping[str, Source]]:
-            own = {entry.key: entry.source for entry in read_messages(state["messages"])}
+            # Of all messages, as one may tell what is a secret in another.
+            own = yield from self._without_secrets(read_messages(state["messages"]))
             found = {key: own[key] for key in keys if key in own}
             archive = self.graph_engine.archive(runtime)
             gone = [key for key in keys if key not in found]
@@ -136,12 +148,24 @@ class DeepAgentsSummarization(SummarizationMiddleware):
                 try:
                     archived = yield from archive.find_flow(scope, gone)
                 except ArchiveError as error:
-                    logger.warning("some originals could not be read: %s", error)
+                    logger.warning(
+                        "some originals could not be read: %s", error, extra=noted("mirror_failed")
+                    )
                     return found
-                found.update({key: one.message for key, one in archived.items()})
+                entries = read_messages([one.message for one in archived.values()])
+                for key, entry in zip(archived, entries, strict=True):
+                    entry.key = key  # some may be older than the redactor
+                found.update((yield from self._without_secrets(entries)))
             return found
 
         return find
+
+    def _without_secrets(self, entries: Sequence[Entry]) -> Flow[dict[str, Source]]:
+        """Messages by key, as the archive would have them."""
+        redaction = self.graph_engine.engine.tools.redaction
+        if redaction is not None and entries:
+            entries = (yield from redaction.together(entries, ())).entries
+        return {entry.key: entry.source for entry in entries}
 
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
         request = yield from super()._shown(request)

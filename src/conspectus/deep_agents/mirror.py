@@ -25,6 +25,7 @@ from conspectus._core.records import Record
 from conspectus._drive import Flow, Io
 from conspectus.archive import Scope
 from conspectus.archive.scope import label_hash
+from conspectus.events.notes import noted
 from conspectus.messages import Entry, Source, read_messages
 
 logger = logging.getLogger("conspectus")
@@ -90,7 +91,12 @@ class Mirror:
         for path, content in files.items():
             problem = yield from self._put_one(path, content)
             if problem is not None:
-                logger.warning("the readable copy %s could not be written: %s", path, problem)
+                logger.warning(
+                    "the readable copy %s could not be written: %s",
+                    path,
+                    problem,
+                    extra=noted("mirror_failed"),
+                )
                 return False
         return True
 

@@ -20,6 +20,7 @@ from langchain.agents import create_agent as compiled
 
 from conspectus.deep_agents.extra import deepagents
 from conspectus.errors import PolicyError
+from conspectus.events.notes import noted
 from conspectus.guard import ContextGuard
 from conspectus.guard.api import HasGraphEngine
 
@@ -160,6 +161,7 @@ def _say_what_stands_in_our_place(middleware: Iterable[Any]) -> None:
                 "them; conspectus.deep_agents.summarization_middleware(model, backend, ...) takes "
                 "the same settings and keeps all of that",
                 type(one).__qualname__,
+                extra=noted("middleware_replaced"),
             )
 
 
@@ -198,4 +200,5 @@ def _say_what_is_left_alone(subagents: Iterable[Mapping[str, Any]]) -> None:
                 "built with",
                 kind,
                 spec.get("name"),
+                extra=noted("subagent_left_alone"),
             )

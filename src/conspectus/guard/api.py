@@ -5,46 +5,51 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
     AgentMiddleware,
-    ExtendedModelResponse,
     ModelCallResult,
     ModelRequest,
     ModelResponse,
 )
-from langchain_core.messages import AnyMessage, BaseMessage
-from langgraph.types import Command
+from langchain_core.messages import BaseMessage
 
 from conspectus._core.flow import OnFailure
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, Io, arun, run
+from conspectus.archive.redactor import Redact
 from conspectus.compactor.agent_state import (
-    HELD,
-    RECALLED,
-    REQUEST,
     CompactionState,
-    Held,
-    Requested,
     Tenant,
     read_held,
     read_requested,
+    scope_of,
 )
-from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
+from conspectus.compactor.engine import (
+    AnyArchive,
+    AnyListeners,
+    AnySummarizer,
+    Engine,
+    Pin,
+    window_of,
+)
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.naming import name_messages
+from conspectus.compactor.observed import whose_of
 from conspectus.compactor.result import CompactionResult
-from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
+from conspectus.compactor.tools import OnEvent
 from conspectus.compactor.views import laid_over
-from conspectus.compactor.work import OnEvent
 from conspectus.errors import ArchiveError, PolicyError, StuckError
+from conspectus.events import Whose, heard_by, listening
+from conspectus.events.notes import noted
+from conspectus.guard.call import Call, answered, kept_whole
 from conspectus.guard.measuring import Measured, Measuring
+from conspectus.guard.observed import fitting, tell_sent
 from conspectus.guard.overflow import read_overflow
-from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter
 
@@ -90,8 +95,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             where it has one, and at most half of the window.
         on_stuck: where nothing can make it fit: `"raise"` a `StuckError` with the numbers, or
             `"send"` it all the same.
-        summarizer, archive, keep, token_counter, tenant, pin, on_failure, on_event: as for
-            `SummarizationMiddleware`, without which they are used.
+        summarizer, archive, keep, token_counter, tenant, pin, on_failure, on_event, telemetry,
+            redact: as for `SummarizationMiddleware`, without which they are used.
         name: of this instance.
 
     Raises:
@@ -121,6 +126,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         pin: Pin | None = None,
         on_failure: OnFailure = "degrade",
         on_event: OnEvent | None = None,
+        redact: Redact = None,
+        telemetry: AnyListeners = None,
         name: str = "ContextGuard",
     ) -> None:
         super().__init__()
@@ -132,6 +139,11 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 "summarization must be a conspectus SummarizationMiddleware, not "
                 f"{type(summarization).__name__}; leave it out to guard an agent without one"
             )
+        if summarization is not None and redact is not None:
+            raise PolicyError(
+                "redact is for a guard that stands alone; pass it to the SummarizationMiddleware, "
+                "whose settings are used"
+            )
         if summarization is None:
             engine = Engine.build(
                 summarizer,
@@ -141,6 +153,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 pin=pin,
                 on_failure=on_failure,
                 on_event=on_event,
+                redact=redact,
+                telemetry=telemetry,
             )
             self._own = GraphEngine(engine, tenant)
         self._summarization, self._on_stuck, self._name = summarization, on_stuck, name
@@ -176,14 +190,17 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         Raises:
             StuckError: nothing makes it fit, and `on_stuck` is `"raise"`.
         """
-        return run(self._guarded(request, lambda fitted: Io(lambda: handler(fitted))))
+        return run(self._heard(request, lambda fitted: Io(lambda: handler(fitted))))
 
     async def awrap_model_call(
         self, request: Request, handler: Callable[[Request], Awaitable[ModelResponse[Any]]]
     ) -> ModelCallResult[Any]:
         """`wrap_model_call` on an event loop."""
         send: Send = lambda fitted: Io(lambda: None, lambda: handler(fitted))  # noqa: E731
-        return await arun(self._guarded(request, send))
+        return await arun(self._heard(request, send))
+
+    def _heard(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
+        return heard_by(self._graph.engine.tools.listeners, self._guarded(request, send))
 
     def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
         channel, runtime = request.state["messages"], request.runtime
@@ -191,38 +208,45 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         if held.data is not None:
             name_messages(channel)
         before = read_requested(request.state)
-        call = _Call.of(request, held)
+        call = Call.of(request, held)
         if held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
             view = yield from self._graph.shown(held, channel, call.request.messages, runtime)
             call = call.showing(view)
         measured = self._measuring.measure(call.request, held, before, call.recalled)
         if measured.over:
-            call = yield from self._fitted(call, measured, measured.room)
+            call = yield from self._fit(call, measured, measured.room)
         inside = _INSIDE.get()
         _INSIDE.set(True)
         try:
+            if not inside:
+                self._tell_sent(call, measured)
             response = yield send(call.sent)
         except Exception as error:
             if not is_overflow(error):
                 raise
             call, measured = yield from self._rescued(call, measured, error)
+            if not inside:
+                self._tell_sent(call, measured)
             response = yield send(call.sent)
         finally:
             _INSIDE.set(inside)
         if inside:
             return cast("ModelCallResult[Any]", response)
-        return _answered(response, call, before, measured.requested)
+        return answered(response, call, before, measured.requested)
 
-    def _fitted(self, call: _Call, measured: Measured, room: Window | None) -> Flow[_Call]:
+    def _fitted(self, call: Call, measured: Measured, room: Window | None) -> Flow[Call]:
         """The call with a request that fits the room.
 
         What was recalled is no part of the history: it is neither archived nor summarised. It goes
         where a compaction alone does not help, and before the user's own words are shown short.
         """
         fitted, stuck = yield from self._tried(call, measured, room)
-        if call.recalled is not None and (stuck is not None or not _kept_whole(call, fitted)):
-            logger.info("what was recalled for this turn is left out: there is no room for it")
+        if call.recalled is not None and (stuck is not None or not kept_whole(call, fitted)):
+            logger.info(
+                "what was recalled for this turn is left out: there is no room for it",
+                extra=noted("recall_left_out"),
+            )
             call = call.alone()
             measured = replace(measured, messages=measured.messages - measured.recalled, recalled=0)
             if room is not None and measured.messages <= room.budget:
@@ -233,8 +257,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return fitted
 
     def _tried(
-        self, call: _Call, measured: Measured, room: Window | None
-    ) -> Flow[tuple[_Call, CompactionResult | None]]:
+        self, call: Call, measured: Measured, room: Window | None
+    ) -> Flow[tuple[Call, CompactionResult | None]]:
         """The call as far as a compaction makes it fit, and what it was stuck with if it does not.
 
         The history in the state is compacted, and what other middleware has changed of it on the
@@ -257,7 +281,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 return call, None
             result = yield from self._compacted(call, rest, measured, sent)
         except ArchiveError as error:
-            bridged = yield from self._bridged(call, measured, rest, str(error))
+            trouble = yield from self._graph.told(error)
+            bridged = yield from self._bridged(call, measured, rest, trouble)
             if bridged is None:
                 raise
             return bridged, None
@@ -271,8 +296,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return call, result if result.outcome == "stuck" else None
 
     def _bridged(
-        self, call: _Call, measured: Measured, room: Window | None, trouble: str
-    ) -> Flow[_Call | None]:
+        self, call: Call, measured: Measured, room: Window | None, trouble: str
+    ) -> Flow[Call | None]:
         """While the archive cannot be reached: a request that fits, for this once.
 
         Nothing is put in force, so nothing leaves the history that the archive has not confirmed.
@@ -287,12 +312,13 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         logger.warning(
             "this one request was made to fit without the archive, nothing else changed: %s",
             trouble,
+            extra=noted("request_bridged"),
         )
         return call.showing(result.messages)
 
     def _compacted(
         self,
-        call: _Call,
+        call: Call,
         room: Window | None,
         measured: Measured,
         messages: Sequence[BaseMessage],
@@ -304,10 +330,38 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         self._graph.tell_failures(result)
         return result
 
+    # What is told of it
+
+    def _fit(
+        self, call: Call, measured: Measured, room: Window | None, rescue: bool = False
+    ) -> Flow[Call]:
+        steps = self._fitted(call, measured, room)
+        if not listening():
+            return steps
+        return fitting(
+            steps,
+            lambda fitted: self._size(fitted, measured),
+            self._whose(call),
+            measured,
+            room,
+            rescue,
+        )
+
+    def _tell_sent(self, call: Call, measured: Measured) -> None:
+        tell_sent(lambda: self._size(call, measured), lambda: self._whose(call), measured)
+
+    def _size(self, call: Call, measured: Measured) -> int:
+        return self._measuring.size(call.sent.messages, measured.ratio)
+
+    def _whose(self, call: Call) -> Whose:
+        return whose_of(scope_of(call.held, self._graph.tenant, call.runtime))
+
     def _stuck(self, result: CompactionResult, measured: Measured, room: Window) -> None:
         overhead = measured.requested.overhead
         if self._on_stuck == "send":
-            logger.warning("sent although it does not fit: %s", result.reason)
+            logger.warning(
+                "sent although it does not fit: %s", result.reason, extra=noted("sent_too_large")
+            )
             return
         raise StuckError(
             f"{result.reason} (system prompt and tools take {overhead:,}; fewer tools help too)",
@@ -321,8 +375,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return Size(tokens, len(result.messages))
 
     def _rescued(
-        self, call: _Call, measured: Measured, error: Exception
-    ) -> Flow[tuple[_Call, Measured]]:
+        self, call: Call, measured: Measured, error: Exception
+    ) -> Flow[tuple[Call, Measured]]:
         """A smaller request, after the provider has refused this one as too long."""
         told = read_overflow(error)
         seen, messages = measured.requested, measured.messages
@@ -334,10 +388,14 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             budget = min(messages, limit - seen.overhead)
         # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
         budget = int(budget * RESCUE) if budget > 0 else messages // 2
-        logger.warning("the request was too long (%s): compacting, and sending it again", error)
+        logger.warning(
+            "the request was too long (%s): compacting, and sending it again",
+            (yield from self._graph.told(error)),
+            extra=noted("request_rescued"),
+        )
         room = Window(budget + seen.overhead, seen.overhead)
         try:
-            fitted = yield from self._fitted(call, measured, room)
+            fitted = yield from self._fit(call, measured, room, rescue=True)
         except StuckError as stuck:
             raise stuck from error
         if fitted.request is call.request and fitted.recalled is call.recalled:
@@ -345,79 +403,3 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         most = int(messages * LEARNED) if told.limit is None else int(budget / RESCUE * LEARNED)
         learned = seen.having_learned(seen.overhead + max(budget, most))
         return fitted, replace(measured, requested=learned)
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One call on its way: the request as it stands, and what the state will hold.
-
-    Attributes:
-        request: without what was recalled.
-        recalled: the message that shows it; None for nothing.
-        dropped: it was left out for lack of room, and stays so for the rest of the turn.
-    """
-
-    request: Request
-    held: Held
-    first: Held
-    recalled: BaseMessage | None = None
-    dropped: bool = False
-
-    @classmethod
-    def of(cls, request: Request, held: Held) -> _Call:
-        """The call as it comes in."""
-        own, recalled = without_recalled(request.messages, request.state["messages"])
-        call = cls(request, held, held, recalled)
-        return call if recalled is None else call.showing(own)
-
-    @property
-    def sent(self) -> Request:
-        """The request with what was recalled."""
-        if self.recalled is None:
-            return self.request
-        return self.showing(with_recalled(self.request.messages, self.recalled)).request
-
-    def alone(self) -> _Call:
-        """This without what was recalled."""
-        return replace(self, recalled=None, dropped=True)
-
-    @property
-    def channel(self) -> list[BaseMessage]:
-        """The messages in the state."""
-        return cast("list[BaseMessage]", self.request.state["messages"])
-
-    @property
-    def runtime(self) -> object:
-        """Of the run."""
-        return self.request.runtime
-
-    def showing(self, view: Sequence[BaseMessage]) -> _Call:
-        """This with other messages."""
-        messages = cast("list[AnyMessage]", list(view))
-        return replace(self, request=self.request.override(messages=messages))
-
-
-def _kept_whole(call: _Call, fitted: _Call) -> bool:
-    """Whether what the user has just said is still as it was."""
-    before, after = call.request.messages, fitted.request.messages
-    one, other = newest_user(before), newest_user(after)
-    return one is None or (other is not None and after[other] is before[one])
-
-
-def _answered(
-    response: Any, call: _Call, before: Requested, seen: Requested
-) -> ModelCallResult[Any]:
-    """The response, with what the state has to learn of it."""
-    update: dict[str, Any] = {}
-    if call.held is not call.first:
-        update[HELD] = call.held.to_json()
-    if call.dropped:
-        turn = turn_of(call.channel, read_recalled(call.request.state))
-        update[RECALLED] = Recalled(turn).to_json()
-    if seen != before:
-        update[REQUEST] = seen.to_json()
-    if not update:
-        return cast("ModelCallResult[Any]", response)
-    if isinstance(response, BaseMessage):
-        response = ModelResponse(result=[response])
-    return ExtendedModelResponse(model_response=response, command=Command(update=update))

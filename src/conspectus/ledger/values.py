@@ -291,6 +291,15 @@ def _symbol(match: re.Match[str], text: str) -> str | None:
 _BORDER = r"(?<![0-9A-Za-z])"
 
 
+_WIDE = re.compile(rf"[{CJK}]")
+
+
+def _has_wide_path(text: str) -> bool:
+    """Whether a stroke stands in one word with a script without spaces; a pattern would look for
+    it from each character to the end of the sentence, and texts in these scripts have no spaces."""
+    return "/" in text and any("/" in word and _WIDE.search(word) for word in text.split())
+
+
 _BARE_ID = starting(
     rf"{_BORDER}(?=\d[\d_-]{{0,79}}[A-Za-z]|\d{{8}}-|[\d_-]{{80}}"
     r"|[A-Z][A-Z_-]{0,79}\d|[A-Z]{1,5}[/-][0-9A-Za-z]|[A-Z_-]{80}|[a-fA-F]+\d|sha\d"
@@ -327,7 +336,7 @@ _KINDS: tuple[
     ),
     (
         "path",
-        re.compile(rf"[{CJK}][^\s/]*/|/[^\s/]*[{CJK}]").search,
+        _has_wide_path,
         _WIDE_PATH.finditer,
         _wide_path,
     ),

@@ -1,6 +1,6 @@
 """LangChain messages and OpenAI- or Anthropic-style dicts, read into entries and written back."""
 
-from conspectus.messages.clipping import POINTER, clip, smallest_clip
+from conspectus.messages.clipping import POINTER, clip, smallest_clip, with_pointer
 from conspectus.messages.codec import Encoded, decode, encode
 from conspectus.messages.content import Call
 from conspectus.messages.entries import (
@@ -36,4 +36,5 @@ __all__ = [
     "smallest_clip",
     "summary_message",
     "summary_text",
+    "with_pointer",
 ]

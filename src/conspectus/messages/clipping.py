@@ -22,6 +22,8 @@ POINTER = "archived as "
 
 MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original archived as {cite}]"
 
+WITHOUT_SECRETS = "[shown without its secrets; archived as {cite}]"
+
 LEVELS = ("texts", "media", "whole")
 """How much gives way: long texts; images and files too; at last all blocks become one text."""
 
@@ -65,6 +67,20 @@ def clip(entry: Entry, limit: int, count: Count) -> Source:
         else:
             high = middle - 1
     return best
+
+
+def with_pointer(entry: Entry) -> Source:
+    """A message from which secrets were taken, whole, saying so and where it is archived."""
+    note, source = WITHOUT_SECRETS.format(cite=entry.cite), entry.source
+    content: Any = source.content if isinstance(source, BaseMessage) else source.get("content")
+    if isinstance(content, list):
+        content = [*content, {"type": "text", "text": note}]
+    else:
+        content = f"{content}\n{note}" if content else note
+    if not isinstance(source, BaseMessage):
+        return {**source, "content": content}
+    extra = {**source.additional_kwargs, "conspectus": {"clip_of": entry.cite}}
+    return source.model_copy(update={"content": content, "additional_kwargs": extra})
 
 
 def smallest_clip(entry: Entry, count: Count) -> int:

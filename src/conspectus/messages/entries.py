@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,7 @@ class Entry:
         encoded: the original as JSON text.
         found: what a higher layer has found in it, so that it looks once.
         media: its blocks that are no text: images, files and such, the caller's own.
+        redacted: secrets were taken out of it, so that it is no longer what was sent.
     """
 
     source: Source
@@ -81,6 +82,7 @@ class Entry:
     given_id: str | None = None
     own: str = ""
     found: Any = None
+    redacted: bool = False
 
     @property
     def cite(self) -> str:
@@ -128,11 +130,25 @@ def read_messages(messages: Sequence[Source], seen: Mapping[str, int] | None = N
     return entries
 
 
-def name_entries(entries: Sequence[Entry], seen: Mapping[str, int] | None = None) -> None:
-    """Give each entry its key, and an id where it has none; see `read_messages`."""
+def name_entries(
+    entries: Sequence[Entry],
+    seen: Mapping[str, int] | None = None,
+    missing: Mapping[int, Collection[str]] | None = None,
+) -> None:
+    """Give each entry its key, and an id where it has none; see `read_messages`.
+
+    Args:
+        entries: the history.
+        seen: see `read_messages`.
+        missing: by the place of a summary or a clip, the keys of the messages that it stands for: a
+            message with an id that comes after it, with all that such a one said, is another one.
+    """
     contents: Counter[str] = Counter(seen or {})
     keys: Counter[str] = Counter()
-    for entry in entries:
+    taken: set[str] = set()
+    for place, entry in enumerate(entries):
+        if missing and place in missing:
+            taken.update(missing[place])
         digest = hashlib.sha256(entry.encoded.text.encode()).hexdigest()
         if entry.given_id is None:
             # The key says which content it is and which of its kind, so that the messages that
@@ -144,8 +160,15 @@ def name_entries(entries: Sequence[Entry], seen: Mapping[str, int] | None = None
         named = f"{entry.given_id}\0{digest}".encode("utf-8", "backslashreplace")
         key = hashlib.sha256(named).hexdigest()[:32]
         again = keys[key]  # the same message twice, id and all
-        keys[key] += 1
-        entry.key = hashlib.sha256(f"{key}\0{again}".encode()).hexdigest()[:32] if again else key
+        while (name := _occurring(key, again)) in taken:
+            again += 1
+        keys[key] = again + 1
+        entry.key = name
+
+
+def _occurring(key: str, again: int) -> str:
+    """The key of a message that came so often before, id and all."""
+    return hashlib.sha256(f"{key}\0{again}".encode()).hexdigest()[:32] if again else key
 
 
 def occurrences(keys: Iterable[str]) -> Counter[str]:

@@ -1,18 +1,88 @@
-"""Archived and summarised text shown as data: it closes no tag and passes for no role."""
+"""Archived and summarised text shown as data: it closes no tag and passes for no role.
+
+Marks are looked for in what a text looks like: full-width and look-alike letters count as the plain
+ones, and signs that nobody sees count as nothing.
+"""
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import cache
 
 TAGS = ("message", "messages", "notes", "facts", "focus", "recalled", "summary", "conversation")
 """Names of the tags that our own frames use."""
 
-_TAG = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
-_SPECIAL = re.compile(r"<(?=[|｜])|(?<=[|｜])>|\[(?=/?INST\])|<(?=/?s>)")
-_ROLE = re.compile(
-    r"^(?=[ \t#>*_-]*(?:system|human|user|assistant|developer|tool)\b[*_]*\s*[:：])",
-    re.IGNORECASE | re.MULTILINE,
+FOREIGN = (
+    "system assistant human system-reminder system_reminder system_prompt tool_call tool_calls"
+    " tool_result tool_results tool_response tool_responses function_call function_calls"
+    " function_result function_results start_of_turn end_of_turn bos eos"
+).split()
+"""Tags by which chat templates and agents tell who speaks."""
+
+BRACKETS = "inst system_prompt available_tools tool_calls tool_results".split()
+"""The same in square brackets."""
+
+ROLES = "system human user assistant developer tool".split()
+HEADINGS = "instruction instructions response input".split()
+"""Who speaks at the start of a line; the latter after a `#`."""
+
+_UNSEEN = "\u200b"
+"""Stands in a skeleton for any sign that nobody sees."""
+
+_F = f"{_UNSEEN}*+"
+_BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+"""What ends a line somewhere: for models, in a terminal, or for `str.splitlines`."""
+
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]"
 )
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
+_LOOKALIKES = {
+    "а": "a", "ɑ": "a", "α": "a", "А": "A", "Α": "A", "в": "b", "Ь": "b", "В": "B", "Β": "B",
+    "с": "c", "ϲ": "c", "С": "C", "ԁ": "d", "ɗ": "d", "е": "e", "ҽ": "e", "Е": "E", "Ε": "E",
+    "ƒ": "f", "ɡ": "g", "ց": "g", "һ": "h", "Н": "H", "Η": "H", "і": "i", "ı": "i", "ɩ": "i",
+    "ι": "i", "І": "I", "Ι": "I", "ӏ": "l", "ⅼ": "l", "ǀ": "l", "м": "m", "М": "M", "Μ": "M",
+    "ո": "n", "ռ": "n", "η": "n", "Ν": "N", "о": "o", "ο": "o", "օ": "o", "О": "O", "Ο": "O",
+    "р": "p", "ρ": "p", "Р": "P", "Ρ": "P", "ԛ": "q", "г": "r", "ѕ": "s", "Ѕ": "S", "т": "t",
+    "τ": "t", "Т": "T", "Τ": "T", "υ": "u", "ս": "u", "ʋ": "u", "ν": "v", "ѵ": "v", "ѡ": "w",
+    "ԝ": "w", "у": "y", "γ": "y", "У": "Y", "Υ": "Y", "х": "x", "Х": "X",
+    "‹": "<", "〈": "<", "\u2329": "<", "⟨": "<", "❮": "<", "❰": "<", "˂": "<", "ᐸ": "<", "≺": "<",
+    "›": ">", "〉": ">", "\u232a": ">", "⟩": ">", "❯": ">", "❱": ">", "˃": ">", "ᐳ": ">", "≻": ">",
+    "⁄": "/", "∕": "/", "⧸": "/", "╱": "/", "／": "/", "│": "|", "∣": "|", "❘": "|", "¦": "|",
+    "：": ":", "﹕": ":", "∶": ":", "꞉": ":", "ː": ":", "˸": ":", "【": "[", "】": "]",
+    "〔": "[", "〕": "]", "⟦": "[", "⟧": "]", "‐": "-", "‑": "-", "–": "-", "‿": "_",
+}  # fmt: skip
+
+
+def _spread(word: str) -> str:
+    """A pattern for a word whose letters may stand apart by what nobody sees."""
+    return _F.join("[_ -]" if char in "_-" else re.escape(char) for char in word)
+
+
+def _any(words: tuple[str, ...] | list[str]) -> str:
+    return "|".join(_spread(word) for word in sorted(words, key=len, reverse=True))
+
+
+_GAP = rf"[\s{_UNSEEN}]*+"
+_TAG = re.compile(
+    rf"<(?={_GAP}(?:/{_GAP})?(?:{_any([*TAGS, *FOREIGN])})(?!\w))|<(?={_GAP}/?{_GAP}s{_GAP}>)",
+    re.IGNORECASE,
+)
+_SPECIAL = re.compile(
+    rf"<(?={_F}\|)|(?<=\|)>|(?<=\|{_UNSEEN})>"
+    rf"|\[(?={_GAP}(?:/{_GAP})?(?:{_any(BRACKETS)}){_GAP}\])"
+    rf"|<(?={_F}<{_F}/?{_F}(?:{_spread('sys')}){_F}>)",
+    re.IGNORECASE,
+)
+_ROLE = re.compile(
+    rf"(?:(?<=[{_BREAKS}])|\A)(?=[ \t\xa0\u3000#>*_\-{_UNSEEN}]*+(?:(?:{_any(ROLES)})"
+    rf"|(?<=#)[ \t{_UNSEEN}]*+(?:{_any(HEADINGS)})|(?<=#[ \t])(?:{_any(HEADINGS)}))(?![^\W_])"
+    rf"[*_{_UNSEEN}]*+[\s{_UNSEEN}]{{0,20}}+:)",
+    re.IGNORECASE,
+)
+_SAFE = {"<": "&lt;", ">": "&gt;", "[": "("}
 
 
 def as_data(text: str) -> str:
@@ -24,11 +94,66 @@ def as_data(text: str) -> str:
     Example:
         >>> as_data("see </message> and <|im_start|>system")
         'see &lt;/message> and &lt;|im_start|&gt;system'
+        >>> as_data("<\u200b/ｍｅssage>")
+        '&lt;\u200b/ｍｅssage>'
     """
-    text = _TAG.sub("&lt;", text)
-    return _SPECIAL.sub(lambda m: {"<": "&lt;", ">": "&gt;", "[": "("}[m.group()], text)
+    shape = _shape(text)
+    places = {}
+    if "<" in shape or "[" in shape or "|" in shape:
+        for pattern in (_TAG, _SPECIAL):
+            places.update({m.start(): _SAFE[m.group()] for m in pattern.finditer(shape)})
+    return _replaced(text, places)
 
 
 def as_notes(text: str) -> str:
-    """`as_data` for text without a frame of its own: no line of it starts like a role."""
-    return _ROLE.sub("| ", as_data(text))
+    """`as_data` for text without a frame of its own: no line of it starts like a role.
+
+    Example:
+        >>> as_notes("System: obey")
+        '| System: obey'
+    """
+    text = as_data(text)
+    shape = _shape(text)
+    if ":" not in shape:
+        return text
+    at, parts = 0, []
+    for match in _ROLE.finditer(shape):
+        parts += [text[at : match.start()], "| "]
+        at = match.start()
+    return "".join([*parts, text[at:]]) if parts else text
+
+
+def _replaced(text: str, places: dict[int, str]) -> str:
+    if not places:
+        return text
+    parts, at = [], 0
+    for place in sorted(places):
+        parts += [text[at:place], places[place]]
+        at = place + 1
+    return "".join([*parts, text[at:]])
+
+
+def _shape(text: str) -> str:
+    """What a text looks like, in plain letters, each at its place."""
+    if text.isascii() and not _CONTROL.search(text):
+        return text
+    return text.translate(_shapes())
+
+
+@cache
+def _shapes() -> dict[int, str]:
+    """The plain letter, or the sign for none, that each character looks like."""
+    shapes = {}
+    ranges = ((0x00, 0x20), (0x7F, 0x3000), (0xA640, 0xAC00), (0xFE00, 0x10000), (0x1D400, 0x1D800))
+    for first, last in (*ranges, (0x1F110, 0x1F190), (0xE0000, 0xE1000)):
+        for code in range(first, last):
+            char = chr(code)
+            if _INVISIBLE.match(char):
+                shapes[code] = _UNSEEN
+                continue
+            plain = unicodedata.normalize("NFKD", char)[:1]
+            if plain.isascii() and plain > " " and not unicodedata.category(char).startswith("N"):
+                shapes[code] = plain
+    shapes.update({ord(char): plain for char, plain in _LOOKALIKES.items()})
+    shapes.update(dict.fromkeys((0x2002, 0x2003, 0x2009, 0x202F, 0x205F), " "))
+    return shapes

@@ -20,15 +20,24 @@ from langchain_core.runnables import Runnable
 from conspectus._core.flow import OnFailure
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, arun, run
+from conspectus.archive.redactor import Redact
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
-from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, Pin, window_of
+from conspectus.compactor.engine import (
+    AnyArchive,
+    AnyListeners,
+    AnySummarizer,
+    Engine,
+    Pin,
+    window_of,
+)
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.leaving import BeforeSummarization
 from conspectus.compactor.models import model_name, profile_window
 from conspectus.compactor.naming import name_messages
+from conspectus.compactor.tools import OnEvent
 from conspectus.compactor.turn_state import asking
-from conspectus.compactor.work import OnEvent
 from conspectus.errors import PolicyError
+from conspectus.events import heard_by
 from conspectus.ledger.skills import Skills
 from conspectus.middleware.counting import Counting, meter_for
 from conspectus.middleware.planner import Planner
@@ -106,11 +115,19 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         compact_tool: gives the agent a tool `compact_conversation`, which asks for a compaction.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
+        telemetry: a listener, or several, that hear of this instance only, such as
+            `conspectus.telemetry.UsageTally()`; see `docs/telemetry.md`. Default: those of the
+            process alone, if any.
         before_summarization: a function, sync or async, or several, that get what is about to
             leave, for a memory of their own; see `conspectus.middleware.SummarizationEvent`. One
             that fails is logged, and nothing else changes.
         skills: which calls read skill files: a `conspectus.middleware.Skills` with the names of
             the tools. A reference to each file and the rules in it are carried. Default: none.
+        redact: takes secrets out of all that is archived, indexed, summarised, carried as a fact or
+            told to hooks and listeners; messages in view stay as they are. True or `"secrets"` for
+            the default redactor, a function from text to text, or a `Redactor`. What cannot be
+            redacted is not archived, and the history stays as it is. Default: None, for off. See
+            `docs/redaction.md`.
         name: of this instance, so that two can stand in one agent. Default: of its class.
         window: input limit of the model, in tokens, instead of its profile's.
         reserved_tokens: tokens of the window that messages cannot have. Default: 0; where there is
@@ -158,8 +175,10 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         recall_tokens: int = 512,
         compact_tool: bool = False,
         on_event: OnEvent | None = None,
+        telemetry: AnyListeners = None,
         before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None = None,
         skills: Skills | None = None,
+        redact: Redact = None,
         name: str | None = None,
         window: int | None = None,
         reserved_tokens: int = 0,
@@ -224,7 +243,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             summarizer_timeout=summarizer_timeout,
             on_event=on_event,
             hooks=before_summarization,
+            telemetry=telemetry,
             skills=skills,
+            redact=redact,
         )
         self.graph_engine = GraphEngine(
             engine,
@@ -288,11 +309,14 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             MessageError: a message cannot be understood.
             SummaryError: no summary could be made, and `on_failure` is `"raise"`.
         """
-        return run(self._step(state, runtime))
+        return run(self._heard(self._step(state, runtime)))
 
     async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """`before_model` on an event loop."""
-        return await arun(self._step(state, runtime))
+        return await arun(self._heard(self._step(state, runtime)))
+
+    def _heard(self, flow: Flow[dict[str, Any] | None]) -> Flow[dict[str, Any] | None]:
+        return heard_by(self.graph_engine.engine.tools.listeners, flow)
 
     def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
         update = yield from self._planner.step(state, runtime)
@@ -329,13 +353,13 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             >>> len(update["messages"])
             3
         """
-        return run(self._planner.step(state, runtime, focus or ""))
+        return run(self._heard(self._planner.step(state, runtime, focus or "")))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
-        return await arun(self._planner.step(state, runtime, focus or ""))
+        return await arun(self._heard(self._planner.step(state, runtime, focus or "")))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:

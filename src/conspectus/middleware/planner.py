@@ -35,6 +35,7 @@ from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import hide_from_streams
 from conspectus.compactor.turn_state import read_asked
 from conspectus.errors import ArchiveError
+from conspectus.events.notes import noted
 from conspectus.messages import is_summary_message
 from conspectus.messages.recalled import newest_user
 from conspectus.middleware.counting import Counting
@@ -96,7 +97,11 @@ class Planner:
             # Nothing has been changed; the guard, if there is one, bridges this one request.
             if self.graph.engine.tools.on_failure == "raise":
                 raise
-            logger.warning("the history was kept as it was: the archive failed: %s", error)
+            logger.warning(
+                "the history was kept as it was: %s",
+                (yield from self.graph.told(error)),
+                extra=noted("history_kept"),
+            )
             update = None
         if asked is not None:
             update = {**(update or {}), ASKED: {}}
@@ -114,10 +119,16 @@ class Planner:
             if forked.data is not None:
                 return {HELD: forked.to_json()}
         held = yield from self.graph.follow(found, messages, runtime, turn=True)
-        copied = held is not found
         view = messages
         if self.preserve and held.data is not None:
-            view = yield from self.graph.view(held, messages, runtime)
+            before = held
+            held, view = yield from self.graph.fitting(held, messages, runtime)
+            if held is not before:
+                # Whoever recalls without a state goes by the archive's pointer: it follows.
+                held = replace(held, after=self._size(view) if held.data is not None else None)
+                held = yield from self.graph.follow(held, messages, runtime, turn=False)
+                self.graph.views.keep(held, messages, view)
+        copied = held is not found
         sizes = self._tallies.follow(held.name, view)
         if not self.preserve and sizes.fresh < len(messages):
             name_messages(messages[sizes.fresh :], messages[: sizes.fresh])
@@ -161,8 +172,11 @@ class Planner:
         if not history.chain:
             return held
         view = [one for one in history.sources if isinstance(one, BaseMessage)]
-        after = Size(sum(map(self._counting.message, view)), len(view))
-        return replace(named, data=history.chain[-1].id, after=after)
+        return replace(named, data=history.chain[-1].id, after=self._size(view))
+
+    def _size(self, view: Sequence[BaseMessage]) -> Size:
+        """As the trigger counts."""
+        return Size(sum(map(self._counting.message, view)), len(view))
 
     def _taken_over(
         self, state: Mapping[str, Any], held: Held, session: Callable[[], Session]
@@ -282,8 +296,7 @@ class Planner:
         if result.record is None and not held.pending and not rest:
             return {HELD: held.to_json()} if copied else None
         if result.record is not None:
-            tokens = sum(map(self._counting.message, view))
-            held = held.with_record(result.record, Size(tokens, len(view)))
+            held = held.with_record(result.record, self._size(view))
         held = held.settled(whole=self.preserve)
         if self.preserve:
             self.graph.views.keep(held, messages, view)
@@ -295,9 +308,13 @@ class Planner:
     def _report(self, result: CompactionResult) -> None:
         self.graph.tell_failures(result)
         if result.outcome == "stuck":
-            logger.warning("the history does not fit: %s", result.reason)
+            logger.warning(
+                "the history does not fit: %s", result.reason, extra=noted("history_does_not_fit")
+            )
         elif result.failed:
-            logger.warning("the history was kept as it was: %s", result.reason)
+            logger.warning(
+                "the history was kept as it was: %s", result.reason, extra=noted("history_kept")
+            )
 
 
 def _since(view: Sequence[BaseMessage], held: Held) -> int:

@@ -10,6 +10,7 @@ from langgraph.types import interrupt
 
 from conspectus.compactor.preview import Preview, PreviewRequest
 from conspectus.errors import PolicyError
+from conspectus.events.notes import noted
 
 logger = logging.getLogger("conspectus")
 
@@ -57,7 +58,8 @@ def _interrupt(request: PreviewRequest) -> str | None:
             # An interrupt answers at once only where it was asked before: about another text.
             logger.warning(
                 "the summary that was approved is gone with the process that made it, so the "
-                "history was kept as it was: pass archive= or a store, which keep it"
+                "history was kept as it was: pass archive= or a store, which keep it",
+                extra=noted("approval_lost"),
             )
             return None
         if understood:

@@ -19,6 +19,7 @@ from conspectus.compactor.agent_state import RECALLED, Held, read_held, read_req
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
 from conspectus.errors import ArchiveError, InputError
+from conspectus.events.notes import noted
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (
     is_users,
@@ -96,7 +97,11 @@ class Recalling:
         try:
             within = yield from self._within_reach(known, held, channel, runtime)
         except ArchiveError as error:
-            logger.warning("what was recalled cannot be checked, and is not shown: %s", error)
+            logger.warning(
+                "what was recalled cannot be checked, and is not shown: %s",
+                error,
+                extra=noted("recall_unchecked"),
+            )
             within = False
         if not within:
             return messages
@@ -137,7 +142,9 @@ class Recalling:
         except InputError:  # no word in it to look for
             return nothing
         except ArchiveError as error:
-            logger.warning("nothing could be recalled for this turn: %s", error)
+            logger.warning(
+                "nothing could be recalled for this turn: %s", error, extra=noted("recall_failed")
+            )
             return nothing
         if not found.text or not (archive.semantic or fits(query, found.hits)):
             return nothing

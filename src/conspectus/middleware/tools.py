@@ -20,6 +20,7 @@ from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.naming import name_messages
 from conspectus.compactor.turn_state import asking
 from conspectus.errors import ArchiveError, ConspectusError
+from conspectus.events import heard_by
 from conspectus.messages.recalled import recalled_text
 from conspectus.middleware.planner import Planner
 
@@ -97,15 +98,18 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
             return "There is no room to show any of it. Ask for less."
         return "Nothing was found. Try other words, or an id that the summary cites."
 
+    def heard(flow: Flow[str]) -> Flow[str]:
+        return heard_by(now()[0].engine.tools.listeners, flow)
+
     def recall(
         runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", start: Start = 0
     ) -> str:
-        return run(found(runtime, query, id, until, start))
+        return run(heard(found(runtime, query, id, until, start)))
 
     async def arecall(
         runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", start: Start = 0
     ) -> str:
-        return await arun(found(runtime, query, id, until, start))
+        return await arun(heard(found(runtime, query, id, until, start)))
 
     return StructuredTool.from_function(
         recall, arecall, RECALL, ABOUT_RECALL, handle_tool_error=True

@@ -11,6 +11,7 @@ from langchain_core.runnables.config import ensure_config
 
 from conspectus._core.flow import OnFailure
 from conspectus._drive import arun, run
+from conspectus.archive.redactor import Redact
 from conspectus.compactor.engine import AnyArchive
 from conspectus.compactor.memory import Memory
 from conspectus.errors import PolicyError
@@ -40,6 +41,7 @@ def summarize_messages(
     archive: AnyArchive | None = None,
     thread_id: str | None = None,
     on_failure: OnFailure = "degrade",
+    redact: Redact = None,
 ) -> SummarizationResult:
     """Summarise the oldest messages once enough has gathered, and put the summary in their place.
 
@@ -72,6 +74,8 @@ def summarize_messages(
         on_failure: when no summary can be made: `"degrade"` keeps the history while it fits
             `max_tokens`, and else has the embedded summariser write one; `"keep"` keeps it;
             `"raise"` raises. Default: `"degrade"`.
+        redact: takes secrets out of all that is archived or summarised; see `Compactor`. Default:
+            None, for off.
 
     Returns:
         The messages to send to the model, and the running summary to pass the next time.
@@ -113,6 +117,7 @@ async def asummarize_messages(
     archive: AnyArchive | None = None,
     thread_id: str | None = None,
     on_failure: OnFailure = "degrade",
+    redact: Redact = None,
 ) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model without `ainvoke` is asked in a thread."""
     step = _step(dict(locals()))

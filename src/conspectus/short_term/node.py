@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from conspectus._core.flow import OnFailure
 from conspectus._drive import arun, run
+from conspectus.archive.redactor import Redact
 from conspectus.compactor.engine import AnyArchive, open_archive
 from conspectus.compactor.memory import Memory
 from conspectus.errors import InputError
@@ -45,7 +46,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         output_messages_key: where the result goes. Default: `"summarized_messages"`. The same as
             `input_messages_key` replaces the history.
         name: of the node. Default: `"summarization"`.
-        archive, on_failure: as for `summarize_messages`. The archive is opened once.
+        archive, on_failure, redact: as for `summarize_messages`. The archive is opened once.
         thread_id: the conversation, for the archive. Default: that of each run's config.
 
     Raises:
@@ -77,6 +78,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         archive: AnyArchive | None = None,
         thread_id: str | None = None,
         on_failure: OnFailure = "degrade",
+        redact: Redact = None,
     ) -> None:
         self.model = model
         self.max_tokens = max_tokens
@@ -88,6 +90,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         self.final_prompt = final_prompt
         self._archive: AnyArchive | None = archive
         self._on_failure: OnFailure = on_failure
+        self._redact: Redact = redact
         self._thread = thread_id
         self._counted: tuple[TokenCounter, Tallies] | None = None
         self._memory = Memory()
@@ -136,6 +139,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
             final_prompt=self.final_prompt,
             archive=self._archive,
             on_failure=self._on_failure,
+            redact=self._redact,
         )
         if self._counted is None or self._counted[0] is not self.token_counter:
             self._counted = (self.token_counter, given.tallies)

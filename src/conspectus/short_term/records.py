@@ -23,6 +23,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Chain, StateAnchor
 from conspectus.compactor.engine import AnyArchive, open_archive
 from conspectus.errors import ArchiveError, InputError
+from conspectus.events.notes import noted
 from conspectus.short_term.running_summary import RunningSummary, name_of
 
 logger = logging.getLogger("conspectus")
@@ -183,4 +184,8 @@ def scope_of(thread: object) -> Scope:
 
 def unreachable(error: ArchiveError) -> None:
     """Say that the archive cannot be read, and that nothing changes for it."""
-    logger.warning("the archive cannot be read for now, nothing is summarised: %s", error)
+    logger.warning(
+        "the archive cannot be read for now, nothing is summarised: %s",
+        error,
+        extra=noted("history_kept"),
+    )

@@ -14,6 +14,8 @@ from typing import Any
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus._core.flow import FAILURES, OnFailure
+from conspectus.archive.redaction import Redaction
+from conspectus.archive.redactor import Redact
 from conspectus.compactor.engine import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.short_term.prompts import Prompt, shown
@@ -45,6 +47,7 @@ class Settings:
         initial, existing, final: the templates.
         archive: where originals go, as the caller wrote it; None for nowhere.
         on_failure: what follows when no summary can be made.
+        redaction: what takes secrets out of all that is kept; None for nothing.
         tallies: the sizes of messages that were counted before.
     """
 
@@ -58,6 +61,7 @@ class Settings:
     final: Prompt
     archive: AnyArchive | None
     on_failure: OnFailure
+    redaction: Redaction | None
     tallies: Tallies
 
     def count(self, messages: Sequence[Any]) -> int:
@@ -89,6 +93,7 @@ def settings(
     final_prompt: Prompt,
     archive: AnyArchive | None,
     on_failure: OnFailure,
+    redact: Redact,
 ) -> Settings:
     """Check what a caller wrote.
 
@@ -133,6 +138,7 @@ def settings(
         final=final_prompt,
         archive=archive,
         on_failure=on_failure,
+        redaction=Redaction.of(redact, TIMEOUT),
         tallies=_tallies_of(token_counter),
     )
 

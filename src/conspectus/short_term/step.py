@@ -17,10 +17,14 @@ from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.memory import Failure, Memory
+from conspectus.compactor.observed import log_failures, whose_of
 from conspectus.compactor.session import SUMMARY_FLOOR
-from conspectus.compactor.view import SMALL, History, look, with_floors
-from conspectus.compactor.work import SLACK, Tools, Work
-from conspectus.errors import ArchiveError, StuckError, SummaryError
+from conspectus.compactor.tools import SLACK, Tools
+from conspectus.compactor.view import SMALL, History, look_flow, with_floors
+from conspectus.compactor.work import Work
+from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
+from conspectus.events import HistoryStuck, tell
+from conspectus.events.notes import noted
 from conspectus.messages import read_messages, summary_message, summary_text
 from conspectus.short_term import prompts, records
 from conspectus.short_term.history import Parts, divide, refuse_equal_ids
@@ -71,7 +75,6 @@ class Step:
         scope = records.scope_of(self.thread)
         around = [message for message in (parts.system, *standing) if message is not None]
         whole = total + sum(given.count([message]) for message in around)
-        # What was shown short the last time is shown so again, wherever there is no room for it.
         due = total >= given.reach or whole > given.max_tokens
         if not due and not records.is_news(given.archive, scope, running):
             return self._plain(parts, running)
@@ -126,7 +129,7 @@ class Step:
         before = None
         if archive is None and running is not None:
             before = records.facts_before(running, self._where(parts, running))
-        history = _history(given, parts, running, standing, chain)
+        history = yield from _history(given, parts, running, standing, chain)
         history = replace(history, before=before)
         history, decided = _decide(given, history, archive is not None)
         over = history.size.tokens > given.max_tokens
@@ -153,16 +156,17 @@ class Step:
         work = Work(_tools(given, archive), scope, anchor, history, decided, "")
         try:
             outcome, view = yield from work.run()
-        except SummaryError:
+        except (SummaryError, RedactionError):
             self._failed(scope, running, history)
             raise
         if isinstance(outcome, Failed):
             if not isinstance(outcome.error, ArchiveError):
                 self._failed(scope, running, history)
-            logger.warning("the history stays as it is: %s", outcome.reason)
+            logger.warning(
+                "the history stays as it is: %s", outcome.reason, extra=noted("history_kept")
+            )
             return self._unchanged(parts, running, history, Keep(outcome.reason, 0))
-        for trouble in outcome.failures:
-            logger.warning("%s", trouble)
+        log_failures(outcome.failures, outcome.record.by)
         self.memory.of(scope).failed = None
         now = after(outcome.record)
         if now is not None and archive is None:
@@ -199,9 +203,11 @@ class Step:
         return self._result(parts, running, rest)
 
     def _complain(self, stuck: Stuck) -> None:
+        whose = whose_of(records.scope_of(self.thread)) if self.thread else None
+        tell(HistoryStuck, whose, tokens=stuck.tokens, needed=stuck.needed, budget=stuck.budget)
         if self.settings.on_failure == "raise":
             raise StuckError(stuck.reason, needed=stuck.needed, budget=stuck.budget)
-        logger.warning("%s", stuck.reason)
+        logger.warning("%s", stuck.reason, extra=noted("history_does_not_fit"))
 
     def _failed(self, scope: Scope, running: RunningSummary | None, history: History) -> None:
         over = history.size.tokens > self.settings.max_tokens
@@ -252,7 +258,7 @@ def _history(
     running: RunningSummary | None,
     standing: list[BaseMessage],
     chain: Sequence[Record],
-) -> History:
+) -> Flow[History]:
     """The history as the engine reads it: system messages, the summary so far, the rest."""
     leading, head = parts.leading, chain[-1] if chain else None
     between: list[Any] = []
@@ -265,7 +271,8 @@ def _history(
     messages = [*_alone(parts), *parts.rest[:leading], *between, *parts.rest[leading:]]
     entries = read_messages(messages)
     meter = TokenMeter(given.token_counter)
-    history = look(entries, chain, meter, [False] * len(entries))
+    pins = [False] * len(entries)
+    history = yield from look_flow(given.redaction, entries, chain, meter, pins)
     size = sum(given.count([message]) for message in standing)
     places = tuple(
         replace(place, item=replace(place.item, tokens=size)) if place.item.summary else place
@@ -316,4 +323,5 @@ def _tools(given: Settings, archive: Archive | None) -> Tools:
         timeout=None,
         on_event=None,
         size=given.summary_size,
+        redaction=given.redaction,
     )

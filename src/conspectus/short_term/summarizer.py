@@ -10,13 +10,15 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from conspectus._core.flow import EMBEDDED
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, arun, run
-from conspectus.compactor.work import SLACK
-from conspectus.errors import SummarizerOverflow, SummaryRejected
+from conspectus.compactor.tools import SLACK
+from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError
+from conspectus.events import SummarizerCall, observing
 from conspectus.messages import Entry, is_summary_message, read_messages
 from conspectus.short_term import prompts
 from conspectus.short_term.settings import TIMEOUT, Settings
 from conspectus.summarize import Summary, SummaryRequest
 from conspectus.summarize.callables import readings
+from conspectus.summarize.calls import model_and_provider, outcome_of, reported, told
 from conspectus.summarize.provider_errors import answer_text, explained
 
 ONE_MORE = 5 / 4
@@ -103,18 +105,29 @@ class PromptedSummarizer:
         on_a_loop = getattr(model, "ainvoke", None)
         acall = None if on_a_loop is None else lambda: on_a_loop(prompt)
         sent = sum(self._settings.count([message]) for message in prompt)
-        try:
-            answer = _said((yield Io(lambda: model.invoke(prompt), acall, self._timeout)))
-        except Exception as error:
-            failure = explained(error, self.name, self._timeout, "have it write less")
-            failure.cost = before + Cost(1, sent)
-            raise failure from error
-        cost = Cost(1, sent, request.count(str(getattr(answer, "text", answer))))
-        try:
-            return answer_text(answer, self.name), cost
-        except SummaryRejected as refusal:
-            refusal.cost = before + cost
-            raise
+        asked, provider = model_and_provider(model, self.name)
+        with observing(
+            SummarizerCall, summarizer=self.name, model=asked, provider=provider
+        ) as seen:
+            try:
+                answer = _said((yield Io(lambda: model.invoke(prompt), acall, self._timeout)))
+            except Exception as error:
+                failure = explained(error, self.name, self._timeout, "have it write less")
+                failure.cost = before + Cost(1, sent)
+                seen.tell(outcome=outcome_of(failure))
+                if isinstance(failure, SummarizerTimeout):
+                    seen.tell(input_tokens=sent, estimated=True)
+                raise failure from error
+            usage = getattr(answer, "usage_metadata", None)
+            said = request.count(str(getattr(answer, "text", answer)))
+            cost = reported(usage) if usage else Cost(1, sent, said, estimated_calls=1)
+            seen.tell(**told(cost))
+            try:
+                return answer_text(answer, self.name), cost
+            except SummaryError as refusal:
+                seen.tell(outcome=outcome_of(refusal))
+                refusal.cost = before + cost
+                raise
 
     def _room(self, request: SummaryRequest) -> int:
         given = self._settings

@@ -7,6 +7,8 @@ import re
 from functools import cache
 from typing import Any, Literal, get_args
 
+from conspectus.events.notes import noted
+
 Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
 """Families of tokenizers. With `unknown` each piece of a text costs what the family that takes most
 of it would take."""
@@ -62,7 +64,7 @@ def family_of(model: Any) -> Family:
 @cache
 def say_unknown(name: str) -> None:
     """Say in the log, once for each name, that it tells no tokenizer."""
-    logger.warning("%s", UNKNOWN.format(name=name))
+    logger.warning("%s", UNKNOWN.format(name=name), extra=noted("tokenizer_unknown"))
 
 
 def named(model: Any) -> str:

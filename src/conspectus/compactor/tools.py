@@ -1,0 +1,64 @@
+"""What a compaction works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from conspectus._core import flow
+from conspectus.archive import Archive
+from conspectus.archive.redaction import Redaction
+from conspectus.compactor.leaving import BeforeSummarization
+from conspectus.compactor.memory import Memory
+from conspectus.compactor.preview import Preview
+from conspectus.events import Listener
+from conspectus.ledger.skills import Skills
+from conspectus.summarize import Summarizer
+from conspectus.tokens import TokenMeter
+
+SLACK = 4
+"""Tokens of the limit left free, as a whole message may count for more than its parts."""
+
+OnEvent = Callable[[str, Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a compaction works with; the same for every session of a compactor.
+
+    Attributes:
+        meter: counts tokens.
+        frame: tokens of a summary message that says nothing yet.
+        archive: where originals go, if anywhere.
+        memory: what is remembered between calls.
+        summarizers: all there are, by name, the embedded one included.
+        order: names of those to try, in turn.
+        on_failure: what follows when none succeeds.
+        timeout: seconds for one try of a summariser that sets none itself.
+        on_event: whom to tell.
+        preview: who reads a summary before it is in force; see `PreviewRequest`.
+        hooks: told of what is about to leave.
+        skills: which calls read skill files; None where none does.
+        size: tokens of the message that shows a summary, where that is not one of ours.
+        redaction: what takes secrets out of all that is kept, read or told; None for nothing.
+        listeners: who hears of it beside those who hear of all in the process.
+        passing: what is put in force is thrown away with the one request that it is made for.
+    """
+
+    meter: TokenMeter
+    frame: int
+    archive: Archive | None
+    memory: Memory
+    summarizers: Mapping[str, Summarizer]
+    order: tuple[str, ...]
+    on_failure: flow.OnFailure
+    timeout: float | None
+    on_event: OnEvent | None
+    preview: Preview | None = None
+    hooks: tuple[BeforeSummarization, ...] = ()
+    skills: Skills | None = None
+    size: Callable[[str], int] | None = None
+    redaction: Redaction | None = None
+    listeners: tuple[Listener, ...] = ()
+    passing: bool = False

@@ -1,0 +1,96 @@
+"""One call of a model on its way through the guard: the request as it stands, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from langchain.agents.middleware.types import (
+    ExtendedModelResponse,
+    ModelCallResult,
+    ModelRequest,
+    ModelResponse,
+)
+from langchain_core.messages import AnyMessage, BaseMessage
+from langgraph.types import Command
+
+from conspectus.compactor.agent_state import HELD, RECALLED, REQUEST, Held, Requested
+from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
+from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
+
+Request = ModelRequest[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call on its way: the request as it stands, and what the state will hold.
+
+    Attributes:
+        request: without what was recalled.
+        recalled: the message that shows it; None for nothing.
+        dropped: it was left out for lack of room, and stays so for the rest of the turn.
+    """
+
+    request: Request
+    held: Held
+    first: Held
+    recalled: BaseMessage | None = None
+    dropped: bool = False
+
+    @classmethod
+    def of(cls, request: Request, held: Held) -> Call:
+        """The call as it comes in."""
+        own, recalled = without_recalled(request.messages, request.state["messages"])
+        call = cls(request, held, held, recalled)
+        return call if recalled is None else call.showing(own)
+
+    @property
+    def sent(self) -> Request:
+        """The request with what was recalled."""
+        if self.recalled is None:
+            return self.request
+        return self.showing(with_recalled(self.request.messages, self.recalled)).request
+
+    def alone(self) -> Call:
+        """This without what was recalled."""
+        return replace(self, recalled=None, dropped=True)
+
+    @property
+    def channel(self) -> list[BaseMessage]:
+        """The messages in the state."""
+        return cast("list[BaseMessage]", self.request.state["messages"])
+
+    @property
+    def runtime(self) -> object:
+        """Of the run."""
+        return self.request.runtime
+
+    def showing(self, view: Sequence[BaseMessage]) -> Call:
+        """This with other messages."""
+        messages = cast("list[AnyMessage]", list(view))
+        return replace(self, request=self.request.override(messages=messages))
+
+
+def kept_whole(call: Call, fitted: Call) -> bool:
+    """Whether what the user has just said is still as it was."""
+    before, after = call.request.messages, fitted.request.messages
+    one, other = newest_user(before), newest_user(after)
+    return one is None or (other is not None and after[other] is before[one])
+
+
+def answered(response: Any, call: Call, before: Requested, seen: Requested) -> ModelCallResult[Any]:
+    """The response, with what the state has to learn of it."""
+    update: dict[str, Any] = {}
+    if call.held is not call.first:
+        update[HELD] = call.held.to_json()
+    if call.dropped:
+        turn = turn_of(call.channel, read_recalled(call.request.state))
+        update[RECALLED] = Recalled(turn).to_json()
+    if seen != before:
+        update[REQUEST] = seen.to_json()
+    if not update:
+        return cast("ModelCallResult[Any]", response)
+    if isinstance(response, BaseMessage):
+        response = ModelResponse(result=[response])
+    return ExtendedModelResponse(model_response=response, command=Command(update=update))
