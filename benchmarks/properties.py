@@ -1,0 +1,190 @@
+"""The promises as properties: what was tried of each, and whether it held.
+
+    make properties      or: python benchmarks/properties.py --profile short --least 0
+
+Runs the property tests of the suite with Hypothesis, the long profile in two processes, and prints
+one row for each promise and each way through: how many examples were really run, counted by
+Hypothesis itself in every process, how many steps the state machines took, and the outcome. The
+exit code is 1 if a test failed, or if fewer examples ran than promised; 2 if an option makes no
+sense.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from command_line import Options, at_least, ended, tell
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+LEAST = 100_000
+NO_TESTS = 5
+"""How pytest ends where nothing was chosen."""
+
+PROMISES = {
+    1: "Nothing unread leaves",
+    2: "Commit rule",
+    3: "Valid sequences",
+    4: "The budget holds",
+    5: "What is kept is untouched",
+    6: "Facts survive rounds",
+    7: "Walls",
+    8: "A summary has no authority",
+    9: "Sync and async are the same",
+    10: "Same input, same plan",
+    11: "Rewind is lossless",
+}
+
+ELSEWHERE = {
+    "test_chunks": 1,
+    "test_extractive": 1,
+    "test_messages": 2,
+    "test_tokens": 4,
+    "test_tally": 4,
+    "test_ledger_book": 6,
+    "test_ledger_scanning": 6,
+    "test_secrets_stateful": 7,
+    "test_plan": 10,
+    "test_short_term_plan": 10,
+}
+"""Modules with property tests of the parts that a promise rests on."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was run of one promise through one way."""
+
+    promise: int
+    through: str
+    tests: int
+    examples: int
+    steps: int
+    failed: int
+
+
+def promise_of(test: str) -> int | None:
+    """The promise that a test belongs to; None for none."""
+    module = Path(test.partition("::")[0]).stem
+    numbered = re.match(r"test_promise_(\d\d)_", module)
+    return int(numbered[1]) if numbered else ELSEWHERE.get(module)
+
+
+def rows_of(noted: Sequence[Mapping[str, Any]]) -> list[Row]:
+    """What the plugin noted, by promise and way through."""
+    found: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
+    for note in noted:
+        promise = promise_of(note["test"])
+        if promise is not None:
+            found.setdefault((promise, note["through"]), []).append(note)
+    return [
+        Row(
+            promise,
+            through,
+            len(notes),
+            sum(note["examples"] for note in notes),
+            sum(note["steps"] for note in notes),
+            sum(note["outcome"] != "passed" for note in notes),
+        )
+        for (promise, through), notes in sorted(found.items())
+    ]
+
+
+def run(profile: str, processes: int, only: str) -> tuple[int, list[dict[str, Any]]]:
+    """Run the tests; the exit code of pytest, and what was noted of each property test."""
+    tests = [f"tests/{name}.py" for name in sorted(ELSEWHERE)]
+    tests += sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/test_promise_*.py"))
+    with tempfile.TemporaryDirectory() as folder:
+        notes = Path(folder) / "notes.json"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "stateful.counting"]
+        command += ["--properties-to", str(notes), "--hypothesis-seed=0"]
+        command += ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
+        command += ["-k", only] if only else []
+        path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+        env = {**os.environ, "CONSPECTUS_PROFILE": profile, "PYTHONPATH": path}
+        code = _ended_with_us([*command, *tests], env)
+        found: list[dict[str, Any]] = json.loads(notes.read_text()) if notes.exists() else []
+    return code, found
+
+
+def _ended_with_us(command: Sequence[str], env: Mapping[str, str]) -> int:
+    """The exit code of a command; it and its processes are killed if this one is stopped."""
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=env, stdout=sys.stderr, start_new_session=True
+    )
+    try:
+        return process.wait()
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def show(rows: Sequence[Row], screen: Console) -> None:
+    """The table."""
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("promise")
+    table.add_column("through")
+    for name in ("tests", "examples", "steps"):
+        table.add_column(name, justify="right")
+    table.add_column("outcome")
+    for row in rows:
+        outcome = f"{row.failed} failed" if row.failed else "held"
+        counts = [f"{n:,}" if n else "" for n in (row.tests, row.examples, row.steps)]
+        table.add_row(
+            f"{row.promise}. {PROMISES[row.promise]}", row.through or "?", *counts, outcome
+        )
+    screen.print(table)
+
+
+def judged(rows: Sequence[Row], code: int, least: int) -> list[str]:
+    """What is wrong with a run; nothing if all is well."""
+    wrong = [f"promise {row.promise} failed through {row.through}" for row in rows if row.failed]
+    if code and not wrong:
+        wrong.append(f"pytest ended with {code}")
+    total = sum(row.examples for row in rows)
+    if total < least:
+        wrong.append(f"{total:,} examples ran, and {least:,} are promised")
+    missing = [str(n) for n in PROMISES if least and n not in {row.promise for row in rows}]
+    if missing:
+        wrong.append(f"nothing was run of promise {', '.join(missing)}")
+    return wrong
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run, print, judge."""
+    parser = Options(description=__doc__)
+    parser.add_argument("--profile", choices=("short", "long"), default="long")
+    parser.add_argument("--processes", type=at_least(1), default=2, help="of pytest-xdist")
+    parser.add_argument("--least", type=at_least(0), default=LEAST, help="examples to run")
+    parser.add_argument("--only", default="", help="tests whose names hold this, as for pytest -k")
+    asked = parser.parse_args(arguments)
+    if asked.profile == "long":
+        tell("All properties take some 30 minutes on two cores; progress is told as tests end.")
+    code, noted = run(asked.profile, asked.processes, asked.only)
+    rows = rows_of(noted)
+    if code == NO_TESTS and asked.only:
+        said = f"{asked.only!r} is in no name of a property test"
+        parser.error(f"--only: {said}; there are promise_01 to promise_11, stateful, and others")
+    show(rows, Console(width=None if sys.stdout.isatty() else 110))
+    total, steps = sum(row.examples for row in rows), sum(row.steps for row in rows)
+    print(f"{total:,} examples of {sum(r.tests for r in rows)} property tests, {steps:,} steps.")
+    wrong = judged(rows, code, asked.least)
+    for sentence in wrong:
+        print(sentence, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    ended(main)

@@ -1,0 +1,42 @@
+# ruff: noqa: E501
+"""Names by which somebody might reach what is another's: of tenants, threads and sessions; and
+queries that might say something to a database."""
+
+from __future__ import annotations
+
+import itertools
+import unicodedata
+
+LABELS = [
+    "a", "A", "ａ", "а", "ɑ", "a ", " a", "a\u200b", "\u200ba", "a\u00ad", "a\ufeff", "a\u0301", "á",
+    "é", "e\u0301", "Å", "\u212b", "ß", "ss", "ﬁ", "fi", "İ", "i\u0307", "ı", "Ⅷ", "VIII",
+    "a.b", "a/b", "a\\b", "a:b", "a|b", "a\x00b", "a\nb", "a,b", "a b", "a\tb", "a\x1fb",
+    ".", "..", "../a", "../../etc/passwd", "/", "//", "/a", "a/", "./a", "a/../b", "~", "~root",
+    "%", "_", "a%", "%a%", "a_", "*", "?", "[a]", "a'--", "'; DROP TABLE store;--", '"', "\\", "`",
+    "' OR '1'='1", "a' UNION SELECT value FROM store --", "{a}", "${a}", "$(a)", "a;b", "\r\n",
+    "\ud800", "\udfff", "a\ud800", "\ufffe", "\U0010ffff", "\x00", "\x7f", "\u202ea", "NULL", "None",
+    "null", "true", "0", "00", "-1", "1e309", "nan", "threads", "head", "messages", "records", "main",
+    "local", "conspectus", "con", "prn", "a" * 5_000, "a" * 4_999 + "b", "ä" * 300, "\U0001f600",
+]  # fmt: skip
+
+QUERIES = [
+    '"', '""', "'", "''", '"zebra', "zebra*", "*", "^zebra", "zebra NEAR zebra", "NEAR(zebra, 5)",
+    "zebra AND", "AND OR NOT", "NOT zebra", "zebra OR NOT", "(zebra", "zebra)", "{terms}: zebra",
+    "terms: zebra", "-zebra", "+zebra", "zebra + zebra", "words:zebra", "rowid:1", "zebra;--",
+    "'; DROP TABLE docs;--", "1' OR '1'='1", "UNION SELECT * FROM docs", "%", "_", "[a-z]*", "\\",
+    "zebra\x00zebra", "\ud800zebra", "\udfff", "\u202e", "zebra\n\nzebra", "¤7a", "¤", "=zebra", "﷽" * 50,
+    "zebra " * 3_000, '"' * 30_000, "(" * 30_000, "a" * 100_000, "斑马" * 5_000, "- " * 9_000,
+    "NEAR/2 zebra", "zebra NEAR/9999999999 x", 'matchinfo(docs, "pcx")', "zebra:zebra:zebra", "a.b.c" * 2_000,
+]  # fmt: skip
+
+
+def look_alike_pairs() -> list[tuple[str, str]]:
+    """Different names that somebody could take for one, or that some comparison makes one."""
+
+    def folded(label: str) -> set[str]:
+        plain = {unicodedata.normalize(form, label) for form in ("NFC", "NFD", "NFKC", "NFKD")}
+        unseen = {"".join(c for c in one if unicodedata.category(c) != "Cf") for one in plain}
+        return {one.casefold().strip() for one in plain | unseen}
+
+    pairs = itertools.combinations(LABELS, 2)
+    return [(one, other) for one, other in pairs if folded(one) & folded(other)]

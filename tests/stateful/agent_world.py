@@ -1,0 +1,423 @@
+"""A world around a real agent: `create_agent` with our middleware, a checkpointer and a store.
+
+The model is scripted; what it is really sent is what is looked at. A tap before our middleware
+writes down what is said, so the observer needs nothing that the middleware says of itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.tools import InjectedToolCallId, tool
+from langgraph.checkpoint.memory import InMemorySaver
+
+from conspectus import ContextGuard, SummarizationMiddleware
+from conspectus._drive import run
+from conspectus.archive import Archive, Scope
+from conspectus.errors import ConspectusError
+from conspectus.testing.scripted_models import ScriptedChatModel
+from stateful.counting import STEPS
+from stateful.looks import Look, counted
+from stateful.messages import WRITTEN, blocks, planted, words_in
+from stateful.oracle import is_summary, plain
+from stateful.stores import TroubledStore
+from stateful.summarizers import GOOD, KINDS, Moods, Reading, embedded_is_heard
+
+THREADS = [("local", "t"), ("local", "u"), ("acme", "t")]
+NOTHING: Any = object()
+
+
+class Tap(AgentMiddleware[Any, Any, Any]):
+    """Writes down what stands in the channel before each call of the model."""
+
+    def __init__(self, world: AgentWorld) -> None:
+        super().__init__()
+        self.world = world
+
+    def before_model(self, state: Any, runtime: Any) -> None:
+        self.world.hears(state["messages"])
+
+    async def abefore_model(self, state: Any, runtime: Any) -> None:
+        self.world.hears(state["messages"])
+
+
+@dataclass
+class Tip:
+    """A place in a thread to which somebody can go back."""
+
+    config: Any
+    whole: list[Any]
+    reach: Counter[str]
+
+
+@dataclass
+class Talk:
+    """What an observer knows of one thread."""
+
+    name: tuple[str, str]
+    whole: list[Any] = field(default_factory=list)
+    tips: list[Tip] = field(default_factory=list)
+    tip: Tip | None = None
+    readings: list[Reading] = field(default_factory=list)
+    back: bool = False
+
+
+AGENT_SETTINGS = st.fixed_dictionaries(
+    {
+        "history": st.sampled_from(["replace", "preserve"]),
+        "trigger": st.sampled_from([("messages", 8), ("messages", 14), ("tokens", 600)]),
+        "keep": st.tuples(st.just("messages"), st.integers(2, 6)),
+        "window": st.sampled_from([1_500, 3_000, 6_000]),
+        "on_failure": st.sampled_from(["degrade", "degrade", "keep"]),
+        "recall": st.sampled_from(["off", "tool", "auto"]),
+    }
+)
+
+
+class AgentWorld(RuleBasedStateMachine):
+    """The world; a promise is a subclass with `judge`."""
+
+    through = "agent graph"
+    settings_of: Mapping[str, Any] = {}
+    steps = 6
+    form, named = "langchain", True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        self.moods = Moods()
+        self.stack.enter_context(embedded_is_heard(lambda: self.moods.readings))
+        self.loop = self.stack.enter_context(asyncio.Runner())
+        self.store, self.saver = TroubledStore(), InMemorySaver()
+        self.planted = 0
+        self.all: dict[tuple[str, str], Talk] = {}
+        self.at = self.talk(THREADS[0])
+        self.script: list[AIMessage] = []
+        self.asked: list[tuple[list[BaseMessage], list[Any]]] = []
+        self.ready = False
+
+    def teardown(self) -> None:
+        self.stack.close()
+
+    def talk(self, name: tuple[str, str]) -> Talk:
+        return self.all.setdefault(name, Talk(name))
+
+    @initialize(
+        settings=AGENT_SETTINGS,
+        guard=st.booleans(),
+        kind=st.sampled_from(["protocol", "model", "side by side", "embedded"]),
+    )
+    def begins(self, settings: dict[str, Any], guard: bool, kind: str) -> None:
+        self.settings = {**settings, **self.settings_of}
+        self.guarded, self.kind = guard, kind
+        self.builds()
+        self.ready = True
+
+    def builds(self) -> None:
+        """The agent, as a new process would build it on the same checkpoints and store."""
+        self.model = ScriptedChatModel(answers=self.answer)
+        own = SummarizationMiddleware(
+            None,
+            summarizer=self.moods.made(self.kind),
+            tenant=lambda runtime: self.at.name[0],
+            summarizer_timeout=600,
+            **self.settings,
+        )
+        guard = [ContextGuard(own, reserved_tokens=100, on_stuck="raise")] if self.guarded else []
+        self.graph = create_agent(
+            self.model,
+            [look],
+            system_prompt="You look at modules.",
+            middleware=[Tap(self), own, *guard],
+            checkpointer=self.saver,
+            store=self.store,
+        )
+
+    @invariant()
+    def a_step_is_counted(self) -> None:
+        STEPS.count += self.ready
+
+    def text(self, text: str) -> str:
+        words = [f"zq{self.planted}{n}z" for n in range(3)]
+        self.planted += 1
+        # A checkpoint itself does not bring a lone surrogate back as it was.
+        return planted(text.encode("utf-8", "replace").decode(), words)
+
+    def hears(self, channel: Sequence[BaseMessage]) -> None:
+        """Whatever is new in the channel was said just now."""
+        known = {message.id for message in self.at.whole}
+        new = [m for m in channel if m.id not in known and not is_summary(m)]
+        for message in new:
+            if isinstance(message, ToolMessage) and message.name == "recall":
+                said = words_in("\n".join(map(plain, self.at.whole)))
+                assert words_in(message.text) <= said, "recalled from elsewhere"
+        self.at.whole.extend(m.model_copy(deep=True) for m in new)
+
+    def answer(self, messages: list[BaseMessage]) -> Any:
+        """What the agent's model says next, and a note of what it was sent."""
+        self.asked.append((messages, list(self.at.whole)))
+        if self.script:
+            return self.script.pop(0)
+        return self.says("That is all.")
+
+    def says(self, text: str, calls: Sequence[str] = ()) -> AIMessage:
+        number = self.planted
+        made: list[Any] = [
+            {"name": "look", "args": {"at": f"{at}{number}"}, "id": at, "type": "tool_call"}
+            for at in calls
+        ]
+        return AIMessage(self.text(text), tool_calls=made, id=f"a{number}")
+
+    # What happens
+
+    @rule(
+        text=WRITTEN,
+        calls=st.lists(
+            st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True), max_size=4
+        ),
+        content=st.data(),
+        on_a_loop=st.booleans(),
+    )
+    def a_user_speaks(
+        self, text: str, calls: list[list[str]], content: st.DataObject, on_a_loop: bool
+    ) -> None:
+        more = content.draw(blocks(False)) if not calls else []
+        self.user_says(self.text(text), calls, on_a_loop, more)
+
+    def say(self, *messages: Any) -> None:
+        """Somebody says something, to which the agent answers."""
+        self.script = []
+        self.goes({"messages": list(messages)}, False)
+
+    def name(self) -> str:
+        return f"h{self.planted}"
+
+    def user_says(
+        self,
+        said: str,
+        calls: Sequence[Sequence[str]] = (),
+        on_a_loop: bool = False,
+        more: Sequence[Any] = (),
+        steps: Sequence[AIMessage] = (),
+        **how: Any,
+    ) -> None:
+        content: Any = [*more, {"type": "text", "text": said}] if more else said
+        self.script = [*(self.says("Looking.", made) for made in calls), *steps]
+        message = HumanMessage(content, id=f"h{self.planted}")
+        self.planted += 1
+        self.goes({"messages": [message]}, on_a_loop, **how)
+
+    @rule(turns=st.integers(2, 5), on_a_loop=st.booleans())
+    def the_talk_goes_on(self, turns: int, on_a_loop: bool) -> None:
+        for turn in range(turns):
+            self.user_says(
+                self.text("Look at the next module, please. " * 8), ["a"] * (turn % 3), on_a_loop
+            )
+
+    @rule(size=st.sampled_from([5_000, 20_000]))
+    def a_user_pastes_a_giant(self, size: int) -> None:
+        self.user_says(self.text("a line of a log, as it is\n" * (size // 26)))
+
+    @precondition(lambda self: self.ready and self.settings["recall"] != "off")
+    @rule(by_id=st.booleans(), which=st.integers(0, 1_000), on_a_loop=st.booleans())
+    def the_agent_recalls(self, by_id: bool, which: int, on_a_loop: bool) -> None:
+        """With its own tool, after some talk; an id may be one of another thread or branch."""
+        self.the_talk_goes_on(4, on_a_loop)
+        query = {"query": "the next module, a line of a log, what was said and done"}
+        ids = [str(message.id) for talk in self.all.values() for message in talk.whole]
+        args = {"id": ids[which % len(ids)]} if by_id else query
+        call: Any = {"name": "recall", "args": args, "id": "r", "type": "tool_call"}
+        asks = AIMessage(self.text("What was it?"), tool_calls=[call], id=f"a{self.planted}")
+        self.user_says(self.text("What did we say of it?"), (), on_a_loop, steps=[asks])
+
+    @rule(on_a_loop=st.booleans())
+    def an_approval_is_pending(self, on_a_loop: bool) -> None:
+        self.user_says(self.text("Delete it."), ["abc"], on_a_loop, interrupt_before=["tools"])
+
+    @precondition(lambda self: self.ready and self.at.tip is not None)
+    @rule(on_a_loop=st.booleans())
+    def it_is_approved(self, on_a_loop: bool) -> None:
+        assert self.at.tip is not None
+        if self.graph.get_state(self.at.tip.config).next == ("tools",):
+            self.script = []
+            self.goes(None, on_a_loop)
+
+    @rule(
+        kinds=st.lists(st.sampled_from([*KINDS, *GOOD]), min_size=1, max_size=4),
+        on_a_loop=st.booleans(),
+    )
+    def summarisers_behave(self, kinds: list[str], on_a_loop: bool) -> None:
+        self.moods.kinds[:] = kinds
+        self.the_talk_goes_on(3, on_a_loop)
+
+    @rule(after=st.integers(0, 10), times=st.integers(1, 6), on_a_loop=st.booleans())
+    def the_archive_is_in_trouble(self, after: int, times: int, on_a_loop: bool) -> None:
+        self.store.fails(after, times)
+        self.user_says(self.text("Look once more. " * 40), ["a", "bc", "a"], on_a_loop)
+
+    @rule()
+    def the_process_restarts(self) -> None:
+        self.builds()
+
+    @rule(name=st.sampled_from(THREADS))
+    def another_thread_goes_on(self, name: tuple[str, str]) -> None:
+        self.at = self.talk(name)
+
+    @precondition(lambda self: self.ready and self.at.tips)
+    @rule(which=st.integers(0, 1_000), calls=st.integers(0, 3), on_a_loop=st.booleans())
+    def somebody_goes_to_another_checkpoint(self, which: int, calls: int, on_a_loop: bool) -> None:
+        """Back, forward again, or over to another branch."""
+        self.at.tip = self.at.tips[which % len(self.at.tips)]
+        self.at.whole, self.at.back = list(self.at.tip.whole), True
+        self.user_says(self.text("Look the other way."), ["ab"] * calls, on_a_loop)
+
+    @precondition(lambda self: self.ready and self.at.tip is not None)
+    @rule(place=st.integers(0, 1_000), text=WRITTEN)
+    def a_message_is_edited(self, place: int, text: str) -> None:
+        assert self.at.tip is not None
+        state = self.graph.get_state(self.at.tip.config)
+        own = [
+            m for m in state.values["messages"] if not is_summary(m) and isinstance(m.content, str)
+        ]
+        own = [m for m in own if "clip_of" not in str(m.additional_kwargs)]
+        if not own or state.next:
+            return
+        new = own[place % len(own)].model_copy(update={"content": self.text(text)})
+        config = self.graph.update_state(self.at.tip.config, {"messages": [new]}, as_node="model")
+        self.at.whole = [new if m.id == new.id else m for m in self.at.whole]
+        self.at.tip = Tip(config, list(self.at.whole), Counter())
+        self.at.back = False
+
+    # Looks
+
+    @property
+    def config(self) -> Any:
+        name = {"thread_id": "/".join(self.at.name)}
+        return {"configurable": name, "recursion_limit": 60}
+
+    def run_graph(self, given: Any, config: Any, on_a_loop: bool, how: Any) -> Any:
+        """One run of the agent; what it raised, where it did."""
+        try:
+            if on_a_loop:
+                return self.loop.run(self.moods.watched(self.graph.ainvoke(given, config, **how)))
+            return self.graph.invoke(given, config, **how)
+        except (ConspectusError, KeyboardInterrupt, asyncio.CancelledError) as error:
+            return error
+
+    def goes(self, given: Any, on_a_loop: bool, **how: Any) -> None:
+        at = self.at
+        start = at.tip.config if at.tip is not None else self.config
+        config = {**start, "recursion_limit": 60}
+        read, prompts = len(self.moods.readings), len(self.moods.prompts)
+        failed, records = self.store.failed, self.store.held("records")
+        drafts = self.store.held("drafts")
+        head = self.head(at.tip.config) if at.tip is not None else None
+        back, reach = at.back, at.tip.reach if at.tip is not None else Counter()
+        self.asked = []
+        answer = self.run_graph(given, config, on_a_loop, how)
+        trouble = self.store.failed > failed
+        self.store.recovers()
+        state = self.graph.get_state(self.config)
+        self.hears(state.values.get("messages", []))
+        now_read = self.moods.readings[read:]
+        if self.store.held("drafts") != drafts or self.store.held("records") != records:
+            at.readings += now_read
+        error = answer if isinstance(answer, BaseException) else None
+        now = self.head(state.config)
+        found, covered, facts, summary = self.reached(state)
+        kept = self.all_kept(state)
+        for number, (shown, whole) in enumerate(self.asked):
+            last = number + 1 == len(self.asked)
+            own = [m for m in shown if m.type != "system" and not recalled(m)]
+            self.judge(
+                Look(
+                    whole=whole,
+                    shown=own,
+                    kept=kept,
+                    known=last,
+                    reach=found,
+                    covered=covered,
+                    readings=at.readings,
+                    fresh=now_read,
+                    prompts=self.moods.prompts[prompts:] if last else [],
+                    records=(records, self.store.held("records")),
+                    heads=(head, now),
+                    came=[plain(message) for message in shown],
+                    failed=trouble or error is not None,
+                    budget=self.settings["window"] - 100 if self.guarded else None,
+                    facts=facts,
+                    summary=summary,
+                    calls=len(self.moods.readings) - read,
+                    back=(reach, []) if back and number == 0 else None,
+                )
+            )
+        self.error = error
+        self.ends(list(state.values.get("messages", [])), found, error, trouble)
+        if state.config["configurable"].get("checkpoint_id"):
+            at.tip = Tip(state.config, list(at.whole), counted(found))
+            at.tips.append(at.tip)
+            at.back = False
+
+    def ends(
+        self, channel: list[Any], reach: list[Any], error: BaseException | None, trouble: bool
+    ) -> None:
+        """What a promise says once a run is over; the channel is what the checkpoint holds."""
+
+    def held(self, config: Any) -> Mapping[str, Any]:
+        return self.graph.get_state(config).values.get("_conspectus") or {}
+
+    def head(self, config: Any) -> Any:
+        return self.held(config).get("head")
+
+    def scope(self, held: Mapping[str, Any]) -> Scope:
+        return Scope(self.at.name[0], held["thread"], held["session"])
+
+    def reached(self, state: Any) -> tuple[list[Any], int, str, str]:
+        """What the record in the state answers for, with its ledger and its summary."""
+        held = state.values.get("_conspectus") or {}
+        if not held.get("head"):
+            return [], 0, "", ""
+        archive, scope = Archive(self.store), self.scope(held)
+        chain = run(archive.chain_at_flow(scope, held["head"]))
+        assert chain, "the record in force is not in the archive"
+        keys = [row["key"] for row in archive.export(scope, chain)]
+        covered = len({key for record in chain for key in record.covers})
+        found = [one.message for one in archive.get(scope, keys)]
+        return found, covered, repr(dict(chain[-1].ledger)), chain[-1].summary
+
+    def all_kept(self, state: Any) -> list[Any]:
+        """Every original of this thread in the archive, of whatever branch."""
+        held = state.values.get("_conspectus") or {
+            "thread": "/".join(self.at.name),
+            "session": "main",
+        }
+        archive, scope = Archive(self.store), self.scope(held)
+        keys = [key for record in archive.records(scope) for key in record.covers]
+        keys += [clip.key for record in archive.records(scope) for clip in record.clips]
+        return [one.message for one in archive.get(scope, list(dict.fromkeys(keys)))]
+
+    def judge(self, look: Look) -> None:
+        """What a promise says of one request."""
+        raise NotImplementedError
+
+
+def recalled(message: BaseMessage) -> bool:
+    """Whether a message of a request only shows what was recalled."""
+    return message.additional_kwargs.get("lc_source") == "recalled"
+
+
+@tool
+def look(at: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+    """Look at a module."""
+    code = "pass  # a line of it\n" * 20
+    return ToolMessage(f"module {at}: {code}", tool_call_id=tool_call_id, id=f"t-{at}")

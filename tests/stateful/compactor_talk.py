@@ -1,0 +1,137 @@
+"""What is said around `Compactor`: by people, agents and tools, whole or broken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from stateful.conversations import Conversation
+from stateful.messages import GIANT, WRITTEN, answering, blocks, calling, planted, speaking
+
+CALL_IDS = ["a", "b", "call_1", "call_2"]
+"""Used again and again, as some providers do."""
+
+HOW = st.tuples(st.booleans(), st.booleans(), st.booleans())
+"""How somebody looks: a compaction is asked for, the whole history is sent, on an event loop."""
+
+
+class Talk(RuleBasedStateMachine):
+    """A conversation goes on; `CompactorWorld` says who looks at it."""
+
+    at: Conversation
+    form: str
+    named = broken = ready = False
+    planted = 0
+
+    def look(self, force: bool, whole: bool, on_a_loop: bool) -> Any:
+        """Somebody looks at what the model would be shown."""
+        raise NotImplementedError
+
+    def name(self) -> str | None:
+        return f"m{self.planted}" if self.named else None
+
+    def text(self, text: str, plant: bool = True) -> str:
+        if not plant:
+            return text
+        words = [f"zq{self.planted}{n}z" for n in range(3)]
+        self.planted += 1
+        return planted(text, words)
+
+    def say(self, *messages: Any) -> None:
+        self.at.whole.extend(messages)
+        self.at.quiet = False
+
+    @rule(text=WRITTEN, plant=st.integers(0, 9))
+    def a_user_speaks(self, text: str, plant: int) -> None:
+        said = self.text(text, plant > 0)
+        self.say(speaking(self.form, "user", said, name=self.name()))
+
+    @rule(text=WRITTEN, plant=st.integers(0, 9), content=st.data())
+    def the_agent_answers(self, text: str, plant: int, content: st.DataObject) -> None:
+        more = content.draw(blocks(self.broken)) if self.form != "openai" else []
+        said = self.text(text, plant > 0)
+        self.say(speaking(self.form, "assistant", said, more, self.name()))
+
+    @rule(text=WRITTEN, content=st.data())
+    def a_user_sends_blocks(self, text: str, content: st.DataObject) -> None:
+        more = content.draw(blocks(self.broken))
+        self.say(speaking(self.form, "user", self.text(text), more, self.name()))
+
+    @rule(
+        text=WRITTEN,
+        calls=st.lists(st.sampled_from(CALL_IDS), min_size=1, max_size=3, unique=True),
+        results=st.lists(WRITTEN, min_size=3, max_size=3),
+        order=st.permutations(range(3)),
+        late=st.integers(0, 5),
+    )
+    def the_agent_calls_tools(
+        self, text: str, calls: list[str], results: list[str], order: list[int], late: int
+    ) -> None:
+        calls = [call for call in calls if call not in self.at.pending]
+        if not calls:
+            return
+        said = [(call, self.text(f"src/{call}.py")) for call in calls]
+        self.say(calling(self.form, self.text(text), said, self.name()))
+        answered = [calls[n] for n in order if n < len(calls)]
+        left = answered[-1:] if late == 0 else []
+        for call, result in zip(answered, results, strict=False):
+            if call not in left:
+                self.say(answering(self.form, call, self.text(result), self.name()))
+        self.at.pending += left
+        if not left:
+            self.say(speaking(self.form, "assistant", self.text("done"), name=self.name()))
+
+    @precondition(lambda self: self.ready and self.at.pending)
+    @rule(text=WRITTEN)
+    def a_late_result_comes(self, text: str) -> None:
+        call = self.at.pending.pop()
+        self.say(answering(self.form, call, self.text(text), self.name()))
+
+    @rule(turns=st.integers(2, 8), size=st.sampled_from([3, 30, 120]))
+    def the_talk_goes_on(self, turns: int, size: int) -> None:
+        for _ in range(turns):
+            asked, said = self.text("why " * size), self.text("because " * size)
+            self.say(speaking(self.form, "user", asked, name=self.name()))
+            self.say(speaking(self.form, "assistant", said, name=self.name()))
+
+    @rule(
+        steps=st.integers(2, 8), at_once=st.integers(1, 3), size=st.sampled_from([2, 40]), how=HOW
+    )
+    def the_agent_works(
+        self, steps: int, at_once: int, size: int, how: tuple[bool, bool, bool]
+    ) -> None:
+        """Calls upon calls, with ids used before; of several results the last comes first."""
+        ids = [call for call in CALL_IDS if call not in self.at.pending][:at_once]
+        for _ in range(steps):
+            said = [(call, self.text("src/app.py")) for call in ids]
+            self.say(calling(self.form, self.text("Looking."), said, self.name()))
+            for call in reversed(ids):
+                self.say(answering(self.form, call, self.text("a line\n" * size), self.name()))
+        self.look(*how)
+
+    @rule(text=WRITTEN)
+    def a_system_message_comes(self, text: str) -> None:
+        self.say(speaking(self.form, "system", self.text(text), name=self.name()))
+
+    @rule(size=st.sampled_from([*[4_000] * 20, *[20_000] * 8, *[60_000] * 2, GIANT]))
+    def somebody_pastes_a_giant(self, size: int) -> None:
+        text = self.text("a line of a log file, as it is\n" * (size // 31))
+        self.say(speaking(self.form, "user", text, name=self.name()))
+
+    @precondition(lambda self: self.ready and self.broken)
+    @rule(which=st.integers(0, 5), place=st.integers(0, 1_000))
+    def something_broken_comes(self, which: int, place: int) -> None:
+        if which == 0:
+            self.say(answering(self.form, "nobody", self.text("an orphan"), self.name()))
+        elif which == 1:
+            self.say(calling(self.form, "", [("never", self.text("?"))], self.name()))
+        elif which == 2:
+            self.say(speaking(self.form, "user", "", name=self.name()))
+        elif which == 3:
+            self.say(speaking(self.form, "user", self.text("the same id"), name="same"))
+        elif which == 4 and self.at.whole:
+            self.say(self.at.whole[place % len(self.at.whole)])
+        elif self.at.whole:  # somebody forgot the id of a message
+            self.say(speaking(self.form, "assistant", "", name=None))

@@ -1,0 +1,320 @@
+"""A world around `Compactor`: people talk, tools answer late, histories are edited and rewound,
+summarisers behave as they like, the archive fails, the process restarts.
+
+It keeps all that was ever said in lists of its own, and hands each look to a promise to judge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, invariant, precondition, rule
+
+from conspectus import CompactionResult, Compactor
+from conspectus.archive import Archive
+from conspectus.errors import ConspectusError
+from stateful.compactor_talk import HOW, Talk
+from stateful.conversations import NAMES, Conversation, Moment
+from stateful.counting import STEPS
+from stateful.looks import Look, counted
+from stateful.messages import FORMS, WRITTEN
+from stateful.oracle import plain
+from stateful.stores import TroubledStore
+from stateful.summarizers import GOOD, KINDS, Moods, embedded_is_heard
+
+SETTINGS = st.fixed_dictionaries(
+    {
+        "window": st.sampled_from([None, 400, 700, 1_000, 1_500, 3_000]),
+        "keep": st.one_of(
+            st.tuples(st.just("messages"), st.integers(1, 8)),
+            st.tuples(st.just("tokens"), st.integers(50, 600)),
+        ),
+        "trigger": st.sampled_from(
+            [
+                None,
+                ("messages", 6),
+                ("messages", 12),
+                ("tokens", 300),
+                {"tokens": 200, "messages": 4},
+            ]
+        ),
+        "clip_over": st.sampled_from([None, 250, 1_000]),
+        "on_failure": st.sampled_from(["degrade", "degrade", "keep", "raise"]),
+    }
+)
+
+
+class CompactorWorld(Talk):
+    """The world; a promise is a subclass with `judge`, and with rules of its own."""
+
+    through = "Compactor"
+    steps = 10
+    broken_too = True
+    archives = True
+    settings_of: Mapping[str, Any] = {}
+    summarizer_kinds: Sequence[str] = ("protocol", "protocol", "model", "side by side", "embedded")
+    forms: Sequence[str] = FORMS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stack = ExitStack()
+        self.moods = Moods()
+        self.stack.enter_context(embedded_is_heard(lambda: self.moods.readings))
+        self.loop = self.stack.enter_context(asyncio.Runner())
+        self.store = TroubledStore()
+        self.events: list[Any] = []
+        self.planted = 0
+        self.all: dict[tuple[str, str, str], Conversation] = {}
+        self.at = self.conversation(NAMES[0])
+        self.ready = False
+
+    def teardown(self) -> None:
+        self.stack.close()
+
+    def conversation(self, name: tuple[str, str, str]) -> Conversation:
+        return self.all.setdefault(name, Conversation(name))
+
+    @initialize(
+        settings=SETTINGS,
+        form=st.sampled_from(FORMS),
+        named=st.booleans(),
+        broken=st.booleans(),
+        archived=st.integers(0, 5),
+        summarizer=st.data(),
+    )
+    def begins(
+        self,
+        settings: dict[str, Any],
+        form: str,
+        named: bool,
+        broken: bool,
+        archived: int,
+        summarizer: st.DataObject,
+    ) -> None:
+        self.form = form if form in self.forms else self.forms[0]
+        self.named, self.broken = named, broken and self.broken_too
+        self.has_archive = archived > 0 or not self.archives
+        self.settings = {**settings, **self.settings_of}
+        self.kind = summarizer.draw(st.sampled_from(self.summarizer_kinds))
+        self.builds()
+        self.ready = True
+
+    def builds(self) -> None:
+        """A new compactor on what is kept, as a new process would have it."""
+        settings = dict(self.settings)
+        if settings["window"] is None and settings["trigger"] is None:
+            settings["trigger"] = ("messages", 10)
+        keep, trigger = settings["keep"], settings["trigger"]
+        if isinstance(trigger, tuple) and trigger[0] == keep[0] and keep[1] >= trigger[1]:
+            settings["keep"] = (keep[0], max(1, trigger[1] // 2))
+        if isinstance(trigger, dict) and keep[1] >= trigger.get(keep[0], 10**9):
+            settings["keep"] = (keep[0], max(1, trigger[keep[0]] // 2))
+        self.archive = Archive(self.store) if self.has_archive else None
+        self.compactor = Compactor(
+            self.moods.made(self.kind),
+            archive=self.archive,
+            summarizer_timeout=600,
+            on_event=lambda name, data: self.events.append((name, dict(data))),
+            **settings,
+        )
+
+    @invariant()
+    def a_step_is_counted(self) -> None:
+        STEPS.count += self.ready
+
+    # What else happens
+
+    @rule(kinds=st.lists(st.sampled_from([*KINDS, *GOOD]), min_size=1, max_size=4), how=HOW)
+    def summarisers_behave(self, kinds: list[str], how: tuple[bool, bool, bool]) -> None:
+        self.moods.kinds[:] = kinds
+        self.disturbed()
+        self.the_talk_goes_on(4, 60)
+        self.look(*how)
+
+    @precondition(lambda self: self.ready and self.has_archive)
+    @rule(after=st.integers(0, 8), times=st.integers(1, 4), how=HOW)
+    def the_archive_is_in_trouble(
+        self, after: int, times: int, how: tuple[bool, bool, bool]
+    ) -> None:
+        self.store.fails(after, times)
+        self.disturbed()
+        self.the_talk_goes_on(4, 60)
+        self.look(*how)
+
+    @rule()
+    def the_process_restarts(self) -> None:
+        if self.has_archive:
+            self.builds()
+            self.disturbed()
+
+    def disturbed(self) -> None:
+        for one in self.all.values():
+            one.quiet = False
+
+    @rule(name=st.sampled_from(NAMES))
+    def another_conversation_goes_on(self, name: tuple[str, str, str]) -> None:
+        self.at = self.conversation(name)
+
+    @precondition(lambda self: self.ready and self.at.whole)
+    @rule(place=st.integers(0, 1_000), text=WRITTEN)
+    def a_message_is_edited(self, place: int, text: str) -> None:
+        at = self.at
+        place %= len(at.whole)
+        old = at.whole[place]
+        content = self.text(text)
+        if self.form == "langchain":
+            new = old.model_copy(update={"content": content})
+        elif isinstance(old["content"], str):
+            new = {**old, "content": content}
+        else:
+            return
+        at.whole[place] = new
+        shown = [n for n, message in enumerate(at.view) if message is old]
+        if place < at.seen:
+            at.same, at.quiet = False, False
+            at.back = None
+            if len(shown) == 1 and not at.whole_only:
+                at.view = [new if message is old else message for message in at.view]
+            else:
+                at.whole_only = True
+
+    @precondition(lambda self: self.ready and self.at.moments)
+    @rule(which=st.integers(0, 1_000), how=HOW, further=st.booleans())
+    def somebody_goes_to_another_moment(
+        self, which: int, how: tuple[bool, bool, bool], further: bool
+    ) -> None:
+        """Back, forward again, or over to another branch; and perhaps on from there."""
+        at = self.at
+        moment = at.moments[which % len(at.moments)]
+        at.whole, at.view = list(moment.whole), list(moment.view)
+        at.seen, at.back, at.same, at.whole_only = len(moment.whole), moment, False, False
+        at.pending, at.quiet = [], False
+        if further:
+            self.the_talk_goes_on(2, 30)
+        self.look(*how)
+
+    @precondition(lambda self: self.ready and self.at.whole)
+    @rule(left=st.integers(0, 1_000))
+    def the_history_is_cut_short(self, left: int) -> None:
+        at = self.at
+        del at.whole[left % (len(at.whole) + 1) :]
+        at.pending = []
+        if len(at.whole) < at.seen:
+            at.same, at.whole_only, at.back, at.quiet = False, True, None, False
+
+    # Looks
+
+    @rule(force=st.booleans(), whole=st.booleans(), on_a_loop=st.booleans())
+    def somebody_looks(self, force: bool, whole: bool, on_a_loop: bool) -> None:
+        self.look(force, whole, on_a_loop)
+
+    @rule(turns=st.integers(1, 4), whole=st.booleans(), on_a_loop=st.booleans())
+    def the_talk_goes_on_with_looks(self, turns: int, whole: bool, on_a_loop: bool) -> None:
+        for _ in range(turns):
+            self.the_talk_goes_on(3, 30)
+            self.look(False, whole, on_a_loop)
+        self.look(False, False, on_a_loop)
+
+    def sends(self, whole: bool) -> list[Any]:
+        at = self.at
+        if whole or at.whole_only or not at.view:
+            return list(at.whole)
+        return [*at.view, *at.whole[at.seen :]]
+
+    def ask(self, messages: list[Any], force: bool, on_a_loop: bool) -> Any:
+        """What the compactor answers."""
+        where = self.at.where
+        if on_a_loop:
+            asked = self.compactor.acompact(messages, force=force, **where)
+            return self.loop.run(self.moods.watched(asked))
+        return self.compactor.compact(messages, force=force, **where)
+
+    def tried(self, messages: list[Any], force: bool, on_a_loop: bool) -> Any:
+        """The same, or what was raised."""
+        try:
+            return self.ask(messages, force, on_a_loop)
+        except (ConspectusError, KeyboardInterrupt, asyncio.CancelledError) as error:
+            return error
+
+    def look(self, force: bool, whole: bool, on_a_loop: bool) -> Look:
+        at = self.at
+        messages = self.sends(whole)
+        before = [plain(message) for message in messages]
+        records, head = self.store.held("records"), self.in_force()
+        drafts = self.store.held("drafts")
+        read, prompted, failed = (
+            len(self.moods.readings),
+            len(self.moods.prompts),
+            self.store.failed,
+        )
+        sees_same = at.same and not at.whole_only
+        unchanged = None
+        if sees_same or (at.back is not None and not whole):
+            unchanged = [plain(m) for m in [*at.view, *at.whole[at.seen :]]]
+        answer = self.tried(messages, force, on_a_loop)
+        now = self.moods.readings[read:]
+        by = answer.record.by if isinstance(answer, CompactionResult) and answer.record else ""
+        if by or self.store.held("drafts") != drafts:
+            at.readings += [one for one in now if not by or one.by == by.partition(":")[0]]
+        error = answer if isinstance(answer, BaseException) else None
+        self.store.recovers()
+        look = Look(
+            whole=list(at.whole),
+            shown=messages if error is not None else list(answer.messages),
+            readings=at.readings,
+            fresh=now,
+            prompts=self.moods.prompts[prompted:],
+            unchanged=unchanged if sees_same or not whole else None,
+            records=(records, self.store.held("records")),
+            heads=(head, self.in_force()),
+            same=sees_same,
+            error=error,
+            failed=error is not None or self.store.failed > failed,
+            trouble=self.store.failed > failed,
+            calls=len(now),
+            forced=force,
+            asked_again=at.quiet and not whole,
+            came=before,
+            back=(at.back.reach, [plain(m) for m in at.back.view]) if at.back else None,
+            broken=self.broken,
+        )
+        if error is None:
+            look.outcome = answer.outcome
+            look.budget = self.settings["window"] or answer.budget
+            look.numbers = (answer.tokens_after, answer.needed)
+            look.committed = answer.record is not None
+            look.failed = look.failed or answer.failed is not None
+            look.summary, look.archived = answer.summary, answer.archived
+        if self.archive is not None:
+            self.reached(look)
+        self.sent, self.answer = messages, answer
+        self.judge(look)
+        if error is None:
+            at.view, at.seen, at.same, at.whole_only = look.shown, len(at.whole), True, False
+            at.back, at.quiet = None, not look.trouble  # what the archive refused is tried again
+            reach = counted(look.reach or [])
+            at.moments.append(Moment(list(at.whole), list(at.view), reach))
+        return look
+
+    def in_force(self) -> Any:
+        kept = self.store.held("head")
+        places = self.at.scope.namespace("head")
+        return next((v for k, v in kept.items() if k[: len(places)] == places), None)
+
+    def reached(self, look: Look) -> None:
+        """What the archive holds of it; asked for while it works."""
+        assert self.archive is not None
+        scope = self.at.scope
+        chain = self.archive.chain(scope)
+        rows = [row["key"] for row in self.archive.export(scope)]
+        look.reach = [one.message for one in self.archive.get(scope, rows)]
+        look.covered = sum(len(record.covers) for record in chain)
+        look.facts = repr(dict(chain[-1].ledger)) if chain else ""
+
+    def judge(self, look: Look) -> None:
+        """What a promise says of a look."""
+        raise NotImplementedError

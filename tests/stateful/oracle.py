@@ -1,0 +1,175 @@
+"""An observer with code of his own: what was said, what a provider would reject, what is a clip.
+
+Nothing here calls the library. It is naive on purpose.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+FIRST_LINE = "Here is a summary of the conversation to date:"
+POINTER = re.compile(r"archived as ([^\]\s)]+)")
+
+
+def plain(message: Any) -> str:
+    """All that a message is, as one text."""
+    if isinstance(message, BaseMessage):
+        data = {key: value for key, value in message.model_dump().items() if value is not None}
+    else:
+        data = dict(message)
+    return json.dumps(data, sort_keys=True, default=repr)
+
+
+def role_of(message: Any) -> str:
+    """`system`, `user`, `assistant` or `tool`; a user's message that only holds results is the
+    last of them."""
+    if isinstance(message, BaseMessage):
+        kinds = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool"}
+        return kinds.get(message.type, message.type)
+    parts = message.get("content")
+    if message["role"] == "user" and isinstance(parts, list) and parts:
+        kinds_in = {part.get("type") for part in parts if isinstance(part, dict)}
+        if kinds_in == {"tool_result"}:
+            return "tool"
+    return str(message["role"])
+
+
+def calls_of(message: Any) -> list[str]:
+    """Ids of the calls that a message makes."""
+    if isinstance(message, AIMessage):
+        return [str(call["id"]) for call in message.tool_calls]
+    if isinstance(message, BaseMessage):
+        return []
+    made = [str(call["id"]) for call in message.get("tool_calls") or ()]
+    parts = message["content"] if isinstance(message.get("content"), list) else []
+    return made + [
+        str(p["id"]) for p in parts if isinstance(p, dict) and p.get("type") == "tool_use"
+    ]
+
+
+def answers_of(message: Any) -> list[str]:
+    """Ids of the calls that a message answers."""
+    if isinstance(message, ToolMessage):
+        return [message.tool_call_id]
+    if isinstance(message, BaseMessage):
+        return []
+    if message["role"] == "tool":
+        return [str(message["tool_call_id"])]
+    parts = message["content"] if isinstance(message.get("content"), list) else []
+    return [
+        str(p["tool_use_id"])
+        for p in parts
+        if isinstance(p, dict) and p.get("type") == "tool_result"
+    ]
+
+
+def content_of(message: Any) -> Any:
+    """Its content as it stands."""
+    return message.content if isinstance(message, BaseMessage) else message.get("content")
+
+
+def text_of(message: Any) -> str:
+    """Its content as one text."""
+    content = content_of(message)
+    return content if isinstance(content, str) else json.dumps(content, default=repr)
+
+
+def is_summary(message: Any) -> bool:
+    """Whether it begins as all summaries do, and a user seems to say it."""
+    return role_of(message) == "user" and text_of(message).startswith(FIRST_LINE)
+
+
+def openai_rejects(messages: Sequence[Any]) -> Counter[str]:
+    """What the chat completions API would not take: results that do not follow their call, calls
+    without all their results right after them."""
+    wrong: Counter[str] = Counter()
+    waiting: list[str] = []
+    for message in messages:
+        answered = answers_of(message)
+        for one in answered:
+            if one in waiting:
+                waiting.remove(one)
+            else:
+                wrong[f"result {one} follows no call"] += 1
+        if answered:
+            continue
+        wrong.update(f"call {one} has no result after it" for one in waiting)
+        waiting = calls_of(message)
+    wrong.update(f"call {one} has no result after it" for one in waiting)
+    return wrong
+
+
+def anthropic_rejects(messages: Sequence[Any]) -> Counter[str]:
+    """What the messages API would not take: neighbours of one role are one message there; it
+    begins with a user, and the results of a turn of the agent are in the very next message."""
+    wrong: Counter[str] = Counter()
+    turns: list[tuple[str, list[str], list[str]]] = []
+    for message in messages:
+        role = "user" if role_of(message) in ("user", "tool") else role_of(message)
+        if role == "system":
+            continue  # given beside the messages
+        if turns and turns[-1][0] == role:
+            turns[-1][1].extend(calls_of(message))
+            turns[-1][2].extend(answers_of(message))
+        else:
+            turns.append((role, calls_of(message), answers_of(message)))
+    if turns and turns[0][0] != "user":
+        wrong["it does not begin with a user"] += 1
+    for number, (_, calls, answers) in enumerate(turns):
+        before = list(turns[number - 1][1]) if number else []
+        after = list(turns[number + 1][2]) if number + 1 < len(turns) else []
+        wrong.update(f"result {a} follows no call" for a in _without(answers, before))
+        wrong.update(f"call {c} has no result after it" for c in _without(calls, after))
+    return wrong
+
+
+def _without(some: Iterable[str], others: Sequence[str]) -> list[str]:
+    return list((Counter(some) - Counter(others)).elements())
+
+
+def unanswered(messages: Sequence[Any]) -> list[Any]:
+    """Messages with a call that has no result anywhere after it, ids matched with the nearest."""
+    open_calls: dict[str, list[Any]] = {}
+    for message in messages:
+        for one in answers_of(message):
+            if open_calls.get(one):
+                open_calls[one].pop()
+        for one in calls_of(message):
+            open_calls.setdefault(one, []).append(message)
+    found = {id(message): message for waiting in open_calls.values() for message in waiting}
+    return list(found.values())
+
+
+def split(shown: Sequence[Any], whole: Sequence[Any]) -> tuple[list[Any], list[Any], list[Any]]:
+    """What is shown, as summaries, messages that were said, and others: clips, if all is well."""
+    left = Counter(plain(message) for message in whole)
+    summaries, own, others = [], [], []
+    for message in shown:
+        text = plain(message)
+        if left[text] > 0:
+            left[text] -= 1
+            own.append(message)
+        elif is_summary(message):
+            summaries.append(message)
+        else:
+            others.append(message)
+    return summaries, own, others
+
+
+def gone(shown: Sequence[Any], whole: Sequence[Any]) -> list[Any]:
+    """Messages that were said and are not shown, in order; of equal ones the first are gone."""
+    left = Counter(plain(message) for message in shown)
+    missing = []
+    for message in reversed(whole):
+        text = plain(message)
+        if left[text] > 0:
+            left[text] -= 1
+        else:
+            missing.append(message)
+    return missing[::-1]

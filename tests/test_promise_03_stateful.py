@@ -1,0 +1,59 @@
+"""Promise 3 as a property: no provider rejects what is shown, unless it would have rejected what
+was said; what is pending and what was asked last stay in view."""
+
+from __future__ import annotations
+
+from stateful.agent_world import AgentWorld
+from stateful.budgets import budgeted
+from stateful.compactor_world import CompactorWorld
+from stateful.looks import Look, counted
+from stateful.messages import words_in
+from stateful.oracle import (
+    anthropic_rejects,
+    is_summary,
+    openai_rejects,
+    plain,
+    role_of,
+    text_of,
+    unanswered,
+)
+
+
+class ValidSequences:
+    def judge(self, look: Look) -> None:
+        if look.error is not None:
+            return
+        for rejects in (openai_rejects, anthropic_rejects):
+            assert not rejects(look.shown) - rejects(look.whole), "a provider would reject it"
+        summaries, own, _ = look.parts
+        assert len(summaries) <= 1
+        waiting = counted(unanswered(look.whole)) - counted(own)
+        assert not waiting, "a call without a result has left"
+        self.newest_user_stays(look, own)
+        leading = 0
+        while leading < len(look.whole) and role_of(look.whole[leading]) == "system":
+            leading += 1
+        starts = [role_of(message) for message in look.shown[:leading]]
+        assert starts == ["system"] * leading, "a leading system message has left"
+
+    def newest_user_stays(self, look: Look, own: list[object]) -> None:
+        asked = [m for m in look.whole if role_of(m) == "user"][-1:]
+        for message in asked:
+            words = words_in(text_of(message))
+            users = [m for m in look.shown if role_of(m) == "user" and not is_summary(m)]
+            short = words and words & words_in([text_of(m) for m in users])
+            assert short or plain(message) in {plain(m) for m in own}, "what was asked last left"
+
+
+class ValidSequencesCompactor(ValidSequences, CompactorWorld):
+    pass
+
+
+TestSequencesStayValidThroughCompactor = budgeted(ValidSequencesCompactor, short=7, long=600)
+
+
+class ValidSequencesAgent(ValidSequences, AgentWorld):
+    pass
+
+
+TestSequencesStayValidThroughAgents = budgeted(ValidSequencesAgent, short=2, long=100)

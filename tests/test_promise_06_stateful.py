@@ -1,0 +1,84 @@
+"""Promise 6 as a property: facts that somebody stated survive every round, whoever summarises."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from stateful.agent_world import AgentWorld
+from stateful.budgets import budgeted
+from stateful.compactor_world import CompactorWorld
+from stateful.looks import Look
+from stateful.messages import speaking
+from stateful.oracle import text_of
+
+RULES = (
+    "Never push to the main branch.",
+    "Always run the linter before a commit.",
+    "绝不要删除生产数据库。",
+    "テストは必ず実行してください。",
+    "Nunca cambies el archivo de licencia.",
+    "The deadline is 2031-04-05, no later than noon.",
+    "Never print the contents of secrets.env.",
+)
+LIMITS = tuple(
+    f"{start} function may have at most {n} lines."
+    for n in (40, 60, 80)
+    for start in (("A",) if n == 40 else ("From now on a",))
+)
+
+
+class FactsSurvive:
+    @rule(fact=st.sampled_from(RULES))
+    def somebody_states_a_rule(self, fact: str) -> None:
+        self.say(speaking(self.form, "user", fact, name=self.name()))  # type: ignore[attr-defined]
+        self.planted += 1  # type: ignore[attr-defined]
+
+    @rule()
+    def somebody_changes_the_limit(self) -> None:
+        said = [text_of(m) for m in self.at.whole]  # type: ignore[attr-defined]
+        stated = [text for text in LIMITS if text in said]
+        if len(stated) < len(LIMITS):
+            limit = LIMITS[len(stated)]
+            self.say(speaking(self.form, "user", limit, name=self.name()))  # type: ignore[attr-defined]
+            self.planted += 1  # type: ignore[attr-defined]
+
+    def judge(self, look: Look) -> None:
+        if look.reach is None or look.error is not None or not look.covered:
+            return
+        said = [text_of(message) for message in look.whole]
+        covered = {text_of(message) for message in look.reach[: look.covered]}
+        for fact in RULES:
+            if fact in covered:
+                assert fact in look.facts, f"the ledger lost {fact}"
+                assert fact in look.summary, f"the summary lost {fact}"
+        stated = [text for text in LIMITS if text in said]
+        for old in stated[:-1]:
+            assert old not in look.summary, "a limit that was changed is stated"
+        if stated and stated[-1] in covered:
+            assert stated[-1] in look.summary, "the limit that holds is not stated"
+
+
+class FactsSurviveCompactor(FactsSurvive, CompactorWorld):
+    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
+
+
+TestFactsSurviveThroughCompactor = budgeted(FactsSurviveCompactor, short=7, long=600)
+
+
+class FactsSurviveAgent(FactsSurvive, AgentWorld):
+    settings_of: ClassVar = {"max_summary_tokens": 1_200, "window": 9_000}
+
+    @rule(fact=st.sampled_from(RULES), on_a_loop=st.booleans())
+    def a_rule_is_stated_before_much_talk(self, fact: str, on_a_loop: bool) -> None:
+        self.somebody_states_a_rule(fact)
+        self.the_talk_goes_on(4, on_a_loop)
+
+    def judge(self, look: Look) -> None:
+        if look.known:
+            super().judge(look)
+
+
+TestFactsSurviveThroughAgents = budgeted(FactsSurviveAgent, short=2, long=100)
