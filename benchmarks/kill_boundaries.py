@@ -1,0 +1,98 @@
+"""The boundaries at which a worker can be killed, counted as it runs.
+
+Before and after each effect of the flow, each step of the driver, each write of the checkpointer,
+each answer of a model, and each writing statement that a database is sent. At the one that was
+asked for, the process sends itself a real SIGKILL.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conspectus import _drive
+from conspectus.compactor.work import Work
+
+EFFECT, STEP, STATEMENT = "effect", "step", "statement"
+CHECKPOINT, MODEL = "checkpoint", "model"
+KINDS = (EFFECT, STEP, STATEMENT, CHECKPOINT, MODEL)
+
+WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "COMMIT", "BEGIN")
+
+
+class Boundaries:
+    """Counts what is passed, and dies where it was told to.
+
+    Args:
+        die_at: number of the boundary, from 1; 0 for never.
+        epitaph: file in which the kind of that boundary is written just before.
+    """
+
+    def __init__(self, die_at: int, epitaph: Path) -> None:
+        self.kinds: list[str] = []
+        self.on = True
+        self._die_at, self._epitaph, self._lock = die_at, epitaph, threading.Lock()
+
+    def passes(self, kind: str) -> None:
+        """One boundary."""
+        if not self.on:
+            return
+        with self._lock:
+            self.kinds.append(kind)
+            if len(self.kinds) == self._die_at:
+                self._epitaph.write_text(kind)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, kind: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A function with a boundary on each side."""
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            self.passes(kind)
+            answer = call(*args, **kwargs)
+            self.passes(kind)
+            return answer
+
+        return watched
+
+    def around_async(self, kind: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        """A coroutine function with a boundary on each side."""
+
+        async def watched(*args: Any, **kwargs: Any) -> Any:
+            self.passes(kind)
+            answer = await call(*args, **kwargs)
+            self.passes(kind)
+            return answer
+
+        return watched
+
+    def statement(self, sql: object) -> None:
+        """A statement that a database is about to run, if it writes."""
+        text = sql.decode() if isinstance(sql, bytes) else str(sql)
+        if text.lstrip().upper().startswith(WRITING):
+            self.passes(STATEMENT)
+
+    def watch_flow(self) -> None:
+        """Watch every flow of this process; it has no other use, so nothing is put back."""
+        perform, do, ado = Work._perform, _drive._do, _drive._ado
+        boundaries = self
+
+        def performed(work: Work, effect: Any) -> Any:
+            boundaries.passes(EFFECT)
+            answer = yield from perform(work, effect)
+            boundaries.passes(EFFECT)
+            return answer
+
+        Work._perform = performed  # type: ignore[method-assign]
+        _drive._do = self.around(STEP, do)
+        _drive._ado = self.around_async(STEP, ado)
+
+    def watch_saver(self, saver: Any) -> None:
+        """Watch the writes of a checkpointer."""
+        for name in ("put", "put_writes"):
+            setattr(saver, name, self.around(CHECKPOINT, getattr(saver, name)))
+            later = f"a{name}"
+            setattr(saver, later, self.around_async(CHECKPOINT, getattr(saver, later)))

@@ -1,0 +1,272 @@
+"""Agents driven for as long as asked, with faults at random; nothing may be lost, over or leaking.
+
+    make soak MINUTES=30 [AGENTS=50] [POSTGRES=address] [SEED=1] [PAUSE=4]
+
+A mix of agents, half of them on an event loop, the others in threads of their own: `create_agent`
+with `history="replace"` and `"preserve"`, deep agents, callers of `Compactor`, and nodes of the
+short-term memory. Their summarisers fail in every way of `fault_cases.py`, their stores fail and
+forget, their models fail, steps are cancelled, agents start again from their checkpoints and go
+back to earlier ones, messages are larger than the window, in English and Chinese. Each agent holds
+everything that was ever said against view and archive, all the time and at the end. Ends with 1 if
+anything is missing, a request is over its window, or memory grows; with 2 if an option makes no
+sense.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import tempfile
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from command_line import Options, at_least, ended
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from soak_agents import KINDS, Settings, Soaked, living
+from soak_measures import (
+    PERCENTILES,
+    Counts,
+    Slope,
+    in_one_arena,
+    percentiles,
+    resident,
+    settle,
+    slope,
+)
+from worker_places import aplace, place
+
+from conspectus._drive import arun, run
+
+screen = Console(width=110)
+
+GROWTH = 128 * 1024
+"""Bytes by which memory may grow in 1,000 steps: the interval must not lie wholly above it."""
+
+WARM_UP = 0.3
+"""Share of the time left out of the slope: caches fill, conversations are not renewed yet."""
+
+LEAST = 5_000
+"""Steps, after the warm-up, from which on memory is judged: before, conversations still grow."""
+
+EVERY = 5.0
+"""Seconds between two looks at memory."""
+
+
+@dataclass
+class Soak:
+    """One soak.
+
+    Attributes:
+        agents: how many.
+        seconds: how long.
+        wait: seconds between two turns of one agent, on average.
+        seed: of all chance.
+        address: of a PostgreSQL database for a third of the agents; empty for none.
+        renew: turns of one conversation.
+        faults: how often something goes wrong, as a factor.
+    """
+
+    agents: int = 50
+    seconds: float = 60
+    wait: float = 4.0
+    seed: int = 1
+    address: str = ""
+    renew: int = 60
+    faults: float = 1.0
+    counts: Counts = field(default_factory=Counts)
+    memory: list[tuple[float, float, float]] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+    driven: list[Soaked] = field(default_factory=list)
+
+    def run(self) -> Soak:
+        """Drive them all."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            self.settings = Settings(self.counts, folder, self.renew, faults=self.faults)
+            self.began = time.monotonic()
+            self.until = self.began + self.seconds
+            with ExitStack() as stack:
+                places = [stack.enter_context(place("sqlite", folder))]
+                if self.address:
+                    places.append(stack.enter_context(place("postgres", folder, self.address)))
+                loop = threading.Thread(target=self._on_a_loop, args=(folder,), name="soak-loop")
+                threads = [
+                    threading.Thread(target=self._alone, args=(number, *places[which]))
+                    for number in range(0, self.agents, 2)
+                    for which in [self._where(number, len(places))]
+                ]
+                for thread in [*threads, loop]:
+                    thread.start()
+                while any(thread.is_alive() for thread in [*threads, loop]):
+                    self._sample()
+                    time.sleep(min(EVERY, self.seconds / 40))
+        return self
+
+    def _where(self, number: int, places: int) -> int:
+        return 1 if places > 1 and number // 2 % 3 == 2 else 0
+
+    def _sample(self) -> None:
+        settle()
+        at = time.monotonic() - self.began
+        self.memory.append((at, self.counts.steps, resident()))
+
+    def _agent(self, number: int, saver: Any, store: Any) -> Soaked:
+        kind, made = KINDS[number // 2 % len(KINDS)]
+        own = random.Random(self.seed * 1_000 + number).randrange(2**31)
+        keeps = saver if kind.startswith(("agent", "deep")) else None
+        agent: Soaked = made(kind, number, self.settings, keeps, store, own)
+        self.driven.append(agent)
+        return agent
+
+    @property
+    def held(self) -> int:
+        """Bytes that the soak itself holds, to know what is missing and how long steps took."""
+        return self.counts.held + sum(agent.held for agent in self.driven)
+
+    def _flow(self, number: int, saver: Any, store: Any) -> Any:
+        agent = self._agent(number, saver, store)
+        return living(agent, self.until, self.wait, lambda: not self.broken)
+
+    def _alone(self, number: int, saver: Any, store: Any) -> None:
+        try:
+            run(self._flow(number, saver, store))
+        except BaseException:
+            self.broken.append(f"agent {number}: {traceback.format_exc()[-3000:]}")
+
+    def _on_a_loop(self, folder: Path) -> None:
+        (folder / "loop").mkdir()
+
+        async def main() -> None:
+            async with aplace("sqlite", folder / "loop") as own:
+                if not self.address:
+                    await self._together([own])
+                    return
+                async with aplace("postgres", folder, self.address) as other:
+                    await self._together([own, other])
+
+        try:
+            asyncio.run(main())
+        except BaseException:
+            self.broken.append(f"on the loop: {traceback.format_exc()[-3000:]}")
+
+    async def _together(self, places: list[tuple[Any, Any]]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for number in range(1, self.agents, 2):
+                which = places[self._where(number, len(places))]
+                group.create_task(arun(self._flow(number, *which)))
+
+    # What came of it
+
+    @property
+    def growth(self) -> Slope | None:
+        """How memory grows once it is warm."""
+        start = self.memory[-1][0] * WARM_UP
+        return slope([(steps, size) for at, steps, size in self.memory if at >= start])
+
+    @property
+    def wrong(self) -> list[str]:
+        """What does not hold, one sentence each."""
+        counts, growth = self.counts, self.growth
+        found = list(self.broken)
+        if counts.missing:
+            found.append(f"{counts.missing} messages are missing")
+        if counts.over:
+            found.append(f"{counts.over} requests are over their window")
+        if not counts.compactions or not counts.verified:
+            found.append(
+                "nothing was compacted or looked at: the run was too short to say anything"
+            )
+        if growth is not None and growth.steps >= LEAST and growth.low > GROWTH / 1_000:
+            found.append("memory grows")
+        return [*found, *counts.said]
+
+    def tables(self) -> list[Table]:
+        """What to print."""
+        counts, growth = self.counts, self.growth
+        main = _table(f"{self.agents} agents, {self.seconds / 60:g} minutes, seed {self.seed}")
+        main.add_column("what")
+        main.add_column("count", justify="right")
+        rows: dict[str, Any] = {
+            "turns": counts.turns,
+            "steps": counts.steps,
+            "compactions": counts.compactions,
+            "looks at a message": counts.verified,
+            "messages missing": counts.missing,
+            "requests": counts.requests,
+            "budget misses": counts.over,
+        }
+        for name, value in rows.items():
+            main.add_row(name, f"{value:,}")
+        if growth is None:
+            main.add_row("memory", "too few samples for a slope")
+        else:
+            low, mid, high = (one * 1_000 / 1_024 for one in (growth.low, growth.each, growth.high))
+            text = f"{mid:+,.1f} KB in 1,000 steps (95 %: {low:+,.1f} to {high:+,.1f})"
+            if growth.steps < LEAST:
+                text += f"; not judged below {LEAST:,} steps"
+            main.add_row("memory", text)
+            main.add_row("memory at the end", f"{self.memory[-1][2] / 2**20:,.0f} MB")
+            main.add_row("held by the soak itself then", f"{self.held / 2**20:,.1f} MB")
+        faults = _table("what went wrong, on purpose, and what came of it")
+        faults.add_column("kind")
+        faults.add_column("times", justify="right")
+        for kind, times in sorted(counts.failures.items(), key=lambda one: (-one[1], one[0])):
+            faults.add_row(kind, f"{times:,}")
+        late = _table("milliseconds of ours in a step, without the models")
+        late.add_column("kind")
+        late.add_column("steps", justify="right")
+        for p in PERCENTILES:
+            late.add_column("max" if p == 100 else f"{p:g} %", justify="right")
+        for kind, seconds in sorted(counts.latencies.items()):
+            found = [f"{1_000 * one:,.1f}" for one in percentiles(seconds)]
+            late.add_row(kind, f"{counts.timed[kind]:,}", *found)
+        return [main, faults, late]
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Soak, print the tables, and say whether what is promised held."""
+    in_one_arena()  # before there are threads
+    parser = Options(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=at_least(0, float, above=True), default=30)
+    parser.add_argument("--agents", type=at_least(1), default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--pause", type=at_least(0, float), default=4.0, help="seconds between two turns of one"
+    )
+    parser.add_argument("--renew", type=at_least(1), default=60, help="turns of one conversation")
+    parser.add_argument("--postgres", default="", help="address of an empty database")
+    given = parser.parse_args(arguments)
+    parser.reaches(given.postgres)
+    logging.disable(logging.CRITICAL)  # thousands of faults would each have a line
+    warnings.simplefilter("ignore")
+    found = Soak(
+        agents=given.agents,
+        seconds=given.minutes * 60,
+        wait=given.pause,
+        seed=given.seed,
+        address=given.postgres,
+        renew=given.renew,
+    ).run()
+    for table in found.tables():
+        screen.print(table)
+    for one in found.wrong:
+        screen.print(f"[red]{one}[/red]", highlight=False)
+    return 1 if found.wrong else 0
+
+
+if __name__ == "__main__":
+    ended(main)

@@ -1,0 +1,158 @@
+"""What a soak counts and times: failures, latencies, and whether memory grows."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import math
+import os
+import random
+import sys
+import threading
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+KEPT = 20_000
+"""Latencies kept of each kind: beyond that, a random sample of all."""
+
+PERCENTILES = (50, 90, 99, 99.9, 100)
+
+
+@dataclass
+class Counts:
+    """What all agents of a soak came to; safe to share between threads."""
+
+    steps: int = 0
+    turns: int = 0
+    compactions: int = 0
+    requests: int = 0
+    verified: int = 0
+    missing: int = 0
+    over: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
+    said: list[str] = field(default_factory=list)
+    latencies: dict[str, array[float]] = field(
+        default_factory=lambda: defaultdict(lambda: array("d"))
+    )
+    timed: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _random: random.Random = field(default_factory=lambda: random.Random(1))
+
+    def add(self, **more: int) -> None:
+        """Count."""
+        with self._lock:
+            for name, number in more.items():
+                setattr(self, name, getattr(self, name) + number)
+
+    def failed(self, kind: str) -> None:
+        """One more fault of a kind."""
+        with self._lock:
+            self.failures[kind] += 1
+
+    def say(self, text: str) -> None:
+        """Remember what is wrong, the first times."""
+        with self._lock:
+            if len(self.said) < 20:
+                self.said.append(text[:1_000])
+
+    def took(self, kind: str, seconds: float) -> None:
+        """One step of our code."""
+        with self._lock:
+            self.timed[kind] += 1
+            kept = self.latencies[kind]
+            if len(kept) < KEPT:
+                kept.append(seconds)
+            elif (place := self._random.randrange(self.timed[kind])) < KEPT:
+                kept[place] = seconds
+
+    @property
+    def held(self) -> int:
+        """Bytes of the latencies, which grow until there are enough of each kind."""
+        with self._lock:
+            return sum(map(sys.getsizeof, self.latencies.values()))
+
+
+def percentiles(seconds: Sequence[float]) -> list[float]:
+    """The latencies below which so many in a hundred lie, the nearest ones that were measured."""
+    ordered = sorted(seconds)
+    last = len(ordered) - 1
+    return [
+        ordered[min(last, math.ceil(round(p * len(ordered) / 100, 6)) - 1)] for p in PERCENTILES
+    ]
+
+
+def settle() -> None:
+    """Let go of what nobody holds any more, so that what remains is held by somebody.
+
+    Garbage in cycles is collected, and the C library gives free pages back: each thread that ever
+    was leaves some behind, and those are no growth of ours.
+    """
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+ARENAS = -8
+"""The option of glibc's `mallopt` that says how many arenas there may be."""
+
+
+def in_one_arena() -> None:
+    """Let all threads have their memory from one place, where the C library can.
+
+    Otherwise each thread leaves free memory in an arena of its own, which is not given back while
+    anything in it is in use: it hides what is held.
+    """
+    choose = getattr(ctypes.CDLL(None), "mallopt", None)
+    if choose is not None:
+        choose(ARENAS, 1)
+
+
+def resident() -> int:
+    """Bytes of memory that this process has now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Slope:
+    """Bytes by which memory grows in a step, with a 95 % interval."""
+
+    each: float
+    low: float
+    high: float
+    steps: float
+
+
+def slope(samples: Sequence[tuple[float, float]]) -> Slope | None:
+    """A straight line through memory over steps, by least squares.
+
+    Samples that follow each other are alike, so the error is Newey and West's, with weights that
+    fall to nothing over an eighth of the samples; the interval takes Student's t for as many
+    degrees of freedom as there are such stretches.
+
+    Args:
+        samples: steps and bytes, in the order of time.
+    """
+    count = len(samples)
+    if count < 16:
+        return None
+    mean_x = sum(x for x, _ in samples) / count
+    mean_y = sum(y for _, y in samples) / count
+    spread = sum((x - mean_x) ** 2 for x, _ in samples)
+    if spread == 0:
+        return None
+    each = sum((x - mean_x) * (y - mean_y) for x, y in samples) / spread
+    pulls = [(x - mean_x) * (y - mean_y - each * (x - mean_x)) for x, y in samples]
+    lags = count // 8
+    variance = sum(one * one for one in pulls)
+    for lag in range(1, lags + 1):
+        weight = 1 - lag / (lags + 1)
+        together = sum(a * b for a, b in zip(pulls, pulls[lag:], strict=False))
+        variance += 2 * weight * together
+    error = math.sqrt(max(variance, 0.0) * count / (count - 2)) / spread
+    t = 2.45  # Student's, 95 %, 6 degrees of freedom
+    return Slope(each, each - t * error, each + t * error, samples[-1][0] - samples[0][0])

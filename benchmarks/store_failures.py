@@ -1,0 +1,501 @@
+"""Stores that really fail: a full disk, a lock, a lost connection, a server that stalls; and stores
+that hang, forget or give back something else.
+
+A case opens its store twice, for code with an event loop and without one. What it gives is a
+`Fault`: the store, how trouble begins and ends, and where it is to be looked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+    suppress,
+)
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from langgraph.store.base import BaseStore, GetOp, Op, PutOp, Result
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+from langgraph.store.sqlite.aio import AsyncSqliteStore
+from stalling_proxy import Proxy
+
+PATIENCE = 0.4
+"""Seconds that an archive waits for its store here."""
+
+DISK = 400_000
+"""Bytes of the disk that fills up."""
+
+LOCK = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass(slots=True)
+class Fault:
+    """A store, and its trouble.
+
+    Attributes:
+        store: it.
+        begin, end: trouble comes and goes.
+        anew: the store that follows it, where it does not recover by itself.
+        struck: how often trouble has struck, where that is counted.
+    """
+
+    store: BaseStore
+    begin: Callable[[], object]
+    end: Callable[[], object]
+    anew: BaseStore | None = None
+    struck: Callable[[], int] = lambda: 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kind of failure.
+
+    Attributes:
+        name: as the table has it.
+        database: likewise.
+        opened, aopened: give a `Fault`; take the number of the step at which it strikes.
+        each_step: it strikes at one step after another, so long as there is one.
+        harmless: it does not keep anything from being compacted.
+        whole: only for histories that somebody else holds whole.
+        patience: seconds that the archive waits for it while there is trouble.
+    """
+
+    name: str
+    database: str
+    opened: Callable[[int], AbstractContextManager[Fault]]
+    aopened: Callable[[int], AbstractAsyncContextManager[Fault]]
+    each_step: bool = False
+    harmless: bool = False
+    whole: bool = False
+    patience: float = 30.0
+
+
+# Stores in memory that misbehave
+
+
+@dataclass
+class Mood:
+    """How a store behaves just now.
+
+    Attributes:
+        before: called with each batch before it is run.
+        writes: whether a write is kept.
+        reads: what is read of a stored text.
+    """
+
+    before: Callable[[], object] = lambda: None
+    writes: Callable[[], bool] = lambda: True
+    reads: Callable[[str], str] = lambda text: text
+
+
+@dataclass
+class Moody(BaseStore):
+    """A real store behind a mood."""
+
+    inner: BaseStore = field(default_factory=InMemoryStore)
+    mood: Mood = field(default_factory=Mood)
+
+    __hash__ = object.__hash__
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        self.mood.before()
+        wanted = self._kept(ops)
+        return self._told(wanted, self.inner.batch(wanted))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        if isinstance(self.inner, InMemoryStore):
+            raise NotImplementedError  # as of many stores: it is called in a thread
+        await asyncio.to_thread(self.mood.before)
+        wanted = self._kept(ops)
+        return self._told(wanted, await self.inner.abatch(wanted))
+
+    def _kept(self, ops: Iterable[Op]) -> list[Op]:
+        nothing = GetOp(("nothing",), "nothing")
+        return [nothing if isinstance(op, PutOp) and not self.mood.writes() else op for op in ops]
+
+    def _told(self, ops: list[Op], found: list[Result]) -> list[Result]:
+        out: list[Result] = []
+        for op, one in zip(ops, found, strict=True):
+            value = getattr(one, "value", None)
+            if isinstance(op, GetOp) and isinstance(value, dict) and "json" in value:
+                changed = {**value, "json": self.mood.reads(value["json"])}
+                one = type(one)(  # type: ignore[operator]
+                    value=changed,
+                    key=one.key,  # type: ignore[union-attr]
+                    namespace=one.namespace,  # type: ignore[union-attr]
+                    created_at=one.created_at,  # type: ignore[union-attr]
+                    updated_at=one.updated_at,  # type: ignore[union-attr]
+                )
+            out.append(one)
+        return out
+
+
+def moody(name: str, mood: Callable[[], Mood], **more: Any) -> Case:
+    """A case of a store in memory."""
+
+    def fault(step: int) -> Fault:
+        store = Moody()
+
+        def begin() -> None:
+            store.mood = mood()
+
+        def end() -> None:
+            store.mood = Mood()
+
+        return Fault(store, begin, end)
+
+    @asynccontextmanager
+    async def aopened(step: int) -> AsyncIterator[Fault]:
+        yield fault(step)
+
+    return Case(name, "memory", lambda step: nullcontext(fault(step)), aopened, **more)
+
+
+def _raising() -> None:
+    raise TimeoutError("the store's own time is over")
+
+
+def _every_third() -> Callable[[], bool]:
+    count = iter(range(1_000_000))
+    return lambda: bool(next(count) % 3)
+
+
+def _other_content(text: str) -> str:
+    data = json.loads(text)
+    return json.dumps(data).replace("the mark", "the  mark") if "message" in data else text
+
+
+def forgetful_later() -> Case:
+    """Confirms, gives back, and has forgotten all of it when trouble begins."""
+
+    def fault() -> Fault:
+        store = Moody()
+
+        def begin() -> None:
+            store.inner = InMemoryStore()
+
+        return Fault(store, begin, lambda: None)
+
+    @asynccontextmanager
+    async def aopened(step: int) -> AsyncIterator[Fault]:
+        yield fault()
+
+    return Case(
+        "forgets all after a while",
+        "memory",
+        lambda step: nullcontext(fault()),
+        aopened,
+        harmless=True,
+        whole=True,
+    )
+
+
+IN_MEMORY = (
+    moody("slow: 20 ms a call", lambda: Mood(before=lambda: time.sleep(0.02)), harmless=True),
+    moody("hangs for ever", lambda: Mood(before=threading.Event().wait), patience=PATIENCE),
+    moody("raises a time-out", lambda: Mood(before=_raising)),
+    moody("confirms and forgets all", lambda: Mood(writes=lambda: False)),
+    moody("confirms and forgets every third", lambda: Mood(writes=_every_third())),
+    moody("gives back other content", lambda: Mood(reads=_other_content)),
+    forgetful_later(),
+)
+
+
+# SQLite files
+
+
+@contextmanager
+def small_disk() -> Iterator[tuple[Path, bool]]:
+    """A folder on a disk of its own, where one may be mounted; else any folder."""
+    with tempfile.TemporaryDirectory() as name:
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "conspectus", name]
+        try:
+            own = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+        except OSError:
+            own = False
+        try:
+            yield Path(name), own
+        finally:
+            if own:
+                subprocess.run(["umount", "-l", name], check=True)
+
+
+def _filling(
+    folder: Path, own: bool, execute: Any
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Fill the disk up, and free it again. Without a disk of its own, the file may not grow."""
+    filler = folder / "filler"
+
+    def begin() -> None:
+        with suppress(OSError), filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(512))
+
+    def end() -> None:
+        filler.unlink()
+
+    def limit(pages: int) -> Callable[[], None]:
+        return lambda: execute(f"PRAGMA max_page_count = {pages}")
+
+    return (begin, end) if own else (limit(1), limit(1_000_000))
+
+
+@contextmanager
+def full_disk(step: int) -> Iterator[Fault]:
+    """SQLITE_FULL."""
+    with small_disk() as (folder, own), sqlite_store(folder) as store:
+        yield Fault(store, *_filling(folder, own, store.conn.execute))
+
+
+@asynccontextmanager
+async def afull_disk(step: int) -> AsyncIterator[Fault]:
+    """`full_disk` on an event loop."""
+    with small_disk() as (folder, own):
+        async with asqlite_store(folder) as store:
+            loop = asyncio.get_running_loop()
+
+            def execute(sql: str) -> None:
+                asyncio.run_coroutine_threadsafe(store.conn.execute(sql), loop).result()
+
+            yield Fault(store, *_filling(folder, own, execute))
+
+
+@contextmanager
+def sqlite_store(folder: Path) -> Iterator[SqliteStore]:
+    """A store on a file, which waits 50 ms for a lock."""
+    connection = sqlite3.connect(
+        folder / "store.db", timeout=0.05, isolation_level=None, check_same_thread=False
+    )
+    store = SqliteStore(connection)
+    store.setup()
+    yield store
+    connection.close()
+
+
+@asynccontextmanager
+async def asqlite_store(folder: Path) -> AsyncIterator[AsyncSqliteStore]:
+    """`sqlite_store` on an event loop."""
+    async with AsyncSqliteStore.from_conn_string(str(folder / "store.db")) as store:
+        await store.setup()
+        await store.conn.execute("PRAGMA busy_timeout = 50")
+        yield store
+
+
+class Locker:
+    """Another process that holds a file for itself."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._process: subprocess.Popen[str] | None = None
+
+    def begin(self) -> None:
+        """Take it."""
+        command = [sys.executable, "-c", LOCK, str(self._path)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "locked\n"
+
+    def end(self) -> None:
+        """Let it go."""
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
+
+
+@contextmanager
+def locked_file(step: int) -> Iterator[Fault]:
+    """SQLITE_BUSY."""
+    with tempfile.TemporaryDirectory() as name, sqlite_store(Path(name)) as store:
+        locker = Locker(Path(name) / "store.db")
+        yield Fault(store, locker.begin, locker.end)
+        locker.end()
+
+
+@asynccontextmanager
+async def alocked_file(step: int) -> AsyncIterator[Fault]:
+    """`locked_file` on an event loop."""
+    with tempfile.TemporaryDirectory() as name:
+        async with asqlite_store(Path(name)) as store:
+            locker = Locker(Path(name) / "store.db")
+            yield Fault(store, locker.begin, locker.end)
+            locker.end()
+
+
+SQLITE = (
+    Case("the disk is full", "SQLite", full_disk, afull_disk),
+    Case("locked by another process", "SQLite", locked_file, alocked_file),
+)
+
+
+# PostgreSQL
+
+
+class Postgres:
+    """Cases on one server.
+
+    Args:
+        address: of a schema with the store's tables in it.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+
+    def cases(self) -> tuple[Case, ...]:
+        """All of them."""
+        name = "PostgreSQL"
+        cut, acut = self._cut, self._acut
+        return (
+            Case(
+                "connection terminated, at each step",
+                name,
+                lambda step: cut(step, False),
+                lambda step: acut(step, False),
+                each_step=True,
+            ),
+            Case(
+                "the same, from a pool",
+                name,
+                lambda step: cut(step, True),
+                lambda step: acut(step, True),
+                each_step=True,
+            ),
+            Case("locked by another process", name, self._locked, self._alocked, patience=PATIENCE),
+            Case(
+                "the same, with statement_timeout",
+                name,
+                lambda step: self._locked(step, 100),
+                lambda step: self._alocked(step, 100),
+            ),
+            Case("the server stalls", name, self._stalled, self._astalled, patience=PATIENCE),
+        )
+
+    def _connect(self, **more: Any) -> Any:
+        import psycopg
+        from psycopg.rows import dict_row
+
+        own: Any = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        return psycopg.connect(self.address, **own, **more)
+
+    def _opened(self, pool: bool = False, address: str = "") -> AbstractContextManager[Any]:
+        from langgraph.store.postgres import PostgresStore
+
+        size: Any = {"min_size": 1, "max_size": 1} if pool else None
+        return PostgresStore.from_conn_string(address or self.address, pool_config=size)
+
+    def _aopened(self, pool: bool = False, address: str = "") -> AbstractAsyncContextManager[Any]:
+        from langgraph.store.postgres.aio import AsyncPostgresStore
+
+        size: Any = {"min_size": 1, "max_size": 1} if pool else None
+        return AsyncPostgresStore.from_conn_string(address or self.address, pool_config=size)
+
+    def _cutter(
+        self, at: int
+    ) -> tuple[Moody, Callable[[], None], Callable[[], None], Callable[[], int], str]:
+        """A store whose connection is terminated before one of its batches."""
+        store, name = Moody(), f"cut{uuid.uuid4().hex[:12]}"
+        on, seen, struck = False, 0, 0
+
+        def before() -> None:
+            nonlocal seen, struck
+            seen += on
+            if on and seen == at:
+                struck += 1
+                with self._connect() as other:
+                    other.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                        "WHERE application_name = %s",
+                        [name],
+                    )
+
+        def begin() -> None:
+            nonlocal on
+            on = True
+
+        def end() -> None:
+            nonlocal on
+            on = False
+
+        store.mood = Mood(before=before)
+        return store, begin, end, lambda: struck, f"{self.address}&application_name={name}"
+
+    @contextmanager
+    def _cut(self, step: int, pool: bool) -> Iterator[Fault]:
+        store, begin, end, struck, address = self._cutter(step)
+        with self._opened(pool, address) as inner:
+            store.inner = inner
+            if pool:
+                yield Fault(store, begin, end, struck=struck)
+                return
+            with self._opened() as other:
+                yield Fault(store, begin, end, other, struck=struck)
+
+    @asynccontextmanager
+    async def _acut(self, step: int, pool: bool) -> AsyncIterator[Fault]:
+        store, begin, end, struck, address = self._cutter(step)
+        async with self._aopened(pool, address) as inner:
+            store.inner = inner
+            if pool:
+                yield Fault(store, begin, end, struck=struck)
+                return
+            async with self._aopened() as other:
+                yield Fault(store, begin, end, other, struck=struck)
+
+    @contextmanager
+    def _lock(self) -> Iterator[tuple[Callable[[], object], Callable[[], object]]]:
+        with self._connect() as other:
+            other.autocommit = False
+
+            def begin() -> None:
+                other.execute("LOCK TABLE store IN ACCESS EXCLUSIVE MODE")
+
+            yield begin, other.rollback
+
+    @contextmanager
+    def _locked(self, step: int, timeout: int = 0) -> Iterator[Fault]:
+        with self._opened(address=self._with_timeout(timeout)) as store, self._lock() as lock:
+            yield Fault(store, *lock)
+
+    @asynccontextmanager
+    async def _alocked(self, step: int, timeout: int = 0) -> AsyncIterator[Fault]:
+        async with self._aopened(address=self._with_timeout(timeout)) as store:
+            with self._lock() as lock:
+                yield Fault(store, *lock)
+
+    def _with_timeout(self, milliseconds: int) -> str:
+        return f"{self.address}%20-cstatement_timeout%3D{milliseconds}"
+
+    @contextmanager
+    def _stalled(self, step: int) -> Iterator[Fault]:
+        with Proxy(self.address) as proxy, self._opened(address=proxy.address) as store:
+            yield Fault(store, proxy.stall, proxy.go_on)
+
+    @asynccontextmanager
+    async def _astalled(self, step: int) -> AsyncIterator[Fault]:
+        with Proxy(self.address) as proxy:
+            async with self._aopened(address=proxy.address) as store, self._aopened() as other:
+                # What was being waited for is given up with its connection.
+                yield Fault(store, proxy.stall, proxy.go_on, other)

@@ -1,0 +1,277 @@
+"""Two real processes on one conversation, at the same moment, again and again, with PostgreSQL.
+
+Both wait at a barrier in the database and then compact the same history, each with summaries of its
+own; or, with `agent`, both run the same agent on the same thread. `rounds_of_two` starts them and
+holds what they say against each other.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from worker_cases import talk, word
+from worker_places import place
+
+from conspectus import Compactor, is_summary_message
+from conspectus._drive import run
+from conspectus.archive import Archive, Scope
+from conspectus.compactor.agent_state import HELD, LOCAL
+from conspectus.guard import ContextGuard
+from conspectus.messages import read_messages
+from conspectus.middleware import SummarizationMiddleware
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+OWN = word(0)
+SCOPE = Scope(LOCAL, OWN, "main")
+STEP = 12
+"""Messages by which the history grows in a round."""
+
+WAIT = 120
+"""Seconds that one process waits for the other at the barrier."""
+
+
+@dataclass
+class Rounds:
+    """What came of it; `apart`, `missing`, `doubled` and `failed` should be 0.
+
+    Attributes:
+        rounds: how many.
+        won: in which one process compacted, and the other saw its record or its draft.
+        crossed: in which both put a record in force, one right after the other.
+        compactions: records in force at the end.
+        paid: summaries that a model was asked for.
+        apart: rounds after which the two were not shown the same.
+        missing: messages neither in view nor in the archive.
+        doubled: messages that are there twice.
+        failed: calls that raised, or left the history as it was without a reason to.
+    """
+
+    rounds: int = 0
+    won: int = 0
+    crossed: int = 0
+    compactions: int = 0
+    paid: int = 0
+    apart: int = 0
+    missing: int = 0
+    doubled: int = 0
+    failed: int = 0
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def good(self) -> bool:
+        """Whether what is promised held, and anything was tried at all."""
+        wrong = self.apart + self.missing + self.doubled + self.failed
+        return not wrong and self.compactions > 0
+
+
+def rounds_of_two(address: str, rounds: int, what: str = "compactor") -> Rounds:
+    """Start two processes, wait for them, and compare what they say.
+
+    Args:
+        address: of an empty PostgreSQL database or schema.
+        rounds: how often they meet.
+        what: `compactor` or `agent`.
+    """
+    with _connected(address) as db:
+        db.execute("CREATE TABLE IF NOT EXISTS met (round TEXT, who TEXT)")
+    with place("postgres", Path(), address):
+        pass  # the tables are there before anybody starts
+    started = [
+        subprocess.Popen(
+            [sys.executable, __file__, address, str(rounds), what, who],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for who in "ab"
+    ]
+    said = []
+    try:
+        for process in started:
+            out, err = process.communicate(timeout=600)
+            if process.returncode:
+                raise RuntimeError(f"a process ended with {process.returncode}: {err[-2000:]}")
+            said.append([json.loads(line) for line in out.splitlines()])
+    finally:
+        for process in started:
+            process.kill()
+    found = Rounds(rounds)
+    for one, other in zip(*said, strict=True):
+        records = {one["record"], other["record"]} - {None}
+        found.won += len(records) == 1
+        found.crossed += len(records) == 2
+        found.paid += one["paid"] + other["paid"]
+        found.apart += one["shown"] != other["shown"]
+        for side in (one, other):
+            found.failed += side["failed"]
+            found.missing += side["missing"]
+            found.doubled += side["doubled"]
+            found.said += side["said"]
+    found.compactions = said[0][-1]["chain"]
+    return found
+
+
+class Process:
+    """One of the two."""
+
+    def __init__(self, address: str, who: str) -> None:
+        self.address, self.who = address, who
+        self.random = random.Random(who)
+        self.writer = ScriptedChatModel(answers=self._summary)
+        self._paid = 0
+
+    def _summary(self, messages: Sequence[BaseMessage]) -> str:
+        time.sleep(self.random.choice((0, 0.002, 0.01, 0.03)))
+        # Two summaries of the same are hardly ever the same.
+        return f"## Done\n- Notes of {OWN} were looked at by process {self.who}"
+
+    def paid(self) -> int:
+        """Summaries since this was asked last."""
+        before, self._paid = self._paid, len(self.writer.calls)
+        return self._paid - before
+
+    def meet(self, name: str) -> None:
+        """Wait for the other one."""
+        with _connected(self.address) as db:
+            db.execute("INSERT INTO met VALUES (%s, %s)", (name, self.who))
+            deadline = time.monotonic() + WAIT
+            while db.execute("SELECT count(*) FROM met WHERE round = %s", (name,)).fetchone() != (
+                2,
+            ):
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"the other process did not come to {name}")
+                time.sleep(0.001)
+
+
+def compact_together(process: Process, rounds: int, store: Any) -> None:
+    """Both send the whole history at one moment; then once more, one after the other."""
+    archive = Archive(store)
+    compactor = Compactor(
+        process.writer, trigger=("messages", 10), keep=("messages", 4), archive=archive
+    )
+    for number in range(rounds):
+        sent = talk(OWN, STEP * (number + 1))
+        process.meet(f"round {number}")
+        said, failed, record = [], 0, None
+        try:
+            result = compactor.compact(sent, thread_id=OWN)
+            record = result.record_id
+            if not result.summary or len(result.messages) >= len(sent):
+                failed, said = 1, [result.reason]
+            shown = [str(one["content"]) for one in result.messages]
+        except Exception as error:
+            failed, said, shown = 1, [f"{type(error).__name__}: {error}"], []
+        first = Counter(shown)
+        process.meet(f"after {number}")
+        again = compactor.compact(sent, thread_id=OWN)
+        chain = archive.chain(SCOPE)
+        keys = [key for one in chain for key in one.covers]
+        kept = set(run(archive.find_flow(SCOPE, keys)))
+        view = {str(one["content"]) for one in again.messages}
+        gone = [e for e in read_messages(sent) if e.text not in view and e.key not in kept]
+        row = {
+            "record": record,
+            "shown": [str(one["content"]) for one in again.messages],
+            "chain": len(chain),
+            "paid": process.paid(),
+            "missing": len(gone),
+            "doubled": len(keys) - len(set(keys)) + sum(n - 1 for n in first.values()),
+            "failed": failed,
+            "said": said,
+        }
+        print(json.dumps(row), flush=True)
+        process.meet(f"end of {number}")
+
+
+def run_together(process: Process, rounds: int, saver: Any, store: Any) -> None:
+    """Both run the same agent on the same thread at one moment, then go on from what is there."""
+    model = ScriptedChatModel(answers=lambda messages: AIMessage(f"Noted. {'So it is. ' * 8}"))
+    middle = SummarizationMiddleware(
+        model, trigger=("messages", 6), keep=("messages", 2), summarizer=process.writer
+    )
+    graph: Any = create_agent(
+        model, [], middleware=[middle, ContextGuard(middle)], checkpointer=saver, store=store
+    )
+    config: Any = {"configurable": {"thread_id": OWN}}
+    for number in range(rounds):
+        process.meet(f"round {number}")
+        failed, said = 0, []
+        try:
+            text = f"Turn {number} of {process.who} in {OWN}."
+            graph.invoke({"messages": [HumanMessage(text)]}, config, durability="sync")
+        except Exception as error:
+            failed, said = 1, [f"{type(error).__name__}: {error}"]
+        process.meet(f"after {number}")
+        values = graph.get_state(config).values
+        held = values.get(HELD)
+        chain: Any = ()
+        archived: dict[str, Any] = {}
+        keys: list[str] = []
+        if held and held["head"]:
+            archive, scope = Archive(store), Scope(LOCAL, held["thread"], held["session"])
+            chain = run(archive.chain_at_flow(scope, held["head"]))
+            keys = [key for one in chain for key in one.covers]
+            archived = run(archive.find_flow(scope, keys))
+        there = Counter(one.message.id for one in archived.values())
+        there.update(m.id for m in values["messages"] if not is_summary_message(m))
+        ever = _ever_said(graph, config)
+        row = {
+            "record": held["head"] if held else None,
+            "shown": [str(message.text) for message in values["messages"]],
+            "chain": len(chain),
+            "paid": process.paid(),
+            "missing": len(ever - set(there)) + len(set(keys) - set(archived)),
+            "doubled": sum(n - 1 for n in there.values()),
+            "failed": failed,
+            "said": said,
+        }
+        print(json.dumps(row), flush=True)
+        process.meet(f"end of {number}")
+
+
+def _ever_said(graph: Any, config: Any) -> set[Any]:
+    """Ids of all messages on the branch that is in force, out of its checkpoints."""
+    history = list(graph.get_state_history(config))
+    by_id = {one.config["configurable"]["checkpoint_id"]: one for one in history}
+    found: set[Any] = set()
+    at = history[0].config["configurable"]["checkpoint_id"] if history else None
+    while at in by_id:
+        snapshot = by_id[at]
+        messages = snapshot.values.get("messages", ())
+        found |= {message.id for message in messages if not is_summary_message(message)}
+        parent = snapshot.parent_config
+        at = parent["configurable"]["checkpoint_id"] if parent else None
+    return found
+
+
+def _connected(address: str) -> Any:
+    import psycopg
+
+    return psycopg.connect(address, autocommit=True)
+
+
+def main() -> None:
+    """Be one of the two."""
+    address, rounds, what, who = sys.argv[1:5]
+    process = Process(address, who)
+    with place("postgres", Path(), address) as (saver, store):
+        parts: dict[str, Callable[[], None]] = {
+            "compactor": lambda: compact_together(process, int(rounds), store),
+            "agent": lambda: run_together(process, int(rounds), saver, store),
+        }
+        parts[what]()
+
+
+if __name__ == "__main__":
+    main()
