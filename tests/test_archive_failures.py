@@ -18,10 +18,13 @@ from langgraph.store.base import BaseStore, GetOp, Op, PutOp
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
+from conspectus import Compactor
 from conspectus.archive import Archive, Scope, default_archive_path
+from conspectus.archive.breaker import Breaker
 from conspectus.archive.trouble import explain
 from conspectus.errors import (
     ArchiveError,
+    ArchiveTimeout,
     ArchiveUnconfirmed,
     ConspectusError,
     InputError,
@@ -83,6 +86,166 @@ def test_whatever_a_store_raises_says_what_to_do(error: Exception, advice: str) 
     assert caught.value.__cause__ is error
     with pytest.raises(ArchiveError, match=advice):
         asyncio.run(archive.aput(SCOPE, talk("hello")))
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("AdminShutdown", "check that it is up"),
+        ("QueryCanceled", "did not answer in time"),
+        ("LockNotAvailable", "try again when it has finished"),
+        ("DeadlockDetected", "try again when it has finished"),
+        ("DiskFull", "free some space"),
+        ("TooManyConnections", "close some"),
+        ("ReadOnlySqlTransaction", "can be written to"),
+        ("UndefinedTable", "setup"),
+        ("SyntaxError", "SyntaxError"),
+    ],
+)
+def test_what_postgresql_says_is_told_by_its_state(name: str, advice: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    assert advice in explain(getattr(psycopg.errors, name)("in another language"))
+
+
+def test_a_lost_connection_is_no_closed_archive() -> None:
+    psycopg = pytest.importorskip("psycopg")
+    pool = pytest.importorskip("psycopg_pool")
+    lost = psycopg.OperationalError("server closed the connection unexpectedly")
+    assert "check that it is up" in explain(lost)
+    assert "pool_config" in explain(psycopg.OperationalError("the connection is closed"))
+    assert "open it again" in explain(pool.PoolClosed("the pool 'pool-1' is already closed"))
+
+
+class Hanging(InMemoryStore):
+    """Answers nothing until it is released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.release = threading.Event()
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        self.release.wait()
+        return super().batch(ops)
+
+
+def test_a_store_that_hangs_is_one_that_failed_and_is_used_again_later() -> None:
+    store = Hanging()
+    archive, entries = Archive(store, timeout=0.05), talk("one")
+    with pytest.raises(ArchiveTimeout, match=r"within 0\.05 seconds; check it and try again"):
+        archive.put(SCOPE, entries)
+    with pytest.raises(ArchiveTimeout):
+        asyncio.run(archive.aput(SCOPE, entries))
+    store.release.set()
+    patient = Archive(store)
+    patient.put(SCOPE, entries)
+    assert patient.missing(SCOPE, entries) == ()
+    assert patient.timeout == 30
+
+
+class Remote(BaseStore):
+    """A store with a semantic index, which answers nothing, or no embedding, until it is released;
+    unlike one in memory, it is asked by many at once."""
+
+    def __init__(self, only_embedding: bool = False) -> None:
+        self.index_config = {"dims": 2} if only_embedding else None
+        self.inner, self.release, self.asked = InMemoryStore(), threading.Event(), 0
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        ops = list(ops)
+        self.asked += 1
+        if not self.index_config or any(isinstance(op, PutOp) and op.index for op in ops):
+            self.release.wait()
+        return self.inner.batch(ops)
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
+        raise NotImplementedError
+
+
+def test_a_store_that_hung_is_left_alone_and_then_one_call_tries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1_000.0
+    monkeypatch.setattr("conspectus.archive.breaker.monotonic", lambda: now)
+    store = Remote()
+    archive, entries = Archive(store, timeout=0.5), talk("one")
+    with pytest.raises(ArchiveTimeout, match=r"within 0\.5 seconds; check"):
+        archive.put(SCOPE, entries)
+    for _ in range(3):
+        with pytest.raises(ArchiveTimeout, match=r"asked again in 1 s; check it and try"):
+            archive.chain(SCOPE)
+    with pytest.raises(ArchiveTimeout, match="asked again in 1 s"):
+        asyncio.run(archive.achain(SCOPE))
+    assert store.asked == 1
+    now += 0.6
+    with pytest.raises(ArchiveTimeout, match=r"within 0\.5 seconds; check"):
+        archive.put(SCOPE, entries)  # one tries, in vain
+    with pytest.raises(ArchiveTimeout, match="asked again in 1 s"):
+        archive.put(SCOPE, entries)
+    assert store.asked == 2
+    now += 0.6
+    store.release.set()
+    archive.put(SCOPE, entries)
+    assert archive.missing(SCOPE, entries) == ()  # and all may ask again
+
+
+def test_while_one_call_tries_a_store_that_hung_the_others_do_not_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 1_000.0
+    monkeypatch.setattr("conspectus.archive.breaker.monotonic", lambda: now)
+    breaker = Breaker(30.0)
+    assert breaker.left() == 0
+    breaker.hung()
+    assert breaker.left() == 30
+    now += 31
+    assert [breaker.left() for _ in range(3)] == [0, 30, 30]
+    now += 31
+    assert breaker.left() == 0  # who tried was cancelled; another one does
+    breaker.answered()
+    assert breaker.left() == 0
+
+
+def test_an_error_is_an_answer_and_a_store_that_gives_one_is_asked_again() -> None:
+    store = Failing(sqlite3.OperationalError("database or disk is full"), times=3)
+    archive = Archive(store, timeout=0.5)
+    for _ in range(3):
+        with pytest.raises(ArchiveError, match="free some space"):
+            archive.put(SCOPE, talk("one"))
+    archive.put(SCOPE, talk("one"))
+
+
+def test_an_embedding_model_that_hangs_keeps_no_original_from_safety() -> None:
+    store = Remote(only_embedding=True)
+    archive = Archive(store, timeout=0.3)
+    for one in ("one", "two", "three"):
+        entries = talk(one)
+        archive.put(SCOPE, entries)
+        assert archive.missing(SCOPE, entries) == ()
+    store.release.set()
+
+
+def test_a_compaction_waits_for_a_store_that_hangs_once() -> None:
+    store = Remote()
+    compactor = Compactor(
+        trigger=("messages", 10), keep=("messages", 4), archive=Archive(store, timeout=0.3)
+    )
+    sent = [{"role": "user", "content": f"Look at module {n}."} for n in range(20)]
+    for _ in range(3):
+        with pytest.raises(ArchiveTimeout):
+            compactor.compact(sent, thread_id="t")
+    assert store.asked == 1
+    store.release.set()
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), True, "60"])
+def test_a_time_that_means_nothing_is_refused(timeout: Any) -> None:
+    for make in (
+        lambda: Archive(InMemoryStore(), timeout=timeout),
+        lambda: Archive.open("memory:", timeout=timeout),
+    ):
+        with pytest.raises(PolicyError, match="seconds"):
+            make()
+    assert Archive(InMemoryStore(), timeout=None).timeout is None
 
 
 def test_a_failure_hidden_behind_a_failed_clean_up_is_the_one_told() -> None:

@@ -85,3 +85,8 @@ def test_one_message_that_answers_two_others_ties_them_together() -> None:
     items = [a("1"), a("2"), t("1", "2"), u()]
     assert cuts(items) == [0, 3, 4]
     assert stay([a("1"), a("2", "3"), t("1", "2"), u()]) == {0, 1, 2, 3}
+
+
+def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had() -> None:
+    items = [a("1"), a("2", "3"), t("2"), t("1", "3"), u()]
+    assert exchanges(items).group == (0, 0, 0, 0, 4)

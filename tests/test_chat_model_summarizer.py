@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,7 +30,7 @@ from conspectus.summarize.base import Summarizer, Summary, SummaryRequest
 from conspectus.summarize.chat_model import DEFAULT_WINDOW, ChatModelSummarizer
 from conspectus.summarize.extractive import ExtractiveSummarizer
 from conspectus.summarize.prompts import NOTES, SHORTEN, UPDATE, Template
-from conspectus.summarize.provider_errors import is_overflow, is_transient
+from conspectus.summarize.provider_errors import explained, is_overflow, is_transient
 from conspectus.testing.scripted_models import RecordedCall, ScriptedChatModel
 from conspectus.tokens import estimate
 
@@ -139,11 +141,12 @@ def test_one_message_of_200_000_characters_is_read_whole_in_parts() -> None:
     assert kinds(model)[-1] == "update"
 
 
-def test_tool_calls_with_their_arguments_are_read() -> None:
+@pytest.mark.parametrize("said", ["", "I write it down."])
+def test_tool_calls_with_their_arguments_are_read(said: str) -> None:
     call = {"name": "write_file", "args": {"path": "src/w1x1.py"}, "id": "c1"}
     model = ScriptedChatModel(answers=[NOTE])
     ChatModelSummarizer(model).summarize(
-        request([AIMessage("", tool_calls=[call]), ToolMessage("w2x2", tool_call_id="c1")])
+        request([AIMessage(said, tool_calls=[call]), ToolMessage("w2x2", tool_call_id="c1")])
     )
     assert "write_file" in model.calls[0].text
     assert set(words_read(model.calls)) == {"w1x1", "w2x2"}
@@ -162,8 +165,9 @@ def profile(limit: int) -> Any:
 
 
 def test_notes_that_do_not_fit_one_reading_are_merged_in_levels() -> None:
-    model = ScriptedChatModel(answers=lambda _: "- note " * 40)
-    summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=600)
+    numbers = itertools.count()
+    model = ScriptedChatModel(answers=lambda _: f"- note N{next(numbers)}. " + "- note " * 40)
+    summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=600, max_concurrency=1)
     summary = summarizer.summarize(request(turns(30)))
     merged = [
         call
@@ -172,6 +176,8 @@ def test_notes_that_do_not_fit_one_reading_are_merged_in_levels() -> None:
     ]
     assert len(merged) > 1
     assert kinds(model)[-1] == "update"
+    handed_on = re.findall(r"\bN\d+\b", " ".join(call.text for call in model.calls))
+    assert sorted(handed_on) == sorted(f"N{n}" for n in range(len(model.calls) - 1))
     assert summary.cost.calls == len(model.calls)
 
 
@@ -268,7 +274,7 @@ def test_what_the_embedded_summariser_wrote_reaches_the_model_as_notes() -> None
     messages = [HumanMessage("Never touch config/w9x9.toml.", id="u9"), *turns(20)]
     summary = ChatModelSummarizer(model, max_summarizer_tokens=3_000).summarize(request(messages))
     assert summary.embedded
-    assert "<notes" in model.calls[-1].text
+    assert re.search(r"<notes part=[^<]*config/w9x9\.toml", model.calls[-1].text)
 
 
 @both
@@ -705,3 +711,26 @@ def test_it_is_a_summariser_and_its_module_imports_no_provider() -> None:
     folder = Path(sys.modules["conspectus.summarize.chat_model"].__file__ or "").parent
     for file in folder.glob("*.py"):
         assert not re.search(r"^\s*(?:import|from) (?:openai|httpx)", file.read_text(), re.M)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"ResponseMetadata": "none"},
+        {"ResponseMetadata": {"HTTPHeaders": ["retry-after"], "HTTPStatusCode": "429"}},
+        *(
+            SimpleNamespace(headers={"retry-after": said})
+            for said in ("Fri, 31 Dec 9999 23:59:59 -1200", "soon", "nan", "-1", b"5", [7])
+        ),
+    ],
+)
+def test_a_response_that_says_nonsense_of_when_to_ask_again_is_an_error_as_any(
+    response: Any,
+) -> None:
+    class Busy(ConnectionError):
+        pass
+
+    busy = Busy("busy")
+    busy.response = response  # type: ignore[attr-defined]
+    found = explained(busy, "model", 1.0)
+    assert (found.transient, found.retry_after) == (True, None)

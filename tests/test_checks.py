@@ -54,7 +54,8 @@ def test_bad_ones_are_named(text: str, says: str) -> None:
 
 
 def test_sizes_and_reading_are_held_against_the_numbers() -> None:
-    assert "600 tokens and 500 are allowed" in found("- ok", tokens=600)[0]
+    assert found("- ok", tokens=501) == ("it takes 501 tokens and 500 are allowed",)
+    assert found("- ok", tokens=500) == ()
     assert "what it replaces only 300" in found("- ok", tokens=400, replaced=300)[0]
     assert found("- ok", tokens=200, replaced=10) == ()
     half = Draft("- ok", "model", tuple(e.key for e in ENTRIES[::2]))

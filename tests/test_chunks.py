@@ -18,7 +18,12 @@ from conspectus.tokens import estimate
 
 FRAME = 4
 
-_prose = st.text(alphabet="ab .\n。漢</>é😀", max_size=300)
+# Drawn texts are short, so some are repeated: a long one is divided, and its parts again.
+_prose = st.builds(
+    lambda text, times: text * times,
+    st.text(alphabet="ab .\n。漢</>é😀", max_size=40),
+    st.sampled_from([1, 1, 5, 20]),
+)
 _text = st.builds(
     lambda text, turn, legal: Text(text, len(text) + FRAME, FRAME, turn, legal),
     _prose,

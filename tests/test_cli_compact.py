@@ -161,6 +161,25 @@ def test_json_tells_everything(history: Path, tmp_path: Path) -> None:
     assert "/etc/payroll.conf" in data["summary"]
 
 
+def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path: Path) -> None:
+    password = "tr0ub4dor" + "&3x"
+    messages = talk()
+    messages[2]["content"] += f" DB_PASSWORD={password}"
+    messages[5]["content"] += f" I used {password}."
+    path, archive = tmp_path / "secret.json", tmp_path / "a.db"
+    path.write_text(json.dumps(messages), encoding="utf-8")
+    told = report(path, *SMALL, "--archive", archive, "--thread", "t", "--redact")
+    assert told["redacted"] == {"password": 2}
+    assert told["outcome"] == "compacted"
+    for file in tmp_path.glob("a.db*"):
+        assert password.encode() not in file.read_bytes()
+    result = run(app, ["compact", str(path), *SMALL, "--thread", "u", "--redact"])
+    assert "Secrets taken out of what is kept, in places: password 2" in result.stdout
+    bare = report(path, *SMALL, "--archive", tmp_path / "b.db", "--thread", "t")
+    assert bare["redacted"] == {}
+    assert any(password.encode() in file.read_bytes() for file in tmp_path.glob("b.db*"))
+
+
 def test_a_person_is_told_what_left_and_how_to_find_it_again(history: Path) -> None:
     result = run(app, ["compact", str(history), *SMALL, "--thread", "my talk"])
     assert result.exit_code == 0, result.stderr

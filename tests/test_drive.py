@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from conspectus._drive import Flow, Gather, Io, arun, interpret, pause, run
+from conspectus import _drive
+from conspectus._drive import Flow, Gather, Io, StepTimeout, arun, interpret, pause, run
 
 
 def double(n: int) -> Flow[int]:
@@ -95,6 +96,28 @@ def test_gather_keeps_the_order_and_the_limit() -> None:
     assert 1 < most <= 3
 
 
+def test_a_failure_stops_what_has_not_started() -> None:
+    ran: list[int] = []
+
+    def work(n: int) -> None:
+        if n == 0:
+            raise ValueError("no")
+        time.sleep(0.01)
+        ran.append(n)
+
+    def one(n: int) -> Flow[None]:
+        yield Io(lambda: work(n))
+
+    def flow() -> Flow[None]:
+        yield Gather([one(n) for n in range(40)], limit=2)
+
+    for drive in (run, lambda flow: asyncio.run(arun(flow))):
+        ran.clear()
+        with pytest.raises(ValueError, match="no"):
+            drive(flow())
+        assert len(ran) < 20
+
+
 def test_context_variables_reach_the_threads_of_a_gather() -> None:
     seen: contextvars.ContextVar[str] = contextvars.ContextVar("seen", default="nothing")
 
@@ -122,6 +145,20 @@ def test_a_step_that_takes_too_long_raises_inside_the_flow() -> None:
         return "waited"
 
     assert both(flow) == ["gave up", "gave up"]
+    release.set()
+
+
+def test_a_step_without_a_loop_is_left_behind_when_its_time_is_over() -> None:
+    release = threading.Event()
+
+    def flow() -> Flow[str]:
+        try:
+            yield Io(lambda: release.wait(2), timeout=0.05)
+        except StepTimeout:
+            return "gave up"
+        return "waited"
+
+    assert run(flow()) == "gave up"
     release.set()
 
 
@@ -155,6 +192,57 @@ def test_cancelling_closes_the_flow_and_leaves_no_task() -> None:
     assert closed == ["inner", "inner", "outer"]
 
 
+def test_a_step_that_is_to_end_does_so_before_its_cancellation_goes_on() -> None:
+    ended: list[str] = []
+
+    async def batch() -> None:
+        for part in ("begin", "write", "commit"):
+            await asyncio.sleep(0.01)
+            ended.append(part)
+
+    def flow() -> Flow[None]:
+        yield Io(lambda: None, batch, whole=True)
+        yield Io(lambda: ended.append("the next step"))
+
+    async def main() -> int:
+        task = asyncio.create_task(arun(flow()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.sleep(0)
+        task.cancel()  # as somebody does who is in a hurry
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return len(asyncio.all_tasks()) - 1
+
+    assert asyncio.run(main()) == 0
+    assert ended == ["begin", "write", "commit"]
+
+
+def test_a_step_that_is_to_end_and_does_not_is_cancelled_when_its_time_is_over() -> None:
+    ended: list[str] = []
+
+    async def hang() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("cancelled")
+
+    def flow() -> Flow[None]:
+        yield Io(lambda: None, hang, timeout=0.05, whole=True)
+
+    async def main() -> int:
+        task = asyncio.create_task(arun(flow()))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return len(asyncio.all_tasks()) - 1
+
+    assert asyncio.run(main()) == 0
+    assert ended == ["cancelled"]
+
+
 def test_interpret_throws_what_performing_raises_into_the_pure_flow() -> None:
     def effects() -> Generator[str, Any, list[Any]]:
         seen: list[Any] = [(yield "good")]
@@ -170,3 +258,60 @@ def test_interpret_throws_what_performing_raises_into_the_pure_flow() -> None:
         return (yield Io(lambda: effect.upper()))  # type: ignore[no-any-return]
 
     assert both(lambda: interpret(effects(), perform)) == [["GOOD", "no"]] * 2
+
+
+def test_a_call_that_does_not_end_when_cancelled_is_left_behind() -> None:
+    """As a driver of a database, which waits for the server before it lets go."""
+    ended = []
+
+    async def stubborn() -> None:
+        for _ in range(2):
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                ended.append("cancelled")
+
+    def flow() -> Flow[str]:
+        try:
+            yield Io(lambda: None, stubborn, timeout=0.01)
+        except StepTimeout:
+            return "gave up"
+        return "waited"
+
+    async def main() -> str:
+        return await arun(flow())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_drive, "CLEAN_UP", 0.01)
+        assert asyncio.run(main()) == "gave up"
+    assert ended == ["cancelled", "cancelled"]  # the second time by the loop that ends
+
+
+def test_a_thread_that_hangs_keeps_neither_the_loop_nor_the_process_from_ending() -> None:
+    release = threading.Event()
+
+    def flow() -> Flow[str]:
+        try:
+            yield Io(release.wait, timeout=0.01)
+        except StepTimeout:
+            return "gave up"
+        return "waited"
+
+    assert both(flow) == ["gave up", "gave up"]  # `asyncio.run` waits for the threads of its pool
+    hanging = [one for one in threading.enumerate() if one.name == "conspectus-timeout"]
+    assert len(hanging) >= 2
+    assert all(one.daemon for one in hanging)
+    release.set()
+
+
+def test_what_raises_stop_iteration_in_a_thread_has_failed_at_once() -> None:
+    """As an iterator of answers does that has run out; a future cannot hold it."""
+
+    def flow() -> Flow[str]:
+        try:
+            yield Io(lambda: next(iter(())), timeout=20)
+        except RuntimeError as error:
+            return str(error)
+        return "nothing was raised"
+
+    assert "StopIteration" in asyncio.run(arun(flow()))

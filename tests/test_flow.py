@@ -144,7 +144,7 @@ def test_a_refused_summary_goes_to_the_next_summariser_without_a_retry() -> None
     done, steps = drive(ORDER, handle)
     assert done.record.by == "second"
     assert [s.by for s in steps if isinstance(s, flow.Summarise)] == ["model", "second"]
-    assert done.failures[0].startswith("model: the summary by model was refused: it is empty")
+    assert done.failures[0].startswith("the summary by model was refused: it is empty")
     assert done.spent == Cost(2, 200, 20)
 
 
@@ -159,6 +159,30 @@ def test_a_passing_trouble_is_tried_three_times_with_waits_between() -> None:
     done, steps = drive(ORDER, handle)
     assert [s.by for s in steps if isinstance(s, flow.Summarise)] == ["model"] * 3 + ["second"]
     assert [s.seconds for s in steps if isinstance(s, flow.Wait)] == list(flow.RETRY_AFTER)
+    assert done.record.by == "second"
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits"),
+    [(0.1, [0.5, 2.0]), (1.0, [1.0, 2.0]), (7.0, [7.0, 7.0]), (flow.LONGEST_WAIT + 1, [])]
+    + [(wrong, [0.5, 2.0]) for wrong in (None, "7", [1], -3, float("nan"))],
+)
+def test_a_provider_that_asks_to_wait_is_given_the_time_or_not_asked_again(
+    asked: Any, waits: list[float]
+) -> None:
+    def handle(effect: Any) -> Any:
+        if isinstance(effect, flow.Summarise) and effect.by == "model":
+            error = SummaryError("429")
+            error.transient, error.retry_after = True, asked
+            raise error
+        return good(effect)
+
+    done, steps = drive(ORDER, handle)
+    assert [s.seconds for s in steps if isinstance(s, flow.Wait)] == waits
+    assert [s.by for s in steps if isinstance(s, flow.Summarise)] == [
+        *["model"] * (len(waits) + 1),
+        "second",
+    ]
     assert done.record.by == "second"
 
 

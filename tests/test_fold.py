@@ -95,8 +95,30 @@ def test_clips_are_shown_again_and_known_when_they_come_back() -> None:
     assert back.chain == (only,)
 
 
+def test_of_two_clips_of_one_message_the_later_is_shown() -> None:
+    first = record(None, clips=(ClipMark("b", "b-short", 50),))
+    later = ClipMark("b", "b-shorter", 20)
+    second = record(first, clips=(later,))
+    whole = fold([first, second], sent("a", "b", "c"))
+    assert [s.clip for s in whole.shown] == [None, later, None]
+
+
 def test_a_record_survives_plain_json() -> None:
     import json
 
     clipped = record(R1, "z", clips=(ClipMark("q", "q2", 9),), cost=Cost(1, 2, 3))
     assert Record.from_json(json.loads(json.dumps(clipped.to_json()))) == clipped
+    newer = {**clipped.to_json(), "added_later": 1}
+    assert Record.from_json(newer) == clipped, "a worker of an older version drops the chain"
+
+
+def test_a_record_that_shows_short_what_is_not_there_is_dropped() -> None:
+    only = record(None, clips=(ClipMark("b", "b-short", 50),))
+    assert fold([only], sent("a", "b")).chain == (only,)
+    assert fold([only], sent("a", "c")).chain == ()
+
+
+def test_what_comes_after_a_summary_is_never_dropped() -> None:
+    view = fold([R1], [Sent("x", record=R1.id), *sent("a", "e")])
+    assert shown(view) == ["SUMMARY", "a", "e"]
+    assert view.dropped == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Union
 
 import pytest
@@ -33,7 +34,7 @@ from conspectus import (
 )
 from conspectus._drive import run
 from conspectus.guard.overflow import read_overflow
-from conspectus.testing.openai_server import OpenAIServer
+from conspectus.testing.fault_server import FaultServer, Reply, Request, faults
 from conspectus.testing.scripted_models import ScriptedChatModel
 
 WINDOW = 3_000
@@ -513,21 +514,14 @@ def test_a_real_client_and_a_real_server_that_says_too_long(status: int) -> None
     def count(body: dict[str, Any]) -> int:
         return sum(METER.text(str(m.get("content") or "")) for m in body["messages"])
 
-    def answer(body: dict[str, Any]) -> Any:
-        if count(body) <= limit:
+    def answer(request: Request) -> Reply:
+        if request.tokens <= limit:
             return "All is well. " * 10
-        message = (
-            f"This model's maximum context length is {limit} tokens. However, your messages "
-            f"resulted in {count(body)} tokens. Please reduce the length of the messages."
-        )
-        code = "context_length_exceeded"
-        return status, {
-            "error": {"message": message, "type": "invalid_request_error", "code": code}
-        }
+        return replace(faults.context_length(limit, request.tokens), status=status)
 
-    with OpenAIServer(answer, count) as server:
+    with FaultServer(answer, count=count) as server:
         model = openai.ChatOpenAI(
-            model="gpt-4o", base_url=server.url, api_key="none", max_retries=0, profile={}
+            model="gpt-4o", base_url=server.openai_url, api_key="none", max_retries=0, profile={}
         )
         middle = summarization(summarizer="embedded")
         graph = create_agent(
@@ -539,7 +533,7 @@ def test_a_real_client_and_a_real_server_that_says_too_long(status: int) -> None
         )
         for turn in range(14):
             graph.invoke({"messages": [HumanMessage(f"Question {turn}: {LONG}")]}, CONFIG)
-        refused = [body for body in server.requests if count(body) > limit]
+        refused = [request for request in server.requests if request.tokens > limit]
         assert len(refused) == 1
         assert len(server.requests) == 15
 

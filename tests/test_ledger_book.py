@@ -117,6 +117,16 @@ def test_statements_outlive_values_and_leave_them_room() -> None:
     assert sum(f.kind == "rule" for f in ledger.facts) == STATEMENTS
 
 
+def test_rules_outlive_all_other_statements_of_their_speaker() -> None:
+    rule = "Never push to main."
+    decided = [
+        user(f"We decided to use engine{n} for part{n} because it is there.") for n in range(LIMIT)
+    ]
+    ledger = book(user(rule), *decided)
+    assert sum(f.kind == "decision" for f in ledger.facts) > 100
+    assert rule in {f.value for f in ledger.facts}
+
+
 def test_of_values_those_stay_that_the_user_said_then_those_that_the_agent_used() -> None:
     files = [f"/srv/data/file_{n}.csv" for n in range(2 * LIMIT)]
     printed = [result("\n".join(files[n : n + 50])) for n in range(0, len(files), 50)]
@@ -132,6 +142,7 @@ def test_work_handed_over_is_open_until_its_result_is_there() -> None:
     assert work(book(ask)) == {"Find the owner of the cron job": "open"}
     ledger = book(ask, result("Ann owns it. She has been asked."))
     assert work(ledger) == {"Find the owner of the cron job": "done"}
+    assert work(Ledger.from_json(ledger.to_json())) == work(ledger)
     assert ledger.facts[0].result == "Ann owns it. She has been asked."
     assert not ledger.open_work()
 

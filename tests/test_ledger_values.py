@@ -82,3 +82,11 @@ def test_names_of_tools_and_arguments_are_no_symbols() -> None:
         [{"role": "assistant", "content": "", "tool_calls": [{"id": "1", "function": function}]}]
     )
     assert [(f.kind, f.value) for f in facts_of(entry)] == [("path", "src/a.py")]
+
+
+def test_a_long_text_without_spaces_is_looked_through_once() -> None:
+    """It is a hundred times as long as a slow look could bear."""
+    sentence = "这一页列出了客户的发票、编号和日期，请逐项核对后再继续下一步。"
+    text = sentence * 20_000
+    assert list(values(text)) == []
+    assert [value for _, value, _ in values(text + " 在src/模块/税.py里")] == ["src/模块/税.py"]

@@ -316,7 +316,7 @@ def test_images_give_way_when_text_alone_is_not_enough() -> None:
 )
 def test_text_shown_as_data_opens_and_closes_nothing(hostile: str) -> None:
     safe = as_data(hostile)
-    assert "<|" not in safe
+    assert "<" not in safe
     assert "|>" not in safe
     assert "[INST]" not in safe
     assert "<message" not in safe.lower()

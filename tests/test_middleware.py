@@ -350,6 +350,29 @@ def test_a_summary_that_the_embedded_summariser_had_to_write_is_said_in_the_log(
     assert line.endswith("the summary is by extractive")
 
 
+@pytest.mark.parametrize("fallback", [False, True])
+def test_a_try_that_failed_is_said_once_with_its_name_and_what_came_of_it(
+    fallback: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("conspectus._core.flow.RETRY_AFTER", (0.001, 0.001))
+    tries = iter([ConnectionError("boom")] * (3 if fallback else 1))
+    first = ScriptedChatModel(
+        answers=lambda _: next(tries, "- modules were looked at"), model_name="small"
+    )
+    second = ScriptedChatModel(answers=["- modules were looked at"] * 9, model_name="big")
+    middleware = made(first, fallbacks=[second] if fallback else [])
+    with caplog.at_level(logging.INFO, "conspectus"):
+        assert step(middleware, talk(7))
+    lines = [one for one in caplog.records if "boom" in one.getMessage()]
+    assert len(lines) == (3 if fallback else 1)
+    for line in lines:
+        assert line.getMessage() == (
+            "ScriptedChatModel:small could not be reached or is busy (ConnectionError: boom); "
+            + ("the summary is by ScriptedChatModel:big" if fallback else "another try succeeded")
+        )
+        assert line.levelno == (logging.WARNING if fallback else logging.INFO)
+
+
 def test_a_failure_is_told_too() -> None:
     heard: list[str] = []
     middleware = made(writer(*FAILS), on_event=lambda event, data: heard.append(event))

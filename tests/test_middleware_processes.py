@@ -1,4 +1,7 @@
-"""One thread over several processes, one of them killed: nothing is lost, doubled or paid twice."""
+"""One thread over several processes; one is killed, and the thread is spoken to instead of resumed.
+
+Kills at every boundary are in `test_killed_workers.py`.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from conspectus._drive import run
-from conspectus.archive import Archive, Scope
 
 PROCESS = Path(__file__).parent / "graph_process.py"
 
@@ -60,27 +60,6 @@ def test_each_turn_in_a_process_of_its_own(tmp_path: Path, loop: bool) -> None:
     assert max(text.count("module m") for text in noted(tmp_path, "sent")) <= 5
 
 
-def records(folder: Path) -> Any:
-    with Archive.open(folder / "store.db") as archive:
-        return run(archive.records_flow(Scope("local", "t")))
-
-
-@pytest.mark.parametrize("loop", [False, True])
-def test_killed_between_archive_and_checkpoint(tmp_path: Path, loop: bool) -> None:
-    assert process(tmp_path, "die", "Look at all.", loop=loop) is None
-    [record] = records(tmp_path)
-    paid = noted(tmp_path, "read")
-    assert len(paid) == 1
-    after = process(tmp_path, "go on", loop=loop)
-    assert after["last"] == "Enough for now."
-    kept = records(tmp_path)
-    assert record in kept
-    assert [one.parent for one in kept].count(None) == 1, "the first compaction is there twice"
-    assert max(read(tmp_path).values()) == 1, "paid twice"
-    assert len(noted(tmp_path, "read")) == len(kept)
-    assert after["archived"] == sum(len(one.covers) for one in kept)
-
-
 def test_killed_and_then_spoken_to_instead_of_resumed(tmp_path: Path) -> None:
     assert process(tmp_path, "die", "Look at all.") is None
     after = process(tmp_path, "say", "Are you still there?")
@@ -90,12 +69,3 @@ def test_killed_and_then_spoken_to_instead_of_resumed(tmp_path: Path) -> None:
     assert again["archived"] > after["archived"]
     # The first plan was another one, so its summary may be made anew, once.
     assert max(read(tmp_path).values()) <= 2
-
-
-def test_killed_again_and_again(tmp_path: Path) -> None:
-    process(tmp_path, "die", "Look at all.")
-    for _ in range(3):
-        assert process(tmp_path, "die", "And again.") is None
-    after = process(tmp_path, "go on")
-    assert after["archived"] > 0
-    assert len(after["summary"]) == 1

@@ -78,6 +78,22 @@ def test_a_standing_summary_is_replaced_and_never_evicted() -> None:
     assert found.at_most == 10 * 100 + found.summary_tokens
 
 
+def test_a_standing_summary_that_stays_keeps_its_room() -> None:
+    items = [item("user", 120, 0, summary=True), item("user", 5_000, 1, floor=40)]
+    found = plan(items, Policy.build(trigger=("tokens", 100)), Window(500))
+    assert isinstance(found, Compact)
+    assert (found.evict, found.summary_tokens) == ((), 0)
+    assert found.at_most == 120 + found.clips[0].limit <= 375  # three quarters of it
+
+
+def test_what_is_shown_short_fits_to_the_token() -> None:
+    items = [item("user", 5_000, n, floor=40, pinned=True) for n in range(3)]
+    found = plan(items, Policy.build(trigger=("tokens", 100)), Window(2_000))
+    assert isinstance(found, Compact)
+    assert [clip.limit for clip in found.clips] == [666, 666, 666]
+    assert found.at_most == 1_998
+
+
 def test_stale_large_results_are_clipped_first_and_may_be_enough() -> None:
     items = talk(30, 50)
     items[3] = item("tool", 9_000, 3, floor=40)
@@ -161,8 +177,16 @@ ITEMS = st.lists(
 )
 
 
-@given(
+LED = st.builds(
+    lambda standing, rest: [*standing, *rest],
+    st.sampled_from([[], *([Item("s", "user", n, summary=True)] for n in (80, 900))]),
     ITEMS,
+)
+"""Items after a standing summary, or without one."""
+
+
+@given(
+    LED,
     st.one_of(st.none(), st.integers(1, 20_000)),
     st.sampled_from([("tokens", 500), ("messages", 10), ("tokens", 1)]),
     st.sampled_from([("messages", 1), ("messages", 20), ("tokens", 700)]),

@@ -268,6 +268,8 @@ def test_what_other_middleware_made_of_messages_is_kept_in_the_view() -> None:
     extra = SystemMessage("note", id="x")
     sent = [*own[:5], extra, changed]
     assert laid_over(view, own, sent) == [own[0], summary, clip, extra, changed]
+    theirs = HumanMessage("edited", id="m4")  # also one that the view shows short
+    assert laid_over(view, own, [*own[:4], theirs, own[5]]) == [own[0], summary, theirs, own[5]]
     assert laid_over(view, own, view) == view
     assert laid_over(view, own, own[1:4]) == [summary]
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus import Summary, SummaryRequest
+from conspectus import Summary, SummaryRequest, is_summary_message
 from engine import Scripted, check_nothing_missing, compacted, engine, short
 from histories import agent, histories, talk, tool
 
@@ -51,3 +51,22 @@ def test_a_message_that_came_back_clipped_is_read_from_the_archive_whole() -> No
     texts = [e.text for request in scripted.requests for e in request.entries]
     assert "needle " + "hay " * 9_000 in texts
     assert not any("clipped:" in text for text in texts)
+
+
+def test_a_function_that_reads_in_several_calls_gets_what_it_has_written_so_far() -> None:
+    given: list[list[Any]] = []
+
+    def write(messages: list[Any]) -> str:
+        given.append(messages)
+        before = [m for m in messages if is_summary_message(m)]
+        return f"- call {len(given)} after {len(before)} [x]"
+
+    messages = talk(40, 60)
+    compactor = engine(write, trim_tokens_to_summarize=1_000)
+    result = compacted(messages, compactor, force=True)
+    assert len(given) > 2
+    said = ["".join(str(m.content) for m in call if is_summary_message(m)) for call in given]
+    assert said[0] == ""
+    assert all(f"call {n} after" in text for n, text in enumerate(said[1:], 1))
+    read = [str(m.content) for call in given for m in call if not is_summary_message(m)]
+    assert read == [m["content"] for m in messages[: result.evicted]]

@@ -69,6 +69,17 @@ def test_after_a_failed_commit_the_summary_is_not_paid_for_again() -> None:
     assert len(scripted.requests) == 1
 
 
+def test_a_record_that_could_not_be_written_leaves_the_one_before_in_force() -> None:
+    store = Faulty()
+    compactor = engine(archive=Archive(store))
+    first = compacted(MESSAGES, compactor, force=True)
+    store.fail.add("records")
+    more = [*first.messages, *talk(20, 30)]
+    assert compacted(more, compactor, force=True).messages == more
+    assert compactor.archive is not None
+    assert [record.id for record in compactor.archive.chain(SCOPE)] == [first.record_id]
+
+
 BAD = {
     "empty": "",
     "blank": " \n\t ",

@@ -6,8 +6,10 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langgraph.runtime import Runtime
 
-from conspectus import is_summary_message
+from conspectus import SummarizationMiddleware, is_summary_message
 from engine import check_nothing_missing, check_sequence, compacted, engine
 from histories import assistant, histories, talk, tool, user
 
@@ -62,3 +64,22 @@ def test_the_kept_messages_stay_in_order() -> None:
     places = [i for m in result.messages for i, n in enumerate(messages) if n is m]
     assert places == sorted(places)
     assert 14 in places
+
+
+def test_what_another_librarys_summary_tore_apart_stays_together_in_view() -> None:
+    calls: Any = [{"name": "look", "args": {}, "id": name} for name in ("a", "b")]
+    messages: list[AnyMessage] = [
+        HumanMessage("start", id="m0"),
+        AIMessage("", id="m1", tool_calls=calls),
+        ToolMessage("one", id="m2", tool_call_id="a"),
+        ToolMessage("two", id="m3", tool_call_id="b"),
+        HumanMessage("go on", id="m4"),
+    ]
+    summary = HumanMessage("They began.", additional_kwargs={"lc_source": "summarization"})
+    event = {"cutoff_index": 3, "summary_message": summary, "file_path": None}
+    state = {"messages": messages, "_summarization_event": event}
+    middleware = SummarizationMiddleware(None, trigger=("messages", 50))
+    update = middleware.before_model(state, Runtime())
+    assert update is not None
+    shown = [m.id for m in update["messages"] if m.type != "remove" and not is_summary_message(m)]
+    assert shown == ["m1", "m2", "m3", "m4"]

@@ -11,7 +11,14 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus import Compactor, PolicyError, StuckError, SummaryError, TokenMeter
+from conspectus import (
+    Compactor,
+    PolicyError,
+    StuckError,
+    SummaryError,
+    SummaryRequest,
+    TokenMeter,
+)
 from engine import Scripted, compacted, engine, short
 from histories import agent, assistant, histories, talk, tool, user
 
@@ -155,7 +162,7 @@ def test_clips_alone_are_not_enough_where_the_budget_asks_for_more() -> None:
         tool("a", "word " * 2_200),
         assistant("", call[1]),
         tool("b", "word " * 1_900),
-        *[assistant("filler " * 900) for _ in range(3)],
+        *[assistant("filler " * 590) for _ in range(3)],
         assistant("k"),
         user("next"),
         assistant("k"),
@@ -197,3 +204,24 @@ def test_what_earlier_tries_cost_counts_towards_the_cap() -> None:
     )
     result = compacted(talk(150), engine(summarizer, trigger=("messages", 200)))
     assert result.cost.tokens <= 9_000
+
+
+def test_a_summary_that_uses_all_that_it_may_is_used_and_fits() -> None:
+    def fill(request: SummaryRequest) -> str:
+        text = "-"
+        while request.count(f"{text} word") <= request.limit:
+            text += " word"
+        return text
+
+    result = compacted(talk(60), engine(Scripted(fill), window=4_000, keep=("messages", 4)))
+    assert result.outcome == "compacted", result.reason
+    assert result.record is not None
+    assert result.record.by == "scripted"
+    assert result.tokens_after <= 4_000
+
+
+def test_without_a_summary_a_history_over_the_window_is_stuck_and_says_so() -> None:
+    compactor = engine(Scripted(lambda _: ""), window=3_000, on_failure="keep")
+    result = compacted(talk(60), compactor)
+    assert (result.outcome, result.failed) == ("stuck", "summary")
+    assert result.messages == talk(60)

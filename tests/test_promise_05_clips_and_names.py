@@ -107,6 +107,7 @@ def test_an_empty_id_still_gives_a_pointer_that_leads_somewhere() -> None:
     compactor = engine(window=3_000)
     result = compacted([HumanMessage("x " * 20_000, id="")], compactor)
     cite = str(result.messages[0].content).split("archived as ")[1].split("]")[0]
+    assert cite
     assert compactor.recall(id=cite, thread_id="t", tokens=50).hits
 
 
@@ -128,3 +129,12 @@ def test_a_message_of_tiny_blocks_is_never_shown_short_without_saying_so() -> No
     assert again.record is not None
     assert len(set(again.record.covers)) == len(again.record.covers)
     check_nothing_missing(more, again, compactor)
+
+
+def test_a_clip_keeps_all_else_that_its_message_has() -> None:
+    more: dict[str, Any] = {"additional_kwargs": {"team": "billing"}, "name": "ann", "id": "big"}
+    giant = HumanMessage("x " * 20_000, **more)
+    (clip,) = compacted([giant], engine(window=4_000)).messages
+    assert "archived as" in clip.text
+    assert clip.additional_kwargs.get("team") == "billing"
+    assert (clip.name, clip.id) == ("ann", "big")

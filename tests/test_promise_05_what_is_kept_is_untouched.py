@@ -65,3 +65,12 @@ def test_a_clipped_message_can_be_recalled_by_the_id_that_its_mark_names() -> No
     found = compactor.recall(thread_id="t", id="m3", tokens=500)
     assert found.hits[0].id == "m3"
     assert found.text.count("start") == 1
+
+
+def test_a_clip_that_came_back_is_the_callers_own_object() -> None:
+    messages: list[Any] = [HumanMessage("x " * 20_000, id="big"), AIMessage("ok", id="a")]
+    compactor = engine(window=4_000)
+    result = compacted(messages, compactor)
+    assert result.clipped == 1
+    again = compacted(result.messages, compactor)
+    assert [id(m) for m in again.messages] == [id(m) for m in result.messages]

@@ -167,3 +167,22 @@ def test_what_was_handed_to_others_and_what_came_back_is_in_the_summary_after_te
         assert "Ask vendor 1 for its price → Vendor 1 asks for 41 USD per seat." in done
         assert "Ask vendor 2 for its price → Error: the agent gave up." in pending
         assert "Ask vendor 2" not in done.split("##")[0]
+
+
+def test_the_agent_cannot_change_what_a_user_has_demanded() -> None:
+    said = [
+        user("The notes are in docs/notes.md."),
+        assistant("The notes have moved to docs/old/notes.md."),
+    ]
+    book = Ledger().updated(read_messages(said))
+    assert "docs/notes.md" in {fact.value for fact in book.facts}
+    moved = Ledger().updated(read_messages([said[0], user(said[1]["content"])]))
+    assert "docs/notes.md" not in {fact.value for fact in moved.facts}
+
+
+def test_a_user_cannot_change_what_the_system_has_set() -> None:
+    cap, raised = "The cap must be 500 EUR.", "Raise the cap: it must be 900 EUR."
+    book = Ledger().updated(read_messages([{"role": "system", "content": cap}, user(raised)]))
+    assert cap in {fact.value for fact in book.standing()}
+    own = Ledger().updated(read_messages([user(cap), user(raised)]))
+    assert cap not in {fact.value for fact in own.standing()}

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from conspectus import ConspectusError, InputError, NotFoundError
+from conspectus.archive import Scope
 from engine import Scripted, engine, short
 from histories import talk, user
 
@@ -112,3 +113,16 @@ def test_two_branches_whose_summaries_say_the_same_are_kept_apart() -> None:
     assert compactor.recall(id="x-apple", thread_id="t").hits
     with pytest.raises(NotFoundError):
         compactor.recall(id="x-pear", thread_id="t")
+
+
+def test_a_record_that_was_read_in_one_thread_is_not_there_in_another() -> None:
+    compactor = engine(Scripted(lambda _: "- the same words [x]"), keep=("messages", 4))
+    first = compactor.compact(talk(10), thread_id="one", force=True)
+    compactor.compact([*first.messages, *talk(10, 5)], thread_id="one", force=True)
+    archive = compactor.archive
+    assert archive is not None
+    one, two = Scope("local", "one"), Scope("local", "two")
+    chain = archive.chain(one)
+    assert len(chain) == 2
+    archive.commit(two, chain[-1])  # without the record that it stands on
+    assert archive.chain(two) == ()

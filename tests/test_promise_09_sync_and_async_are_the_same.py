@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
+from langgraph.runtime import Runtime
 
 import conspectus
-from conspectus import Summary, SummaryRequest
+from conspectus import ContextGuard, SummarizationMiddleware, Summary, SummaryRequest
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, histories, talk
+from recalling import ASKED, FILLER, PORT, RecallingAgent, shown
+from test_guard import CONFIG, LONG, WINDOW, Agent
 
 
 @given(histories(broken=True), st.integers(300, 3_000), st.booleans())
@@ -70,6 +74,50 @@ def test_many_threads_at_once_on_one_compactor() -> None:
     results = asyncio.run(main())
     assert {r.outcome for r in results} == {"compacted"}
     assert len({r.record_id for r in results}) == 1
+
+
+def test_agents_show_their_models_the_same() -> None:
+    def sent(asynchronous: bool) -> list[list[tuple[str, Any]]]:
+        one = RecallingAgent(history="preserve")
+        fill = [f"Question {n} about module {n}: {FILLER}" for n in range(14)]
+        one.say(PORT, *fill, ASKED, asynchronous=asynchronous)
+        assert any(map(shown, one.requests))
+        return [[(m.type, m.additional_kwargs.get("lc_source")) for m in r] for r in one.requests]
+
+    assert sent(True) == sent(False)
+
+
+def test_the_guard_sends_the_same() -> None:
+    def sent(asynchronous: bool) -> list[int]:
+        one = Agent(ContextGuard(window=WINDOW, keep=("messages", 6)))
+        for turn in range(24):
+            state: Any = {"messages": [HumanMessage(f"Question {turn}: {LONG}", id=f"h{turn}")]}
+            if asynchronous:
+                asyncio.run(one.graph.ainvoke(state, CONFIG))
+            else:
+                one.graph.invoke(state, CONFIG)
+        assert max(one.sent) <= WINDOW
+        return [len(request) for request in one.requests]
+
+    without = sent(False)
+    assert max(without) > without[-1]
+    assert sent(True) == without
+
+
+def test_hooks_are_told_the_same() -> None:
+    heard: list[list[str]] = []
+
+    async def listen(event: Any) -> None:
+        await asyncio.sleep(0)
+        heard.append([m.text for m in event.messages_to_summarize])
+
+    middle = SummarizationMiddleware(
+        None, trigger=("messages", 6), keep=("messages", 2), before_summarization=listen
+    )
+    state = {"messages": [HumanMessage(f"part {n}", id=f"m{n}") for n in range(6)]}
+    middle.before_model(dict(state), Runtime())
+    asyncio.run(middle.abefore_model(dict(state), Runtime()))
+    assert heard == [[f"part {n}" for n in range(4)]] * 2
 
 
 def test_no_body_is_written_twice() -> None:

@@ -5,11 +5,19 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.messages.ai import UsageMetadata
 
 import conspectus._core
+from conspectus.messages import read_messages
 from engine import compacted, engine
-from histories import agent
+from histories import agent, talk
+from test_flow import ORDER
 
 CORE = Path(conspectus._core.__file__).parent
 ALLOWED = {
@@ -31,23 +39,66 @@ def test_the_core_imports_nothing_that_could_see_the_world() -> None:
                 assert inner or name in ALLOWED - {"conspectus"}, f"{path.name} imports {name}"
 
 
-def test_the_same_history_gives_the_same_record_in_every_process() -> None:
-    code = (
-        "import sys; sys.path.insert(0, 'tests')\n"
-        "from engine import *; from histories import agent\n"
-        "r = compacted(agent(60), engine(window=4000)); print(r.record_id, r.tokens_after)"
-    )
+def printed(code: str) -> set[str]:
+    """What this prints in processes that hash texts in other ways; the package is ours here."""
+    prelude = "import sys; sys.path.insert(0, 'tests')\n"
     root = Path(__file__).parent.parent
-    runs = {
+    return {
         subprocess.run(
-            [sys.executable, "-c", code],
+            [sys.executable, "-c", prelude + code],
             capture_output=True,
             text=True,
             check=True,
             cwd=root,
-            env={"PYTHONHASHSEED": seed, "PATH": ""},
-        ).stdout
+            env={"PYTHONHASHSEED": seed, "PATH": "", "PYTHONPATH": str(CORE.parents[1])},
+        ).stdout.strip()
         for seed in ("1", "2")
     }
+
+
+def test_the_same_history_gives_the_same_record_in_every_process() -> None:
+    code = (
+        "from engine import compacted, engine; from histories import agent\n"
+        "r = compacted(agent(60), engine(window=4000)); print(r.record_id, r.tokens_after)"
+    )
     result = compacted(agent(60), engine(window=4_000))
-    assert runs == {f"{result.record_id} {result.tokens_after}\n"}
+    assert printed(code) == {f"{result.record_id} {result.tokens_after}"}
+
+
+def test_another_process_finds_the_draft_of_the_same_plan() -> None:
+    assert printed("from test_flow import ORDER; print(ORDER.hash)") == {ORDER.hash}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"keys": ("k0", "k2")},
+        {"parent": "p"},
+        {"standing": "- said before [x]"},
+        {"identity": "another prompt"},
+        {"ledger": {"facts": [{"kind": "rule"}]}},
+        {"plan": replace(ORDER.plan, summary_tokens=501)},
+    ],
+)
+def test_a_draft_is_used_for_the_same_plan_alone(other: dict[str, Any]) -> None:
+    assert replace(ORDER, messages_after=9).hash == ORDER.hash
+    assert replace(ORDER, **other).hash != ORDER.hash
+
+
+def test_the_order_of_keys_makes_no_other_message() -> None:
+    block = {"type": "text", "text": "go on"}
+    message = {"role": "user", "content": [block], "name": "ann"}
+    turned = {"name": "ann", "content": [dict(reversed(block.items()))], "role": "user"}
+    (one,), (other,) = read_messages([message]), read_messages([turned])
+    assert one.key == other.key
+
+
+def test_what_was_compacted_before_changes_no_plan() -> None:
+    usage = UsageMetadata(input_tokens=3_000, output_tokens=1, total_tokens=3_001)
+    reported: list[Any] = [HumanMessage("word " * 900), AIMessage("yes", usage_metadata=usage)]
+    used = engine(window=4_000)
+    compacted([*reported, HumanMessage("word " * 900)], used)
+    other = talk(40)
+    result = used.compact(other, thread_id="another")
+    assert result == engine(window=4_000).compact(other, thread_id="another")
+    assert result.outcome == "compacted"

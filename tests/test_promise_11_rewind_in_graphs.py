@@ -15,10 +15,12 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
+from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import Compactor
+from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
+from conspectus.messages import read_messages
 from conspectus.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     acheck_nothing_lost,
@@ -443,6 +445,45 @@ def test_an_edit_of_a_covered_message_makes_the_summaries_of_it_void() -> None:
     check_sent(bench.model)
     assert "edited7" in bench.reachable()
     assert "module m0:" not in bench.reachable()
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_an_edit_of_a_covered_message_counts_though_no_summary_is_made_after_it(
+    restart: bool,
+) -> None:
+    bench = Bench(history="preserve", on_failure="keep")
+    bench.go(8, "m")
+    covered = next(m for m in bench.values()["messages"] if isinstance(m, ToolMessage))
+    assert "module m0:" in bench.recalled("module m0")
+    edited = covered.model_copy(update={"content": "module edited7: pass the other way"})
+    bench.graph.update_state(thread(), {"messages": [edited]})
+    head = bench.head()
+    if restart:
+        bench.restarted()
+    bench.own.model.answers = lambda _: ValueError("down")
+    bench.go(1, "n")
+    assert bench.head() != head, "the state goes on naming a record of what was edited"
+    assert "module m0:" not in bench.reachable()
+    assert "module m0:" not in bench.recalled("module m0")
+    assert "edited7" in sent_text(bench)
+    check_sent(bench.model)
+
+
+def test_without_an_archive_a_preserved_channel_keeps_what_every_record_covers() -> None:
+    state: dict[str, Any] = {"messages": []}
+    for n in range(24):
+        state["messages"].append(HumanMessage(f"part {n}", id=f"m{n}"))
+        # A new one each time, as in a process of its own: what is in force stands in the state.
+        own = SummarizationMiddleware(
+            None, trigger=("messages", 8), keep=("messages", 3), history="preserve"
+        )
+        state |= own.before_model(state, Runtime()) or {}
+    records = state["_conspectus"]["head"]
+    assert len(records) > 2
+    covered = [key for one in records for key in one["covers"]]
+    keys = [entry.key for entry in read_messages(state["messages"])]
+    assert len(covered) > 12
+    assert covered == keys[: len(covered)]
 
 
 def test_a_failure_on_an_abandoned_branch_does_not_hold_back_the_next() -> None:

@@ -128,6 +128,17 @@ def test_without_an_archive_earlier_results_find_their_records_too() -> None:
     assert back.record.parent == first.record_id
 
 
+def test_without_an_archive_a_branch_that_was_left_is_found_again() -> None:
+    compactor = engine(archive=None, keep=("messages", 10))
+    first = compacted(TURNS[:60], compactor, force=True)
+    left = compacted([*first.messages, *TURNS[60:]], compactor, force=True)
+    other = compacted([*first.messages, *talk(20, 5)], compactor, force=True)
+    assert left.summary != other.summary
+    back = compacted([*left.messages, *talk(8, 3)], compactor, force=True)
+    assert back.record is not None
+    assert back.record.parent == left.record_id
+
+
 def test_a_failure_on_one_branch_does_not_hold_back_another() -> None:
     texts = iter(["", "- fine [x]"])
     compactor = engine(Scripted(lambda _: next(texts)), trigger=("messages", 30))

@@ -13,12 +13,26 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import PolicyError, SummarizationMiddleware, TokenMeter, is_summary_message
+from conspectus import (
+    ContextGuard,
+    PolicyError,
+    SummarizationMiddleware,
+    TokenMeter,
+    is_summary_message,
+)
 from conspectus.archive.relevance import asks_for_something, fits
+from conspectus.compactor.agent_state import Held, Requested
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
-from conspectus.messages.recalled import RECALLED, with_recalled, without_recalled
+from conspectus.messages.recalled import (
+    RECALLED,
+    recalled_message,
+    recalled_text,
+    with_recalled,
+    without_recalled,
+)
 from conspectus.middleware.recalling import ASKED_IN, asked_in
+from conspectus.testing.scripted_models import ScriptedChatModel
 from recalling import ASKED, FILLER, PORT, RecallingAgent, look, recall, shown
 
 METER = TokenMeter()
@@ -155,7 +169,7 @@ def test_in_a_small_window_it_takes_at_most_a_quarter_of_the_room() -> None:
 
 def test_the_middleware_leaves_room_for_it_where_there_is_no_guard() -> None:
     agent = RecallingAgent(window=2_500, guard=None, trigger=("messages", 500))
-    for turn in range(40):
+    for turn in range(50):
         agent.say(f"Port {turn} of the billing service is {5000 + turn}, {FILLER}")
     assert sum(map(bool, map(shown, agent.requests))) > 5
     assert max(METER.messages(request) for request in agent.requests) <= 2_500
@@ -204,10 +218,22 @@ def test_other_middleware_that_copies_messages_does_not_make_it_history() -> Non
 
 def test_the_guard_counts_it_and_the_request_fits() -> None:
     agent = RecallingAgent(trigger=("messages", 500), guard={"window": 2_500})
-    for turn in range(40):
+    for turn in range(50):
         agent.say(f"Port {turn} of the billing service is {5000 + turn}, {FILLER}")
     assert sum(map(bool, map(shown, agent.requests))) > 5
     assert max(METER.messages(request) + METER.tools([look]) for request in agent.requests) <= 2_500
+
+
+def test_what_is_recalled_counts_in_the_size_of_a_request() -> None:
+    said: list[Any] = [HumanMessage("Which port?", id="m")]
+    note = recalled_message(recalled_text("[m1 user] the port is 5433. " * 9), "turn")
+    guard = ContextGuard(SummarizationMiddleware(None), window=2_000)
+    request = ModelRequest(
+        model=ScriptedChatModel(answers=[]), messages=said, state={"messages": said}
+    )
+    measured = guard._measuring.measure(request, Held("t", "main"), Requested(), note)
+    assert measured.recalled == METER.message(note)
+    assert measured.messages == METER.message(said[0]) + METER.message(note)
 
 
 def test_the_guard_neither_archives_nor_summarises_it() -> None:

@@ -114,9 +114,9 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end() -> None:
     agent.say(long)
     agent.fill()
     name, read, start = ids(agent)[0], "", 0
-    for _ in range(200):
+    for turn in range(200):
         agent.calls = {"LOOK": [[recall(id=name, start=start)]]}
-        agent.say("LOOK")
+        agent.say("LOOK", asynchronous=turn % 2 == 1)
         text = str(results(agent.requests[-1])[-1].content)
         assert METER.text(text) <= 300
         line = text.split("\n")[2]

@@ -120,6 +120,15 @@ def test_a_rewind_takes_recall_back_with_it() -> None:
     assert not {"question 14 " in str(m.content) for m in originals(archive)} - {False}
 
 
+def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall() -> None:
+    archive = Archive(InMemoryStore())
+    messages = talk(12)
+    assert summarise(messages, archive=archive).running_summary is not None
+    assert originals(archive)
+    assert summarise(messages[:1], archive=archive).running_summary is None
+    assert originals(archive) == []
+
+
 def test_a_giant_newest_message_is_shown_short_and_read_whole_later() -> None:
     archive = Archive(InMemoryStore())
     text = " ".join(f"word{n}" for n in range(2_000))

@@ -104,7 +104,7 @@ def test_equal_copies_as_after_a_checkpoint_are_not_measured_again() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"content": "other"},
+        {"content": "tear"},
         {"content": [{"type": "text", "text": "part"}]},
         {"id": "other"},
         {"name": "ada"},

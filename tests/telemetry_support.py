@@ -1,0 +1,168 @@
+"""What telemetry tests look at: finished spans as paths, metrics as plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.trace import ReadableSpan, Span, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from conspectus.errors import SummaryError
+from conspectus.events import hub
+from conspectus.summarize import Summary, SummaryRequest
+from conspectus.telemetry import instrument
+
+SECRET = "xyzzy-4711"
+"""Stands in messages, summaries and errors of these tests, and must not be seen in telemetry."""
+
+
+class _Open(SimpleSpanProcessor):
+    """Exports what has ended, and knows how many have begun."""
+
+    begun = 0
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        self.begun += 1
+        super().on_start(span, parent_context)
+
+
+class Telemetry:
+    """An in-memory OpenTelemetry."""
+
+    def __init__(self) -> None:
+        self.exporter, self.reader = InMemorySpanExporter(), InMemoryMetricReader()
+        self._processor = _Open(self.exporter)
+        self.tracers = TracerProvider()
+        self.tracers.add_span_processor(self._processor)
+        self.meters = MeterProvider([self.reader])
+        self.user = self.tracers.get_tracer("user")
+
+    @property
+    def spans(self) -> list[ReadableSpan]:
+        """Those that have ended; asserts that no other was begun."""
+        found = list(self.exporter.get_finished_spans())
+        assert len(found) == self._processor.begun, "a span was left open"
+        return found
+
+    def path(self, span: ReadableSpan) -> str:
+        """A span's name after those of its parents."""
+        by_id = {one.context.span_id: one for one in self.spans}
+        names = [span.name]
+        while span.parent is not None:
+            span = by_id[span.parent.span_id]
+            names.append(span.name)
+        return " > ".join(reversed(names))
+
+    @property
+    def paths(self) -> list[str]:
+        """Of all spans, as they ended."""
+        return [self.path(one) for one in self.spans]
+
+    def named(self, name: str) -> list[ReadableSpan]:
+        """Spans of a name."""
+        return [one for one in self.spans if one.name == name]
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """Each metric by its name."""
+        data = self.reader.get_metrics_data()
+        if data is None:
+            return {}
+        return {
+            metric.name: metric
+            for resource in data.resource_metrics
+            for scope in resource.scope_metrics
+            for metric in scope.metrics
+        }
+
+    def points(self, name: str) -> dict[tuple[tuple[str, Any], ...], float]:
+        """The values of a metric, or counts of a histogram, by sorted attributes."""
+        metric = self.metrics.get(name)
+        if metric is None:
+            return {}
+        return {
+            tuple(sorted(point.attributes.items())): getattr(point, "count", None)
+            if hasattr(point, "count")
+            else point.value
+            for point in metric.data.data_points
+        }
+
+    def total(self, name: str, **attributes: Any) -> float:
+        """The sum of a metric over the points that have these attributes."""
+        wanted = attributes.items()
+        return sum(v for k, v in self.points(name).items() if wanted <= dict(k).items())
+
+    @property
+    def everything(self) -> str:
+        """All that was exported, as one text."""
+        data = self.reader.get_metrics_data()
+        return "\n".join([*(one.to_json() for one in self.spans), data.to_json() if data else ""])
+
+
+@contextmanager
+def instrumented(**more: Any) -> Iterator[Telemetry]:
+    """Instrumented for a test, and nothing left of it afterwards."""
+    made = Telemetry()
+    with hub.alone():
+        instrument(made.tracers, made.meters, **more)
+        yield made
+
+
+class Own:
+    """A summariser of a user's own: an object that is none of ours.
+
+    Args:
+        inner: one of ours that it asks; None to answer by itself.
+        cost: what it reports.
+        error: what it raises.
+    """
+
+    name = "own"
+    identity = "own"
+
+    def __init__(self, inner: Any = None, cost: Any = None, error: Exception | None = None) -> None:
+        self._inner, self._cost, self._error = inner, cost, error
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        if self._error is not None:
+            raise self._error
+        if self._inner is not None:
+            answer: Summary = self._inner.summarize(request)
+            return answer
+        keys = tuple(entry.key for entry in request.entries)
+        more = () if self._cost is None else (self._cost,)
+        return Summary("The work goes on as it was planned.", keys, *more)
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        return self.summarize(request)
+
+
+def busy(times: int, then: str) -> Any:
+    """Answers of a model that is busy so many times."""
+    left = [times]
+
+    def answer(messages: list[Any]) -> Any:
+        if left[0]:
+            left[0] -= 1
+            return ConnectionError(f"busy: {SECRET}")
+        return then
+
+    return answer
+
+
+def dicts(count: int, words: int = 40) -> list[dict[str, str]]:
+    """A talk in OpenAI's form."""
+    roles = ("user", "assistant")
+    return [
+        {"role": roles[n % 2], "content": f"Module {n} ({SECRET}): " + f"line {n} of it. " * words}
+        for n in range(count)
+    ]
+
+
+__all__ = ["SECRET", "Own", "SummaryError", "Telemetry", "busy", "dicts", "instrumented"]

@@ -1,0 +1,208 @@
+"""A call that is stopped anywhere has done nothing, or all of it; and leaves no task behind."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from langgraph.errors import GraphInterrupt
+from langgraph.store.sqlite.aio import AsyncSqliteStore
+
+from conspectus import Compactor, Summary, SummaryRequest
+from conspectus.archive import Archive
+from conspectus.messages import read_messages
+from engine import SCOPE, Scripted, engine, short
+from histories import talk
+
+ROOT = Path(__file__).resolve().parents[1]
+LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
+CALLS = ["Compactor.acompact", "Compactor.arecall", "asummarize_messages", "agent.ainvoke"]
+STEPS = {"Compactor.acompact": 3, "agent.ainvoke": 31}
+"""In the default profile calls of many awaits are cancelled at every so many of them."""
+
+
+@pytest.fixture(scope="module")
+def stopped() -> Iterator[ModuleType]:
+    """The benchmark."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module("cancellations")
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_cancelled_at_any_await(stopped: ModuleType, call: str) -> None:
+    seen = stopped.cancelled_everywhere(call, step=1 if LONG else STEPS.get(call, 1))
+    assert seen.good, seen
+    assert seen.times == seen.as_before + seen.done
+    assert seen.as_before > 0
+
+
+@pytest.mark.parametrize("call", CALLS[:3] if not LONG else CALLS)
+def test_interrupted_anywhere_without_a_loop(stopped: ModuleType, call: str) -> None:
+    seen = stopped.interrupted_everywhere(call)
+    assert seen.good, seen
+    assert seen.times == seen.as_before + seen.done
+
+
+@pytest.mark.parametrize("way_out", [GraphInterrupt, KeyboardInterrupt])
+def test_a_summariser_may_interrupt_the_graph(way_out: type[BaseException]) -> None:
+    class Asking(Scripted):
+        def summarize(self, request: SummaryRequest) -> Summary:
+            if not self.requests:
+                self.requests.append(request)
+                raise way_out
+            return super().summarize(request)
+
+    compactor, sent = engine(Asking(short), trigger=("messages", 30)), talk(40)
+    with pytest.raises(way_out):
+        compactor.compact(sent, thread_id="t")
+    assert compactor.archive is not None
+    assert compactor.archive.chain(SCOPE) == ()
+    assert compactor.compact(sent, thread_id="t").outcome == "compacted"
+
+
+def test_what_is_half_done_would_be_seen(stopped: ModuleType) -> None:
+    class Forgetful(stopped.CompactScene):  # type: ignore[misc,name-defined]
+        """The store loses an original after the record is in force."""
+
+        def judge(self) -> str:
+            chain = self.archive.chain(stopped.OWN_SCOPE)
+            if chain:
+                place = stopped.OWN_SCOPE.namespace("messages")
+                self.archive._backend.store._inner.delete(place, chain[0].covers[0])
+            return str(super().judge())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(stopped.SCENES, "Compactor.acompact", Forgetful)
+        seen = stopped.interrupted_everywhere("Compactor.acompact")
+    assert seen.half > 0
+    assert not seen.good
+
+
+class Hanging(Scripted):
+    """A summariser that does not come back, the first time."""
+
+    def __init__(self) -> None:
+        super().__init__(short)
+        self.started = asyncio.Event()
+        self.closed = 0
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        if self.started.is_set():
+            return self.summarize(request)
+        self.started.set()
+        try:
+            await asyncio.sleep(600)
+        finally:
+            self.closed += 1
+        raise AssertionError
+
+
+async def by_a_timeout(call: Callable[[], Any], hanging: Hanging) -> None:
+    async def limited() -> None:
+        async with asyncio.timeout(None) as limit:
+            waiting = asyncio.ensure_future(hanging.started.wait())
+            waiting.add_done_callback(lambda _: limit.reschedule(0))
+            await call()
+
+    with pytest.raises(TimeoutError):
+        await limited()
+
+
+async def by_wait_for(call: Callable[[], Any], hanging: Hanging) -> None:
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(call(), 0.2)
+
+
+async def by_a_sibling(call: Callable[[], Any], hanging: Hanging) -> None:
+    async def fails() -> None:
+        await hanging.started.wait()
+        raise LookupError("the sibling fails")
+
+    async def together() -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(call())
+            group.create_task(fails())
+
+    with pytest.raises(ExceptionGroup, match="unhandled errors"):
+        await together()
+
+
+@pytest.mark.parametrize("way", [by_a_timeout, by_wait_for, by_a_sibling])
+def test_cancelled_from_outside_while_a_summariser_hangs(way: Callable[..., Any]) -> None:
+    async def main() -> None:
+        hanging = Hanging()
+        compactor, sent = engine(hanging, trigger=("messages", 30)), talk(40)
+        await way(lambda: compactor.acompact(sent, thread_id="t"), hanging)
+        assert hanging.closed == 1
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        assert compactor.archive is not None
+        assert compactor.archive.chain(SCOPE) == ()
+        # Nobody else waits for a summary that was given up.
+        assert (await compactor.acompact(sent, thread_id="t")).outcome == "compacted"
+
+    asyncio.run(main())
+
+
+def test_who_shares_a_connection_with_a_cancelled_call_does_not_notice(tmp_path: Path) -> None:
+    """Cancelled in the middle of a transaction, with others waiting for the same connection."""
+
+    async def turn(at: int) -> list[Any]:
+        async with AsyncSqliteStore.from_conn_string(str(tmp_path / f"{at}.db")) as store:
+            await store.setup()
+            around = asyncio.all_tasks()
+            compactor = Compactor(archive=store, trigger=("messages", 10), keep=("messages", 4))
+            calls = [
+                asyncio.ensure_future(compactor.acompact(talk(20), thread_id=f"t{n}"))
+                for n in range(6)
+            ]
+            while not store.lock.locked():
+                await asyncio.sleep(0)
+            for _ in range(at):
+                await asyncio.sleep(0.0005)
+            for call in calls[::2]:
+                call.cancel()
+            found = await asyncio.gather(*calls, return_exceptions=True)
+            assert asyncio.all_tasks() == around
+            return found[1::2]
+
+    async def main() -> list[Any]:
+        return [one for at in range(0, 8, 2) for one in await turn(at)]
+
+    for found in asyncio.run(main()):
+        assert not isinstance(found, BaseException), found
+        assert found.outcome == "compacted"
+
+
+def test_a_batch_under_way_comes_to_its_end_so_that_the_store_serves_others(tmp_path: Path) -> None:
+    """`AsyncSqliteStore`, cancelled right after its BEGIN, would leave its transaction open."""
+
+    async def main() -> int:
+        async with AsyncSqliteStore.from_conn_string(str(tmp_path / "store.db")) as store:
+            await store.setup()
+            execute, begun = store.conn.execute, asyncio.Event()
+
+            async def slow(sql: str, *rest: Any) -> Any:
+                answer = await execute(sql, *rest)
+                if sql == "BEGIN":
+                    begun.set()
+                    await asyncio.sleep(0.01)
+                return answer
+
+            store.conn.execute = slow  # type: ignore[method-assign]
+            archive, entries = Archive(store), read_messages(talk(3))
+            stopped = asyncio.ensure_future(archive.aput(SCOPE, entries[:2]))
+            await asyncio.wait_for(begun.wait(), 60)
+            stopped.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await stopped
+            await archive.aput(SCOPE, entries)
+            return len(await archive.amissing(SCOPE, entries))
+
+    assert asyncio.run(main()) == 0

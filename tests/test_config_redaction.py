@@ -1,0 +1,64 @@
+"""`redact:` in the YAML section."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from conspectus import ConspectusError, SecretRedactor
+from conspectus.cli.app import app
+from conspectus.config import create_summarization_middleware, load_config
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+
+def drop_zebra(text: str) -> str:
+    return text.replace("zebra", "[redacted: animal]")
+
+
+def redactor_of(tmp_path: Path, line: str) -> Any:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "summarization:\n  enabled: true\n  trigger: {type: tokens, value: 6000}\n" + line, "utf-8"
+    )
+    made = create_summarization_middleware(load_config(file), model=ScriptedChatModel(answers=[]))
+    return made.graph_engine.engine.tools.redaction  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("line", ["", "  redact: false\n"])
+def test_it_is_off_unless_it_is_switched_on(tmp_path: Path, line: str) -> None:
+    assert redactor_of(tmp_path, line) is None
+
+
+@pytest.mark.parametrize("value", ["true", "secrets"])
+def test_true_is_the_default_redactor(tmp_path: Path, value: str) -> None:
+    assert isinstance(redactor_of(tmp_path, f"  redact: {value}\n").redactor, SecretRedactor)
+
+
+def test_a_function_is_named_by_its_module(tmp_path: Path) -> None:
+    redaction = redactor_of(tmp_path, f"  redact: {__name__}:drop_zebra\n")
+    assert redaction.redactor.redact("a zebra").text == "a [redacted: animal]"
+
+
+@pytest.mark.parametrize(
+    "value", ["yes please", "5", "[a]", "no.such.module:function", "os:getcwd"]
+)
+def test_what_cannot_redact_is_refused_with_its_line(tmp_path: Path, value: str) -> None:
+    with pytest.raises(ConspectusError, match=r"config.yaml:4|redact"):
+        redactor_of(tmp_path, f"  redact: {value}\n")
+
+
+@pytest.mark.parametrize("value", ["os:getcwd", "nosuch.module:fn", "secrets!"])
+def test_the_check_of_a_file_says_with_its_line_what_cannot_redact(
+    tmp_path: Path, value: str
+) -> None:
+    file = tmp_path / "config.yaml"
+    text = "summarization:\n  enabled: true\n  trigger: {type: tokens, value: 6000}\n  redact: "
+    file.write_text(f"{text}{value}\n", "utf-8")
+    result = CliRunner().invoke(app, ["config", "check", str(file)])
+    assert result.exit_code == 2
+    assert "config.yaml, line 4: " in result.stderr
+    file.write_text(f"{text}{__name__}:drop_zebra\n", "utf-8")
+    assert CliRunner().invoke(app, ["config", "check", str(file)]).exit_code == 0

@@ -1,0 +1,464 @@
+"""Every fault of a provider, through real clients: on the summariser's call and on the answer's.
+
+Whatever a provider does, nothing is lost or torn, no words of a failure become a summary, what may
+pass is tried again after the time that was asked for, and what is not ours to handle goes through.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import (
+    ChatModelSummarizer,
+    CompactionResult,
+    Compactor,
+    ContextGuard,
+    SummarizationMiddleware,
+)
+from conspectus._core.flow import EMBEDDED
+from conspectus._drive import Io, run
+from conspectus.archive import Archive, Scope
+from conspectus.summarize.calls import Caller, CannotPay
+from conspectus.testing.fault_server import Reply, Request, faults
+from conspectus.tokens import estimate
+from fault_support import PROTOCOLS, Wires, wired
+from graph_support import check_nothing_lost, look, thread
+
+MARK = "zebra"
+"""A word in all that a failing provider says."""
+
+BAD = f"## Goal\n- {MARK} the user wants the modules of the project looked at, one after the other."
+GOOD = "## Goal\n- The user wants the modules of the project looked at [m1]"
+WINDOW = 2_500
+
+both = pytest.mark.parametrize("protocol", PROTOCOLS)
+WAYS = list(itertools.product([False, True], [False, True]))  # streaming, on a loop
+
+FAILS: dict[str, tuple[Reply, int]] = {
+    "401": (faults.unauthorized(), 1),
+    "no credit": (faults.no_credit(), 1),
+    "blocked": (faults.blocked(), 1),
+    "408": (faults.request_timeout(), 3),
+    "429": (faults.rate_limited(), 3),
+    "500": (faults.server_error(), 3),
+    "503": (faults.unavailable(), 3),
+    "cut before headers": (faults.cut_before_headers(), 3),
+    "cut in the middle": (faults.cut_in_the_middle(BAD), 3),
+    "ends early": (faults.ends_early(BAD), 3),
+    "error in the stream": (faults.error_in_the_stream(BAD), 3),
+    "limit in the stream": (faults.error_in_the_stream(BAD, faults.rate_limited()), 3),
+    "invalid JSON": (faults.invalid_json(BAD), 3),
+    "empty choices": (faults.empty_choices(), 1),
+    "content filter": (faults.content_filter(BAD), 1),
+    "refusal": (faults.refusal(f"I do not summarise this, {MARK}."), 1),
+    "length": (faults.length(BAD), 1),
+}
+"""What always fails, and how often one summariser is asked."""
+
+TOO_LONG = {"context length": faults.context_length(10, 20), "413": faults.too_large()}
+
+
+@pytest.fixture(scope="module")
+def wires() -> Iterator[Wires]:
+    with wired() as made:
+        yield made
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that would have been waited."""
+    seen: list[float] = []
+
+    def pause(seconds: float) -> Io:
+        seen.append(seconds)
+        return Io(lambda: None)
+
+    monkeypatch.setattr("conspectus.compactor.work.pause", pause)
+    return seen
+
+
+def said(turns: int, words: int = 20, first: int = 0) -> list[BaseMessage]:
+    """Turns with a tool, each message with a mark of its own at both ends."""
+    made: list[BaseMessage] = []
+    for n in range(first, first + turns):
+        call = {"name": "look", "args": {"name": f"args-{n}"}, "id": f"c{n}"}
+        made += [
+            HumanMessage(f"ask-{n} " + "look at this module " * words + f"ask-{n}-end", id=f"h{n}"),
+            AIMessage("", tool_calls=[call], id=f"k{n}"),
+            ToolMessage(
+                f"got-{n} " + "a line of code " * words + f"got-{n}-end",
+                tool_call_id=f"c{n}",
+                id=f"t{n}",
+            ),
+            AIMessage(f"said-{n} it is fine", id=f"a{n}"),
+        ]
+    return made
+
+
+def compacted(
+    wires: Wires,
+    model: Any,
+    messages: list[BaseMessage],
+    *,
+    on_loop: bool = False,
+    room: bool = False,
+    timeout: float = 60.0,
+    fallback: Any = None,
+) -> CompactionResult:
+    """One compaction, and a check that nothing was lost and nothing wrong is shown."""
+    archive = Archive(InMemoryStore())
+    size: dict[str, Any] = {"trigger": ("messages", 8)} if room else {"window": WINDOW}
+    first = ChatModelSummarizer(model, timeout=timeout)
+    others = [fallback] if fallback else []
+    compactor = Compactor(first, fallbacks=others, archive=archive, keep=("messages", 4), **size)
+    if on_loop:
+        result = wires.run(compactor.acompact(messages, thread_id="t"))
+    else:
+        result = compactor.compact(messages, thread_id="t")
+    kept = json.dumps([row["message"] for row in archive.export(Scope("local", "t"))])
+    for message in messages:
+        there = any(message is one for one in result.messages)
+        texts = [str(message.content), *(str(c["args"]["name"]) for c in calls_of(message))]
+        assert there or all(text in kept for text in texts), message
+    assert MARK not in json.dumps([one.model_dump() for one in result.messages], default=str)
+    return result
+
+
+def calls_of(message: BaseMessage) -> list[Any]:
+    return list(message.tool_calls) if isinstance(message, AIMessage) else []
+
+
+# The summariser's call
+
+
+@both
+@pytest.mark.parametrize("name", FAILS)
+def test_a_fault_of_the_summariser_changes_no_history_that_has_room(
+    wires: Wires, waits: list[float], protocol: str, name: str
+) -> None:
+    fault, tries = FAILS[name]
+    sent = said(3)
+    for streaming, on_loop in WAYS[::3]:
+        wires.server.restart(lambda request: fault)
+        waits.clear()
+        model = wires.model(protocol, streaming=streaming)
+        result = compacted(wires, model, sent, on_loop=on_loop, room=True)
+        assert result.record is None
+        assert [*map(id, result.messages)] == [*map(id, sent)]
+        assert len(wires.server.requests) == tries
+        assert waits == [0.5, 2.0][: tries - 1]
+
+
+@both
+@pytest.mark.parametrize("name", [*FAILS, *TOO_LONG])
+def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
+    wires: Wires, waits: list[float], protocol: str, name: str
+) -> None:
+    fault = FAILS[name][0] if name in FAILS else TOO_LONG[name]
+    sent = said(9)
+    for streaming, on_loop in WAYS[1:3]:
+        wires.server.restart(lambda request: fault)
+        model = wires.model(protocol, streaming=streaming)
+        result = compacted(wires, model, sent, on_loop=on_loop)
+        assert result.record is not None
+        assert result.record.by == EMBEDDED
+        assert result.tokens_after <= WINDOW
+
+
+PASSING = sorted(name for name, (_, tries) in FAILS.items() if tries > 1)
+
+
+@both
+@pytest.mark.parametrize("name", PASSING)
+def test_a_fault_that_passes_is_waited_for(
+    wires: Wires, waits: list[float], protocol: str, name: str
+) -> None:
+    for streaming, on_loop in WAYS[1:3]:
+        wires.server.restart([FAILS[name][0], GOOD])
+        model = wires.model(protocol, streaming=streaming)
+        result = compacted(wires, model, said(3), on_loop=on_loop, room=True)
+        assert result.record is not None
+        assert result.record.by == model_name(model)
+        assert "modules of the project" in result.summary
+    assert waits == [0.5, 0.5]
+
+
+@both
+@pytest.mark.parametrize(
+    "fault", [faults.rate_limited, faults.unavailable], ids=["429", "unavailable"]
+)
+@pytest.mark.parametrize(("asked", "waited"), [(0.2, [0.5]), (7, [7.0]), (3_600, [])])
+def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
+    wires: Wires,
+    waits: list[float],
+    protocol: str,
+    fault: Callable[[float], Reply],
+    asked: float,
+    waited: list[float],
+) -> None:
+    wires.server.restart([fault(asked), GOOD])
+    result = compacted(wires, wires.model(protocol), said(3), room=True)
+    assert waits == waited
+    assert len(wires.server.requests) == 1 + len(waited)
+    assert (result.record is not None) == bool(waited)
+
+
+@both
+def test_a_span_too_long_for_the_summariser_is_read_in_parts(wires: Wires, protocol: str) -> None:
+    sent, limit = said(12), 1_200
+
+    def script(request: Request) -> Reply:
+        if request.tokens > limit:
+            return faults.context_length(limit, request.tokens)
+        read.append(request.text)
+        return GOOD
+
+    for streaming, on_loop in WAYS:
+        read: list[str] = []
+        wires.server.restart(script)
+        result = compacted(wires, wires.model(protocol, streaming=streaming), sent, on_loop=on_loop)
+        assert result.record is not None
+        assert result.record.by != EMBEDDED
+        whole = "\n".join(read)
+        shown = {id(one) for one in result.messages}
+        gone = [m for m in sent if id(m) not in shown and m.id and m.id[0] in "ht"]
+        assert len(gone) > 10
+        for message in gone:
+            first, *_, last = str(message.content).split()
+            assert first in whole
+            assert last in whole
+
+
+@both
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("on_loop", [False, True])
+def test_an_answer_that_drips_is_not_waited_for(
+    wires: Wires, waits: list[float], protocol: str, streaming: bool, on_loop: bool
+) -> None:
+    wires.server.restart(lambda request: faults.slow(30, BAD))
+    model = wires.model(protocol, streaming=streaming)
+    result = compacted(wires, model, said(3), on_loop=on_loop, room=True, timeout=0.1)
+    assert result.record is None
+    assert "did not answer within" in result.reason
+    assert len(wires.server.requests) == 3
+
+
+@both
+def test_the_next_summariser_takes_over(wires: Wires, waits: list[float], protocol: str) -> None:
+    def script(request: Request) -> Reply:
+        return GOOD if request.model == "second" else faults.unauthorized()
+
+    wires.server.restart(script)
+    other = wires.model("openai" if protocol == "anthropic" else "anthropic", "second")
+    result = compacted(
+        wires, wires.model(protocol), said(3), room=True, fallback=ChatModelSummarizer(other)
+    )
+    assert result.record is not None
+    assert result.record.by == model_name(other)
+    assert [one.model for one in wires.server.requests] == ["m", "second"]
+
+
+@both
+@pytest.mark.parametrize("reported", [0, 1, 10**9])
+def test_a_lying_report_of_usage_lets_no_spending_limit_be_passed(
+    wires: Wires, protocol: str, reported: int
+) -> None:
+    wires.server.restart(lambda request: faults.lying_usage(reported, 0, GOOD))
+    caller = Caller(wires.model(protocol), "m", estimate, None, cap=2_000)
+    prompt: list[BaseMessage] = [HumanMessage("what was said " * 100)]
+    size, asked = caller.size(prompt), 0
+    while asked * size <= 2_000:
+        try:
+            run(caller.ask(prompt, 20))
+        except CannotPay:
+            return
+        asked += 1
+    pytest.fail(f"{asked} calls of {size} tokens were paid for with 2,000")
+
+
+def model_name(model: Any) -> str:
+    return ChatModelSummarizer(model).name
+
+
+# In an agent
+
+
+class Agent:
+    """A real agent: the model that answers, the one that summarises, one server for both."""
+
+    def __init__(
+        self,
+        wires: Wires,
+        protocol: str,
+        *,
+        streaming: bool = False,
+        on_loop: bool = False,
+        guarded: bool = True,
+        **settings: Any,
+    ) -> None:
+        self.wires, self.on_loop = wires, on_loop
+        model = wires.model(protocol, "answers", streaming)
+        settings = {"trigger": ("messages", 500), "keep": ("messages", 4), **settings}
+        window = settings.pop("window", None)
+        middle = SummarizationMiddleware(wires.model(protocol, "sums", streaming), **settings)
+        own = [middle, ContextGuard(middle, window=window)] if guarded else []
+        self.store = InMemoryStore()
+        self.graph = create_agent(
+            model, [look], middleware=own, checkpointer=InMemorySaver(), store=self.store
+        )
+
+    def step(self, *messages: BaseMessage) -> Any:
+        given: Any = {"messages": list(messages)} if messages else None
+        if self.on_loop:
+            return self.wires.run(self.graph.ainvoke(given, thread()))
+        return self.graph.invoke(given, thread())
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        found: list[BaseMessage] = self.graph.get_state(thread()).values["messages"]
+        return found
+
+
+def by_model(**replies: Any) -> Callable[[Request], Reply]:
+    """A script with a reply, or a function of the request, for each model."""
+
+    def script(request: Request) -> Reply:
+        reply = replies[request.model]
+        return reply(request) if callable(reply) else reply
+
+    return script
+
+
+@both
+@pytest.mark.parametrize("name", [*FAILS, *TOO_LONG])
+def test_a_fault_of_the_summariser_fails_no_step_of_an_agent(
+    wires: Wires, waits: list[float], protocol: str, name: str
+) -> None:
+    fault = FAILS[name][0] if name in FAILS else TOO_LONG[name]
+    for streaming, on_loop in [WAYS[sorted(FAILS).index(name) % 4 if name in FAILS else 0]]:
+        wires.server.restart(by_model(answers="It is looked at.", sums=fault))
+        agent = Agent(
+            wires,
+            protocol,
+            streaming=streaming,
+            on_loop=on_loop,
+            trigger=("messages", 8),
+            window=WINDOW,
+        )
+        agent.step(*said(4), HumanMessage("and now?", id="new"))
+        for n in range(3):
+            agent.step(*said(1, 10, 4 + n), HumanMessage(f"go on {n}", id=f"more{n}"))
+        asked = {one.model for one in wires.server.requests}
+        assert asked == {"answers", "sums"}
+        assert not wires.server.torn
+        check_nothing_lost(agent.graph, agent.store)
+        assert MARK not in str(agent.messages)
+        answered = [one for one in wires.server.requests if one.model == "answers"]
+        assert len(answered) == 4
+        assert not any(MARK in one.text for one in answered)
+
+
+# The answering model
+
+
+def outcome(agent: Agent) -> tuple[Any, ...]:
+    """What comes of one step: the error as it reaches the caller, or the answer as it is kept."""
+    try:
+        answer = agent.step(*said(2), HumanMessage("and now?", id="new"))["messages"][-1]
+    except Exception as error:
+        return type(error), str(error).partition("request_id")[0]
+    told = {k: v for k, v in answer.response_metadata.items() if k.endswith("_reason")}
+    return answer.content, told, answer.additional_kwargs, answer.tool_calls
+
+
+@both
+@pytest.mark.parametrize("name", FAILS)
+def test_a_fault_of_the_answering_model_goes_through_untouched(
+    wires: Wires, protocol: str, name: str
+) -> None:
+    fault, _ = FAILS[name]
+    for streaming, on_loop in WAYS[1:3]:
+        seen = []
+        for guarded in (False, True):
+            wires.server.restart([fault])
+            agent = Agent(wires, protocol, streaming=streaming, on_loop=on_loop, guarded=guarded)
+            found = outcome(agent)
+            assert len(wires.server.requests) == 1  # nobody tries again in its place
+            seen.append((found, [(m.id, m.content) for m in agent.messages[:9]]))
+            if isinstance(found[0], type):
+                assert len(agent.messages) == 9
+                wires.server.restart(["Here I am again."])
+                agent.step()
+                assert agent.messages[-1].text == "Here I am again."
+        assert seen[0] == seen[1]
+
+
+@both
+@pytest.mark.parametrize("name", ["500", "cut in the middle"])
+def test_a_fault_of_the_answering_model_keeps_the_summary_that_was_paid_for(
+    wires: Wires, protocol: str, name: str
+) -> None:
+    failing = [True]
+    answers = by_model(
+        answers=lambda request: FAILS[name][0] if failing[0] else "It is looked at.", sums=GOOD
+    )
+    wires.server.restart(answers)
+    agent = Agent(wires, protocol, trigger=("messages", 8))
+    with pytest.raises(Exception):  # noqa: B017, PT011
+        agent.step(*said(4), HumanMessage("and now?"))
+    failing[0] = False
+    agent.step()
+    assert sum(one.model == "sums" for one in wires.server.requests) == 1
+    check_nothing_lost(agent.graph, agent.store)
+
+
+@both
+@pytest.mark.parametrize(("streaming", "on_loop"), WAYS[1:3])
+@pytest.mark.parametrize("says", ["context length", "413"])
+def test_a_request_that_is_too_long_is_rescued_once(
+    protocol: str, streaming: bool, on_loop: bool, says: str
+) -> None:
+    def answer(request: Request) -> Reply:
+        return (
+            faults.too_large() if says != "context length" and request.tokens > WINDOW else "Yes."
+        )
+
+    with wired() as wires:
+        wires.server.window = WINDOW if says == "context length" else None
+        wires.server.restart(by_model(answers=answer, sums=GOOD))
+        agent = Agent(wires, protocol, streaming=streaming, on_loop=on_loop)
+        for n in range(7):
+            agent.step(*said(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
+        answered = [one for one in wires.server.requests if one.model == "answers"]
+        over = [one for one in answered if one.tokens > WINDOW]
+        assert len(over) == 1
+        assert len(answered) == 8
+        assert not wires.server.torn
+        check_nothing_lost(agent.graph, agent.store)
+
+
+@both
+@pytest.mark.parametrize("reported", [0, 1, 10**9])
+def test_a_lying_report_of_usage_breaks_no_budget(protocol: str, reported: int) -> None:
+    with wired() as wires:
+        wires.server.restart(
+            by_model(answers=faults.lying_usage(reported, 1, "It is looked at."), sums=GOOD)
+        )
+        agent = Agent(wires, protocol, window=WINDOW)
+        for n in range(7):
+            agent.step(*said(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
+        sizes = [one.tokens for one in wires.server.requests if one.model == "answers"]
+        assert max(sizes) <= WINDOW
+        assert max(sizes[4:]) > WINDOW / 4  # nor does it starve the agent
+        paid = sum(one.model == "sums" for one in wires.server.requests)
+        assert paid <= len(sizes) / 2
+        check_nothing_lost(agent.graph, agent.store)

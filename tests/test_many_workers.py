@@ -1,0 +1,347 @@
+"""Many workers at once: each sees its own conversation; nothing is lost, nor paid for twice."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import ArchiveOvertaken, Compactor, Cost, Summary, SummaryError, SummaryRequest
+from conspectus._drive import run
+from conspectus.archive import Archive, Scope, recall_flow
+from conspectus.archive.index import OPEN
+from conspectus.compactor import waiting
+from conspectus.testing.archive_conformance import record_of
+from conspectus.testing.archive_conformance import talk as entries_of
+from conspectus.testing.scripted_models import ScriptedChatModel
+from engine import SCOPE, Scripted, engine, short
+from histories import agent, talk
+from postgres_support import postgres_schema
+
+ROOT = Path(__file__).resolve().parents[1]
+LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
+MANY = 200
+"""As promised; agents take their time, so that the default profile has fewer of them."""
+
+SOME = MANY if LONG else 12
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[Callable[[str], ModuleType]]:
+    """A benchmark by its name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module
+
+
+@pytest.mark.parametrize("case", ["agent_threads", "agent_tasks"])
+def test_one_agent_serves_many_conversations_at_once(
+    script: Callable[[str], ModuleType], tmp_path: Path, case: str
+) -> None:
+    seen = getattr(script("worker_cases"), case)("memory", SOME, tmp_path)
+    assert seen.good, seen
+    assert seen.recalled == SOME
+    assert seen.paid == seen.compactions == 5 * SOME
+
+
+@pytest.mark.parametrize("case", ["compactor_threads", "compactor_tasks"])
+def test_one_compactor_serves_many_conversations_at_once(
+    script: Callable[[str], ModuleType], tmp_path: Path, case: str
+) -> None:
+    count = MANY if LONG else OPEN + 4
+    seen = getattr(script("worker_cases"), case)("memory", count, tmp_path)
+    assert seen.good, seen
+    assert seen.recalled == count > OPEN
+    assert seen.paid == seen.compactions == 3 * count
+
+
+@pytest.mark.parametrize("case", ["agent_threads", "agent_tasks", "one_thread"])
+def test_the_same_on_sqlite(script: Callable[[str], ModuleType], tmp_path: Path, case: str) -> None:
+    seen = getattr(script("worker_cases"), case)("sqlite", MANY if LONG else 8, tmp_path)
+    assert seen.good, seen
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("case", ["agent_threads", "agent_tasks", "one_thread"])
+def test_the_same_on_postgres(
+    script: Callable[[str], ModuleType], tmp_path: Path, case: str
+) -> None:
+    with postgres_schema() as address:
+        cases = script("worker_cases")
+        seen = getattr(cases, case)("postgres", MANY if LONG else 8, tmp_path, address)
+    assert seen.good, seen
+
+
+def test_two_hundred_requests_on_one_conversation_pay_for_one_summary(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    seen = script("worker_cases").one_thread("memory", MANY, tmp_path)
+    assert seen.good, seen
+    assert (seen.paid, seen.compactions) == (1, 1)
+
+
+def test_requests_of_several_lengths_on_one_conversation_lose_nothing(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    seen = script("worker_cases").one_thread("memory", 60, tmp_path, lengths=5)
+    assert seen.good, seen
+
+
+def test_the_words_of_others_would_be_found(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    cases = script("worker_cases")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            cases, "summary", lambda messages: f"## Done\n- {cases.word(1)} was looked at"
+        )
+        patch.setattr(
+            cases, "summariser", lambda: ScriptedChatModel(answers=lambda m: cases.summary(m))
+        )
+        seen = cases.compactor_threads("memory", 4, tmp_path)
+    assert seen.foreign > 0
+    assert not seen.good
+
+
+def test_recall_finds_though_more_conversations_recall_at_once_than_indexes_stay_open() -> None:
+    archive, count = Archive(InMemoryStore()), OPEN + 8
+    scopes = [Scope("ann", f"thread-{n}") for n in range(count)]
+    for number, scope in enumerate(scopes):
+        entries = entries_of(f"The lamp hangs in room {number}.", "Yes.")
+        archive.put(scope, entries)
+        archive.commit(scope, record_of(entries))
+    gate = threading.Barrier(count)
+    ask = archive.indexes.query
+
+    def late(*args: Any) -> Any:
+        gate.wait(60)  # all of them are filled by now, and none has been asked yet
+        return ask(*args)
+
+    archive.indexes.query = late  # type: ignore[method-assign]
+
+    def recalled(scope: Scope) -> str:
+        chain = archive.chain(scope)
+        return run(recall_flow(archive, scope, chain, query="lamp", count=len)).text
+
+    with ThreadPoolExecutor(count) as pool:
+        texts = list(pool.map(recalled, scopes))
+    assert all(f"room {number}." in text for number, text in enumerate(texts))
+    archive.indexes.query = ask  # type: ignore[method-assign]
+    recalled(scopes[0])
+    assert len(archive.indexes._open) <= OPEN
+    assert not archive.indexes._used
+
+
+# One conversation, several workers
+
+
+def test_a_worker_whose_summary_fails_lets_the_others_go_on() -> None:
+    asked = threading.Barrier(2)
+    first = threading.Event()
+
+    class Failing(Scripted):
+        def summarize(self, request: SummaryRequest) -> Summary:
+            if not first.is_set():
+                first.set()
+                asked.wait(60)
+                raise SummaryError("the first one fails")
+            return super().summarize(request)
+
+    compactor, sent = (
+        engine(Failing(short), trigger=("messages", 10), keep=("messages", 4)),
+        talk(40),
+    )
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(compactor.compact, sent, thread_id="t")
+        assert first.wait(60)
+        other = pool.submit(compactor.compact, sent, thread_id="t")
+        asked.wait(60)
+        outcomes = {one.result(60).outcome, other.result(60).outcome}
+    assert outcomes == {"kept", "compacted"}
+
+
+def test_a_call_without_a_loop_does_not_wait_for_a_task_of_its_own_thread() -> None:
+    """It would wait for ever: the task cannot go on while this call keeps the thread."""
+    started = asyncio.Event()
+
+    class Slow(Scripted):
+        async def asummarize(self, request: SummaryRequest) -> Summary:
+            started.set()
+            await asyncio.sleep(0.05)
+            return self.summarize(request)
+
+    compactor, sent = engine(Slow(short), trigger=("messages", 10), keep=("messages", 4)), talk(40)
+
+    async def main() -> set[str]:
+        task = asyncio.create_task(compactor.acompact(sent, thread_id="t"))
+        await started.wait()
+        inside = compactor.compact(sent, thread_id="t")
+        return {inside.outcome, (await task).outcome}
+
+    assert asyncio.run(main()) == {"compacted"}
+
+
+def begun_and_left(compactor: Compactor, sent: list[Any]) -> asyncio.AbstractEventLoop:
+    """A loop that was stopped while its task wrote a summary; whoever keeps it keeps the task."""
+    loop = asyncio.new_event_loop()
+
+    async def begin() -> None:
+        task = asyncio.create_task(compactor.acompact(sent, thread_id="t"))
+        loop.task = task  # type: ignore[attr-defined]
+        await compactor._engine.tools.summarizers["scripted"].started.wait()  # type: ignore[attr-defined]
+
+    loop.run_until_complete(begin())
+    return loop
+
+
+@dataclass
+class Hanging(Scripted):
+    """On a loop it never answers."""
+
+    started: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        self.started.set()
+        return await asyncio.Event().wait()  # type: ignore[return-value]
+
+
+def ended(loop: asyncio.AbstractEventLoop) -> None:
+    loop.task.cancel()  # type: ignore[attr-defined]
+    loop.run_until_complete(asyncio.gather(loop.task, return_exceptions=True))  # type: ignore[attr-defined]
+    loop.close()
+
+
+@pytest.mark.parametrize("alive", [False, True])
+def test_nobody_waits_for_ever_for_a_worker_that_never_goes_on(
+    monkeypatch: pytest.MonkeyPatch, alive: bool
+) -> None:
+    """Its loop was stopped; its thread has ended, or lives."""
+    monkeypatch.setattr(waiting, "LONGEST_LOOK", 0.1 if alive else 1e9)
+    compactor = engine(
+        Hanging(short), trigger=("messages", 10), keep=("messages", 4), summarizer_timeout=None
+    )
+    sent, results = talk(40), list[Any]()
+
+    def second() -> None:
+        results.append(compactor.compact(sent, thread_id="t").outcome)
+
+    if alive:
+        loop = begun_and_left(compactor, sent)
+        worker = threading.Thread(target=second, daemon=True)
+        worker.start()
+        worker.join(30)
+    else:
+        with ThreadPoolExecutor(1) as pool:
+            loop = pool.submit(begun_and_left, compactor, sent).result()
+        gone = next(iter(compactor._engine.tools.memory._under_way.values()))
+        assert gone not in {thread.ident for thread in threading.enumerate()}
+        second()
+    assert results == ["compacted"]
+    ended(loop)
+
+
+def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: int) -> list[int]:
+    """Has another worker compact more of the conversation each time that this one is about to."""
+    calls: list[int] = []
+    write = compactor._engine.tools.summarizers["scripted"].summarize
+
+    def meanwhile(request: SummaryRequest) -> Summary:
+        calls.append(len(request.entries))
+        if len(calls) <= times:
+            more = other.compact([*sent, *talk(2 * len(calls))], thread_id="t", force=True)
+            assert more.outcome == "compacted"
+        return write(request)
+
+    compactor._engine.tools.summarizers["scripted"].summarize = meanwhile  # type: ignore[method-assign]
+    return calls
+
+
+def test_a_worker_that_was_overtaken_shows_the_record_in_force_and_writes_none() -> None:
+    store = InMemoryStore()
+    one, other = (
+        engine(Scripted(lambda _, n=n: f"- the summary of worker {n} [x]"), archive=Archive(store))
+        for n in (1, 2)
+    )
+    sent = talk(40)
+    calls = overtaken(one, other, sent, 1)
+    result = one.compact(sent, thread_id="t", force=True)
+    assert len(calls) == 1
+    assert (result.outcome, result.failed) == ("kept", None)
+    assert "worker 2" in result.summary
+    assert one.archive is not None
+    assert [record.summary for record in one.archive.chain(SCOPE)] == [result.summary]
+    assert len(one.archive.records(SCOPE)) == 1
+
+
+@pytest.mark.parametrize("on_failure", ["degrade", "raise"])
+def test_a_worker_that_was_overtaken_says_what_it_has_spent(on_failure: Any) -> None:
+    class Paid(Scripted):
+        def summarize(self, request: SummaryRequest) -> Summary:
+            found = super().summarize(request)
+            return Summary(found.text, found.read, Cost(1, 100, 10))
+
+    store, sent = InMemoryStore(), talk(40)
+    one = engine(Paid(short), archive=Archive(store), on_failure=on_failure)
+    other = engine(Scripted(lambda _: "- the summary of another worker [x]"), archive=one.archive)
+    overtaken(one, other, sent, 1)
+    result = one.compact(sent, thread_id="t", force=True)
+    assert (result.outcome, result.cost) == ("kept", Cost(1, 100, 10))
+
+
+def test_what_was_asked_for_is_done_though_another_branch_was_compacted_meanwhile() -> None:
+    store, sent = InMemoryStore(), talk(40)
+    one = engine(Scripted(short), archive=Archive(store))
+    other = engine(Scripted(lambda _: "- the other branch [x]"), archive=one.archive)
+    edited = [*sent[:5], {**sent[5], "content": "Something else."}, *sent[6:]]
+    overtaken(one, other, edited, 1)
+    result = one.compact(sent, thread_id="t", force=True)
+    assert result.outcome == "compacted", result.reason
+    assert "other branch" not in result.summary
+
+
+@pytest.mark.parametrize("on_failure", ["degrade", "raise"])
+def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failure: Any) -> None:
+    sent = agent(60)
+    compactor = engine(
+        Scripted(short), trigger=("messages", 10), keep=("messages", 4), on_failure=on_failure
+    )
+    archive = compactor.archive
+    assert archive is not None
+    commit, tried = archive.commit_flow, []
+
+    def passed(*args: Any, **more: Any) -> Any:
+        tried.append(args)
+        raise ArchiveOvertaken("another worker was faster")
+        yield
+
+    archive.commit_flow = passed  # type: ignore[method-assign]
+    if on_failure == "raise":
+        with pytest.raises(ArchiveOvertaken, match="faster"):
+            compactor.compact(sent, thread_id="t")
+    else:
+        result = compactor.compact(sent, thread_id="t")
+        assert (result.outcome, result.failed) == ("kept", "archive")
+        assert result.messages == sent
+    assert 1 < len(tried) < 10
+    assert archive.records(SCOPE) == ()
+    archive.commit_flow = commit  # type: ignore[method-assign]
+    assert compactor.compact(sent, thread_id="t").outcome == "compacted"
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize("what", ["compactor", "agent"])
+def test_two_processes_on_one_conversation(script: Callable[[str], ModuleType], what: str) -> None:
+    with postgres_schema() as address:
+        found = script("two_processes").rounds_of_two(address, 40 if LONG else 5, what)
+    assert found.good, found
+    assert found.won + found.crossed <= found.rounds

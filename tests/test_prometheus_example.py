@@ -1,0 +1,107 @@
+"""The Prometheus example serves the metrics that its alerts and its dashboard ask for."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+
+from conspectus.events import hub
+
+FOLDER = Path(__file__).resolve().parents[1] / "examples" / "prometheus"
+
+ASKED = re.compile(r"\bconspectus_[a-z_]+")
+
+
+@pytest.fixture(scope="module")
+def example() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch, hub.alone():
+        patch.setattr("conspectus._core.flow.RETRY_AFTER", (0.001, 0.001))
+        patch.syspath_prepend(FOLDER)
+        yield importlib.import_module("agent_metrics")
+
+
+@pytest.fixture(scope="module")
+def served(example: ModuleType) -> str:
+    """What one scrape answers, after forty turns."""
+    port, end = example.serve(0)
+    try:
+        example.work(example.build_agent(), 40, threading.Event())
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            return str(answer.read().decode())
+    finally:
+        end()
+
+
+def expressions() -> list[str]:
+    """Every query of the rules and of the dashboard."""
+    rules = yaml.safe_load((FOLDER / "alerts.yml").read_text(encoding="utf-8"))
+    found = [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    board = json.loads((FOLDER / "grafana" / "dashboard.json").read_text(encoding="utf-8"))
+    return found + [one["expr"] for panel in board["panels"] for one in panel["targets"]]
+
+
+def labels_of(series: str) -> set[str]:
+    """Names of the labels of one line of a scrape."""
+    return set(re.findall(r'(\w+)="', series))
+
+
+def test_a_scrape_has_every_metric_that_is_asked_for(served: str) -> None:
+    names = set(re.findall(r"^(conspectus_[a-z_]+)(?:\{| )", served, re.MULTILINE))
+    asked = {name for one in expressions() for name in ASKED.findall(one)}
+    assert len(asked) > 12
+    assert asked <= names
+
+
+def test_the_labels_that_are_asked_for_are_there(served: str) -> None:
+    for expression in expressions():
+        [name, *_] = ASKED.findall(expression) or [""]
+        if not name:
+            continue
+        lines = [one for one in served.splitlines() if one.startswith((f"{name}{{", f"{name} "))]
+        groups = re.findall(r"by \(([^)]*)\)", expression)
+        wanted = {label.strip() for one in groups for label in one.split(",")}
+        assert lines, name
+        assert all(wanted <= labels_of(one) for one in lines), expression
+
+
+def test_what_the_agent_did_can_be_read_from_it(served: str) -> None:
+    def value(series: str) -> float:
+        found = re.findall(rf"^{re.escape(series)}.* (\S+)$", served, re.MULTILINE)
+        assert found, series
+        return sum(map(float, found))
+
+    assert value("conspectus_tokens_freed_total") > 1_000
+    assert value("conspectus_summarizer_cost_total") > 0
+    assert value("conspectus_recall_results_sum") > 0
+    assert value("conspectus_request_window_share_count") > 40
+    assert value('conspectus_guard_fits_total{otel_scope_name="conspectus"') > 0
+    busy = [one for one in served.splitlines() if 'outcome="error"' in one]
+    assert any(one.startswith("conspectus_summarizer_calls_total{") for one in busy)
+    assert "session-" not in served
+
+
+def test_it_runs_as_a_program_and_ends(
+    example: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert example.main(["--port", "0", "--turns", "3", "--once"]) == 0
+    said = capsys.readouterr().out
+    assert re.search(r"http://127.0.0.1:\d+/metrics\n3 turns done", said)
+
+
+def test_prometheus_finds_the_rules() -> None:
+    config: Any = yaml.safe_load((FOLDER / "prometheus.yml").read_text(encoding="utf-8"))
+    assert all((FOLDER / name).is_file() for name in config["rule_files"])
+    for rule in yaml.safe_load((FOLDER / "alerts.yml").read_text(encoding="utf-8"))["groups"][0][
+        "rules"
+    ]:
+        assert ("alert" in rule) != ("record" in rule)

@@ -1,0 +1,75 @@
+"""Promise 11, where a message comes twice with its id and all: it is two messages, whether a caller
+sends the whole history or what was shown last."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage
+
+from conspectus import Compactor
+from engine import SCOPE, Scripted, engine, originals_in, short
+
+
+def turns(first: int, last: int, form: str) -> list[Any]:
+    said: list[Any] = []
+    for n in range(first, last):
+        asked, answer = f"question {n} {'why ' * 60}", f"answer {n} {'because ' * 60}"
+        if form == "dicts":
+            said.append({"role": "user", "content": asked, "id": f"h{n}"})
+            said.append({"role": "assistant", "content": answer, "id": f"a{n}"})
+        else:
+            said += [HumanMessage(asked, id=f"h{n}"), AIMessage(answer, id=f"a{n}")]
+    return said
+
+
+def twice(form: str) -> Any:
+    if form == "dicts":
+        return {"role": "user", "content": "go on", "id": "same"}
+    return HumanMessage("go on", id="same")
+
+
+def compactor(summarizer: Scripted, **more: Any) -> Compactor:
+    return engine(summarizer, trigger=("messages", 8), keep=("messages", 2), **more)
+
+
+@pytest.mark.parametrize("form", ["dicts", "langchain"])
+@pytest.mark.parametrize("more", [{}, {"archive": None}], ids=["archived", "in memory"])
+def test_a_whole_history_with_a_message_sent_twice_pays_for_nothing_again(
+    form: str, more: dict[str, Any]
+) -> None:
+    summarizer = Scripted(short)
+    one = compactor(summarizer, **more)
+    first = [twice(form), *turns(0, 6, form)]
+    later = [twice(form), *turns(6, 12, form)]
+    view = one.compact(first, thread_id="t").messages
+    result = one.compact([*view, *later], thread_id="t")
+    paid = len(summarizer.requests)
+    assert paid == 2
+    again = one.compact([*first, *later], thread_id="t")
+    assert len(summarizer.requests) == paid
+    assert again.messages == result.messages
+
+
+def test_both_are_archived_and_both_stand_behind_the_head() -> None:
+    one = compactor(Scripted(short))
+    view = one.compact([twice("dicts"), *turns(0, 6, "dicts")], thread_id="t").messages
+    one.compact([*view, twice("dicts"), *turns(6, 12, "dicts")], thread_id="t")
+    assert [m["id"] for m in originals_in(one)].count("same") == 2
+    assert one.archive is not None
+    keys = [key for record in one.archive.chain(SCOPE) for key in record.covers]
+    assert len(keys) == len(set(keys))
+
+
+def test_a_message_that_stayed_in_view_is_no_other_one_when_it_comes_back() -> None:
+    """The second of two stays in view: it is the second, also once the first has left."""
+    one = compactor(Scripted(short))
+    history = [twice("dicts"), *turns(0, 6, "dicts"), twice("dicts")]
+    view = one.compact(history, thread_id="t").messages
+    assert view[-1] is history[-1]
+    later = turns(6, 12, "dicts")
+    continued = one.compact([*view, *later], thread_id="t")
+    whole = compactor(Scripted(short))
+    whole.compact(history, thread_id="t")
+    assert whole.compact([*history, *later], thread_id="t").messages == continued.messages

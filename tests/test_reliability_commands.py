@@ -1,0 +1,161 @@
+"""The commands of docs/reliability.md: a bad option is one sentence, Ctrl-C ends them at once."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+BENCHMARKS = ROOT / "benchmarks"
+NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
+
+
+@pytest.fixture
+def script() -> Iterator[Callable[[str], ModuleType]]:
+    """A module of the benchmarks by its name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(BENCHMARKS)
+        yield importlib.import_module
+
+
+@pytest.mark.parametrize(
+    ("command", "given", "says"),
+    [
+        ("http_faults", ["--only", "nosuch"], "there are: none; context length"),
+        ("http_faults", ["--jobs", "0"], "1 or more"),
+        ("killed_workers", ["--workers", "nosuch"], "there are: agent, replace; agent, preserve"),
+        ("killed_workers", ["--workers", ";"], "nothing is named; there are: agent, replace"),
+        ("killed_workers", ["--only-postgres"], "give --postgres"),
+        ("killed_workers", ["--postgres", NOBODY], "postgresql://user@host/database"),
+        ("failing_stores", ["--only", "nosuch"], "there are: slow: 20 ms a call; hangs"),
+        ("failing_stores", ["--postgres", NOBODY], "postgresql://user@host/database"),
+        ("workers", ["--count", "0"], "of 1 or more, not '0'"),
+        ("workers", ["--parts", "nosuch"], "'workers', 'processes', 'stops'"),
+        ("workers", ["--parts", "processes"], "give POSTGRES="),
+        ("workers", ["--postgres", NOBODY], "postgresql://user@host/database"),
+        ("soak", ["--minutes", "-1"], "above 0, not '-1'"),
+        ("soak", ["--minutes", "nan"], "above 0, not 'nan'"),
+        ("soak", ["--postgres", NOBODY], "postgresql://user@host/database"),
+        ("properties", ["--processes", "none"], "a whole number of 1 or more"),
+    ],
+)
+def test_a_bad_option_is_one_sentence_that_says_what_there_is(
+    script: Callable[[str], ModuleType],
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    given: list[str],
+    says: str,
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        script(command).main(given)
+    assert ended.value.code == 2
+    said = capsys.readouterr()
+    [sentence] = said.err.splitlines()
+    assert says in sentence
+    assert said.out == ""
+
+
+def test_a_folder_that_is_not_there_is_said(
+    script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = script("redaction").asked
+    assert asked([str(ROOT)]) == ROOT
+    with pytest.raises(SystemExit) as ended:
+        asked(["nosuch"])
+    assert ended.value.code == 2
+    assert "nosuch is no folder" in capsys.readouterr().err
+
+
+def test_several_workers_are_named_at_once(script: Callable[[str], ModuleType]) -> None:
+    options = script("command_line").Options()
+    names = ("agent, replace", "agent, preserve", "Compactor")
+    assert options.of_these("", ["agent, replace; Compactor"], names) == [names[0], names[2]]
+    assert options.of_these("", list(names), names) == list(names)
+
+
+def test_progress_is_told_on_stderr_only(
+    script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = script("command_line")
+    often, seldom = lines.Progress("often", 3, every=0), lines.Progress("seldom", 3)
+    for one in (often, seldom):
+        one.step("first")
+        one.step(count=5)
+    said = capsys.readouterr()
+    assert said.out == ""
+    first, second = said.err.splitlines()
+    assert first.startswith("often: 1 of 3")
+    assert first.endswith("; first")
+    assert second.startswith("often: 3 of 3")
+
+
+def test_what_is_stopped_on_the_way_shows_what_there_is(
+    script: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stores = script("failing_stores")
+    went_through, tried = stores.went_through, []
+
+    def second_time(case: object) -> object:
+        if tried:
+            raise KeyboardInterrupt
+        tried.append(case)
+        return went_through(case, every=60)
+
+    monkeypatch.setattr(stores, "went_through", second_time)
+    assert stores.main(["--only", "confirms"]) == 130
+    said = capsys.readouterr()
+    assert "confirms and forgets all" in said.out
+    assert "every third" not in said.out
+    assert "Stopped; the table holds" in said.err
+
+
+WAITING = """
+import sys, threading, time
+sys.path.insert(0, sys.argv[1])
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from command_line import deaf, ended, tell
+
+def main():
+    kind = {"threads": ThreadPoolExecutor, "processes": ProcessPoolExecutor}[sys.argv[2]]
+    begun = deaf if sys.argv[2] == "processes" else None
+    with kind(1, initializer=begun) as pool:
+        waiting = pool.submit(time.sleep, 600)
+        tell("begun")
+        waiting.result()
+
+ended(main, lambda: "something may be left")
+"""
+
+
+@pytest.mark.parametrize("kind", ["threads", "processes"])
+def test_ctrl_c_ends_a_command_and_what_it_waits_for(kind: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING, str(BENCHMARKS), kind],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "begun\n"
+        time.sleep(0.3)
+        os.killpg(process.pid, signal.SIGINT)
+        out, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert out == ""
+    assert "Stopped" in said
+    assert "Traceback" not in said

@@ -1,0 +1,274 @@
+"""The default redactor: what it finds, what it leaves alone, and that no text makes it slow.
+
+All secrets are put together when the tests run; see `made_secrets`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from re import _constants as opcodes  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus import SecretRedactor
+from conspectus.archive import (
+    secret_escapes,
+    secret_formats,
+    secret_names,
+    secret_places,
+    secret_values,
+    secrets,
+)
+from made_secrets import Made, no_secrets, provider_secrets, said_secrets
+
+REDACTOR = SecretRedactor()
+MADE = Made()
+PROVIDERS = provider_secrets(MADE)
+MISSED = "bare plain word"
+"""Known to be missed: `password: swordfish` could as well be a type or prose."""
+
+
+def redacted(text: str, key: str | None = None) -> str:
+    return REDACTOR.redact(text, key).text
+
+
+@pytest.mark.parametrize("kind", PROVIDERS)
+@pytest.mark.parametrize("around", ["{}", "use {} here", '"{}"', "X={};", "[{}]\n", "<{}>"])
+def test_a_providers_secret_is_replaced_by_its_kind_and_counted(kind: str, around: str) -> None:
+    secret = PROVIDERS[kind]
+    done = REDACTOR.redact(around.format(secret))
+    named = kind.split(" (")[0]
+    assert done.counts == {named: 1}
+    assert f"[redacted: {named}]" in done.text
+    assert secret[-16:] not in done.text
+    assert redacted(done.text) == done.text
+
+
+@pytest.mark.parametrize(
+    ("place", "text", "secret"), [case for case in said_secrets(MADE) if case[0] != MISSED]
+)
+def test_a_secret_told_by_what_stands_around_it_is_replaced(
+    place: str, text: str, secret: str
+) -> None:
+    done = REDACTOR.redact(text)
+    assert secret not in done.text
+    assert sum(done.counts.values()) >= 1
+    assert "[redacted: " in done.text
+    assert redacted(done.text) == done.text
+
+
+@pytest.mark.parametrize(("group", "text"), no_secrets(MADE))
+def test_what_holds_no_secret_is_left_as_it_is(group: str, text: str) -> None:
+    done = REDACTOR.redact(text)
+    assert done.text == text
+    assert done.counts == {}
+
+
+def test_what_stands_around_a_secret_stays() -> None:
+    password, token = MADE.password(), PROVIDERS["github-token"]
+    assert redacted(f"DB_PASSWORD={password} ./run {token}!") == (
+        "DB_PASSWORD=[redacted: password] ./run [redacted: github-token]!"
+    )
+    assert redacted(f"postgres://ann:{password}@db/shop") == (
+        "postgres://ann:[redacted: url-password]@db/shop"
+    )
+    assert redacted(f'{{"password": "{password}", "n": 1}}') == (
+        '{"password": "[redacted: password]", "n": 1}'
+    )
+
+
+def test_a_secret_written_in_escapes_goes_as_a_whole() -> None:
+    token = PROVIDERS["github-token"]
+    escaped = "".join(f"\\u{ord(c):04x}" for c in token)
+    assert redacted(f'"a": "{escaped}", "b"') == '"a": "[redacted: github-token]", "b"'
+    assert redacted("\u200b".join(token)) == "[redacted: github-token]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the admin password is {} ok? remember: always use password {}.",
+        "DB_PASSWORD={}\ntried {} again",
+        "tried {}, then: mysql --password={} shop",
+        '"out": "tried\\n{}\\n", "password": "{}"',
+        "postgres://ann:{}@db/x and 密码是{}。",
+        "PASSWORD={}. It is {}!",
+    ],
+)
+def test_a_value_that_was_told_once_goes_wherever_it_stands(text: str) -> None:
+    for value in ("Zx9kQ77w", "Zx-kQ_w7", "tr0ub&4dor", "zxQkw&nn", "pässwört9!x"):
+        done = REDACTOR.redact(text.format(value, value))
+        assert value not in done.text
+        assert sum(done.counts.values()) == 2
+        assert redacted(done.text) == done.text
+    hidden = "\u200b".join("Zx9kQ77w")
+    assert redacted(f"PASSWORD=Zx9kQ77w and {hidden}") == (
+        "PASSWORD=[redacted: password] and [redacted: password]"
+    )
+
+
+def test_a_plain_word_part_of_a_word_and_a_mark_are_left_alone_elsewhere() -> None:
+    assert redacted("POSTGRES_PASSWORD=postgres\npsql postgres") == (
+        "POSTGRES_PASSWORD=[redacted: password]\npsql postgres"
+    )
+    assert redacted("PASSWORD=Zx9kQ77w\nZx9kQ77w2 aZx9kQ77w").endswith("\nZx9kQ77w2 aZx9kQ77w")
+    assert redacted("PASSWORD=48127731\n48127731").endswith("\n48127731")
+    marked = "[redacted: slack-webhook]"
+    assert secret_values.without_values(marked, {"slack-webhook": "password"})[0] == marked
+
+
+def test_many_values_are_looked_for_at_once() -> None:
+    values = [MADE.alnum(12) for _ in range(300)]
+    text = "".join(f"A{n}_PASSWORD={value}\n" for n, value in enumerate(values))
+    done = REDACTOR.redact(text + " ".join(values))
+    assert done.counts == {"password": 600}
+    assert not any(value in done.text for value in values)
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("密码是 Zx9kQ7", "密码是 [redacted: password]"),
+        ("das Passwort lautet Geheim123", "das Passwort lautet [redacted: password]"),
+        ('SECRET="short"', 'SECRET="[redacted: secret]"'),
+        (
+            "echo 'Zx9kQ77w' | docker login --password-stdin",
+            "echo '[redacted: password]' | docker login --password-stdin",
+        ),
+        (f"aws secret {19 * 'aB'}1x", "aws secret [redacted: aws-secret-key]"),
+    ],
+)
+def test_ways_to_tell_a_secret_in_words_languages_and_pipes(text: str, left: str) -> None:
+    assert redacted(text) == left
+    assert redacted(left) == left
+
+
+def test_a_private_key_goes_as_a_whole_and_what_follows_stays() -> None:
+    key = MADE.pem()
+    assert redacted(f"a\n{key}\nb") == "a\n[redacted: private-key]\nb"
+    assert redacted(f"{key}\n{key}") == "[redacted: private-key]\n[redacted: private-key]"
+    half = "\n".join(key.split("\n")[:5])
+    assert redacted(f"{half}\nand the rest is prose.") == (
+        "[redacted: private-key]\nand the rest is prose."
+    )
+
+
+def test_a_value_under_a_telling_name_is_a_secret_by_itself() -> None:
+    assert redacted("swordfish", "password") == "[redacted: password]"
+    assert redacted("swordfish", "user") == "swordfish"
+    assert redacted("swordfish", "password_hint") == "swordfish"
+    assert redacted("<password>", "password") == "<password>"
+    assert redacted(MADE.alnum(32), "api_key") == "[redacted: api-key]"
+
+
+def test_an_ampersand_ends_a_value_only_where_something_else_begins() -> None:
+    assert redacted("DB_PASSWORD=tr0ub4dor&3x now") == "DB_PASSWORD=[redacted: password] now"
+    assert redacted("the password is tr0ub4dor&3x!") == "the password is [redacted: password]!"
+    for rest in ("&user=ann", "&amp;user=ann", "&& make", "& wait", "&"):
+        assert redacted(f"?password=tr0ub4dor{rest}") == f"?password=[redacted: password]{rest}"
+
+
+def test_a_mark_of_ones_own_hides_no_secret() -> None:
+    password = MADE.password()
+    assert password not in redacted(f'password="[redacted: password]{password}"')
+    assert password not in redacted(f"[redacted: password] password={password}")
+
+
+PIECES = st.sampled_from(
+    [
+        *[secret for _, secret in sorted(PROVIDERS.items())][::6],
+        *'password token secret api_key = : == " \' \\ \\" \n { } [redacted: [redacted:'.split(" "),
+        "password=",
+        '"password": "',
+        "://a:",
+        "@h",
+        "Bearer ",
+        "Cookie: a=",
+        "-p",
+        "--token ",
+        "[redacted: password]",
+        "hunter2!x",
+        "\u200b",
+        "\\u0070",
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        MADE.base64(48),
+        "é密码",
+        "İ",
+    ]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=6), max_size=6))
+def test_whatever_is_redacted_stays_as_it_is_when_redacted_again(parts: list[str]) -> None:
+    done = REDACTOR.redact("".join(parts))
+    assert redacted(done.text) == done.text
+    assert all(count > 0 for count in done.counts.values())
+
+
+@given(st.text(), st.sampled_from(sorted(PROVIDERS)), st.text())
+def test_no_text_around_a_secret_brings_it_through(before: str, kind: str, after: str) -> None:
+    secret = PROVIDERS[kind]
+    assert secret not in redacted(f"{before} {secret} {after}")
+
+
+# However long and hostile a text is
+
+
+def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
+    for form in secret_formats.FORMATS:
+        yield form.kind, form.pattern
+    for place in secret_places.PLACES:
+        yield place.kind, place.pattern
+    for module in (
+        secret_escapes, secret_formats, secret_names, secret_places, secret_values, secrets,
+    ):  # fmt: skip
+        for name, value in vars(module).items():
+            if isinstance(value, re.Pattern):
+                yield f"{module.__name__}.{name}", value
+
+
+def steps_back(parsed: Any, inside: bool = False) -> Iterator[str]:
+    """Repeats without end that lie in one another, and could be divided in many ways."""
+    for code, value in parsed:
+        endless = False
+        if code in (opcodes.MAX_REPEAT, opcodes.MIN_REPEAT):
+            endless = value[1] == opcodes.MAXREPEAT
+            if endless and inside:
+                yield str(value)
+        for part in value if isinstance(value, (tuple, list)) else ():
+            for sub in part if isinstance(part, list) else [part]:
+                if isinstance(sub, parser.SubPattern):
+                    yield from steps_back(sub, inside or endless)
+
+
+@pytest.mark.parametrize(
+    ("name", "pattern"), sorted(set(patterns()), key=lambda one: (one[0], one[1].pattern))
+)
+def test_no_pattern_repeats_what_repeats(name: str, pattern: re.Pattern[str]) -> None:
+    assert not list(steps_back(parser.parse(pattern.pattern, pattern.flags & re.IGNORECASE)))
+
+
+def test_a_pattern_that_repeats_what_repeats_would_be_noticed() -> None:
+    assert list(steps_back(parser.parse(r"(?:a+b?)*c")))
+
+
+HOSTILE = r"""
+password= password=" token=' ://a:b eyJ eyJaaaaaaaa. sk- AKIA A = \ \" cookie: a=b; \u0061
+key pass :// [redacted:""".split()
+HOSTILE += ["-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "-----BEGIN ", "bearer "]
+HOSTILE += ["basic aaaaaaaa", "mysql -", "machine a ", "password is ", "password for is "]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_long_hostile_text_comes_to_an_end(piece: str) -> None:
+    # One that went over it again for each of its pieces would take hours.
+    size = 1_000_000 if os.environ.get("CONSPECTUS_PROFILE") == "long" else 250_000
+    text = piece * (size // len(piece))
+    assert len(redacted(text)) < 4 * len(text) + 1_000

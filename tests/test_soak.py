@@ -1,0 +1,160 @@
+"""The soak, small: it runs, counts, and would find what is lost, over the window, or leaking."""
+
+from __future__ import annotations
+
+import importlib
+import random
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+
+from conspectus._drive import run
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[Callable[[str], ModuleType]]:
+    """A benchmark by its name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module
+
+
+@pytest.fixture(scope="module")
+def small(script: Callable[[str], ModuleType]) -> Any:
+    """Ten agents of all kinds, with and without a loop, for some seconds."""
+    return script("soak").Soak(agents=10, seconds=6, wait=0.05, seed=7, renew=6).run()
+
+
+def test_agents_with_faults_lose_nothing_and_stay_in_their_windows(small: Any) -> None:
+    counts = small.counts
+    assert not small.broken
+    assert (counts.missing, counts.over) == (0, 0), counts.said
+    assert counts.verified > 0
+    assert counts.turns > 10
+    assert counts.failures
+
+
+def test_the_tables_say_what_was_counted(small: Any) -> None:
+    main, faults, late = small.tables()
+    assert f"{small.counts.steps:,}" in main.columns[1]._cells
+    assert faults.row_count == len(small.counts.failures)
+    assert late.row_count == len(small.counts.latencies) > 0
+
+
+def agents_alone(script: Callable[[str], ModuleType], folder: Path) -> Iterator[tuple[Any, Any]]:
+    """An agent of each kind, driven without a loop, and the counts."""
+    soak, agents, places = script("soak"), script("soak_agents"), script("worker_places")
+    with places.place("memory", folder) as (saver, store):
+        for kind, _ in agents.KINDS:
+            one = soak.Soak(seed=3)
+            one.settings = agents.Settings(one.counts, folder, renew=50, faults=0.0)
+            number = 2 * [name for name, _ in agents.KINDS].index(kind)
+            made = one._agent(number, saver, store)
+            made.writer.share = 0.0
+            yield made, one.counts
+
+
+def test_each_kind_compacts_and_a_message_that_is_gone_would_be_missed(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    for agent, counts in agents_alone(script, tmp_path):
+        for _ in range(14 if "deep" not in agent.kind else 8):
+            run(agent.step())
+        run(agent.verify())
+        assert counts.missing == 0, (agent.kind, counts.said)
+        assert counts.compactions > 0 or "deep" in agent.kind, agent.kind
+        agent.ever["nobody"] = "said this"
+        run(agent.verify())
+        assert counts.missing == 1, agent.kind
+
+
+def test_what_the_archive_has_lost_would_be_missed(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    agent, counts = next(agents_alone(script, tmp_path))
+    for _ in range(20):
+        run(agent.step())
+    place = [space for space in agent.store.list_namespaces() if space[-1] == "messages"]
+    for item in agent.store.search(place[0], limit=3):
+        agent.store.delete(item.namespace, item.key)
+    run(agent.verify())
+    assert counts.missing == 3
+
+
+def test_what_langgraph_shows_but_no_checkpoint_holds_is_not_expected_back(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    """What a task has written whose step was stopped is shown; new input discards it."""
+    agent, counts = next(agents_alone(script, tmp_path))
+    run(agent.step())
+    config = agent.graph.update_state(agent.config, {"messages": []}, as_node="tools")
+    task = agent.graph.get_state(agent.config).tasks[0]
+    agent.saver.put_writes(config, [("messages", [AIMessage("Half done.", id="half")])], task.id)
+    shown = agent.graph.get_state(agent.config).values["messages"]
+    assert "half" in {message.id for message in shown}
+    assert "half" not in {message.id for message in run(agent._state()).values["messages"]}
+    run(agent.verify())
+    run(agent.step())
+    run(agent.verify())
+    assert "half" not in agent.ever
+    assert counts.missing == 0, counts.said
+
+
+def test_the_soak_holds_marks_of_what_was_said_and_not_the_texts(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    for agent, _ in agents_alone(script, tmp_path):
+        for _ in range(3):
+            run(agent.step())
+        run(agent.verify())
+        assert agent.ever
+        assert {len(mark) for mark in agent.ever.values()} == {16}
+        known = (agent.ever, *vars(agent).get("known", ()))
+        assert agent.held < 1_000 * len(known) + 300 * sum(map(len, known))
+
+
+def test_a_request_over_the_window_would_be_counted(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    agent, counts = next(agents_alone(script, tmp_path))
+    agent.window = 10
+    run(agent.step())
+    assert counts.over > 0
+
+
+@pytest.mark.parametrize(("growth", "found"), [(0.0, False), (300.0, True)])
+def test_memory_that_grows_is_told_from_memory_that_does_not(
+    script: Callable[[str], ModuleType], growth: float, found: bool
+) -> None:
+    """Noise that stays for a while, as memory's does, is no growth."""
+    measures, soak = script("soak_measures"), script("soak").Soak()
+    chance, noise = random.Random(5), 0.0
+    for n in range(400):
+        noise = 0.9 * noise + chance.gauss(0, 200_000)
+        steps = 100.0 * n
+        soak.memory.append((float(n), steps, 1e8 + growth * steps + noise))
+    line = soak.growth
+    assert line is not None
+    assert line.low <= growth <= line.high
+    assert ("memory grows" in soak.wrong) is found
+    assert measures.slope([(1.0, 2.0), (2.0, 3.0)]) is None
+
+
+def test_percentiles_are_latencies_that_were_measured(script: Callable[[str], ModuleType]) -> None:
+    measures = script("soak_measures")
+    found = measures.percentiles([float(n) for n in range(1, 1_001)])
+    assert found == [500.0, 900.0, 990.0, 999.0, 1_000.0]
+    assert measures.percentiles([0.5]) == [0.5] * 5
+
+
+def test_a_run_that_says_nothing_fails(script: Callable[[str], ModuleType]) -> None:
+    soak = script("soak").Soak()
+    soak.memory.append((0.0, 0.0, 1.0))
+    assert re.search("too short", " ".join(soak.wrong))

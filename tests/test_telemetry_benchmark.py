@@ -1,0 +1,56 @@
+"""The benchmark of telemetry runs, compares like with like, and finds what is wrong."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from conspectus.events import hub
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def script() -> Iterator[ModuleType]:
+    with pytest.MonkeyPatch.context() as patch, hub.alone():
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module("telemetry")
+
+
+def test_every_kind_is_measured_and_the_results_are_the_same(script: ModuleType) -> None:
+    logger = logging.getLogger("conspectus.events")
+    before = logger.level, logger.propagate, list(logger.handlers)
+    found = script.measure(messages=40, runs=1, calls=10)
+    assert found["wrong"] == []
+    assert found["events"] > 5
+    assert found["rows"][0]["telemetry"] == "off"
+    assert len(found["rows"]) == 4
+    assert (logger.level, logger.propagate, list(logger.handlers)) == before
+    screen = Console(file=io.StringIO(), width=100)
+    script.show({**found, "wrong": ["something"]}, screen)
+    assert isinstance(screen.file, io.StringIO)
+    assert "WRONG: something" in screen.file.getvalue()
+
+
+def test_a_listener_that_is_told_though_all_is_off_is_found_out(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Any] = []
+    plain = script.Counted
+
+    def counted() -> Any:
+        made.append(plain())
+        hub.add(made[-1])
+        return made[-1]
+
+    monkeypatch.setattr(script, "Counted", counted)
+    found = script.measure(messages=40, runs=1, calls=10)
+    assert "off, somebody was told something" in found["wrong"]

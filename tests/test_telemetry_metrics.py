@@ -1,0 +1,214 @@
+"""Metrics: what is counted and measured, in what units, and that threads make no new series."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import ChatModelSummarizer, Compactor, ContextGuard, StuckError, __version__
+from conspectus.errors import ArchiveError, NotFoundError
+from conspectus.telemetry import Price, instrument, uninstrument
+from conspectus.testing.scripted_models import ScriptedChatModel
+from graph_support import agent, middleware, said, steps, thread
+from telemetry_support import SECRET, Own, busy, dicts, instrumented
+
+ALERTED = ("stuck", "compaction.failures", "archive.failures", "guard.fits")
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("conspectus._core.flow.RETRY_AFTER", (0.001, 0.001))
+
+
+def test_what_compactions_did_is_counted_by_cause_and_outcome() -> None:
+    compactor = Compactor(window=2_000, keep=("messages", 4), archive="memory:")
+    with instrumented() as found:
+        first = compactor.compact(dicts(40), thread_id="a")
+        forced = compactor.compact(dicts(12), thread_id="b", force=True)
+        assert found.points("conspectus.compactions") == {
+            (("cause", "trigger"), ("outcome", "compacted")): 1,
+            (("cause", "forced"), ("outcome", "compacted")): 1,
+        }
+        both = (first, forced)
+        freed = sum(one.tokens_before - one.tokens_after for one in both)
+        assert found.total("conspectus.tokens.freed") == freed
+        assert found.total("conspectus.messages.evicted") == sum(one.evicted for one in both)
+        assert found.total("conspectus.messages.clipped") == sum(one.clipped for one in both)
+        assert found.total("conspectus.compaction.duration", outcome="compacted") == 2
+        assert found.total("conspectus.compaction.failures") == 0
+        for operation in ("write", "read_back", "commit"):
+            assert found.total("conspectus.archive.duration", operation=operation) == 2
+
+
+class Full(InMemoryStore):
+    """A store whose disk is full."""
+
+    def batch(self, ops: Any) -> Any:
+        ops = list(ops)
+        if any(type(one).__name__ == "PutOp" for one in ops):
+            raise OSError(28, "no space left on device")
+        return super().batch(ops)
+
+
+def test_failures_are_counted_by_kind() -> None:
+    broken = ScriptedChatModel(answers=lambda messages: ValueError(SECRET))
+    empty = ScriptedChatModel(answers=lambda messages: "")
+    slow = ChatModelSummarizer(ScriptedChatModel(answers=["x"] * 9, delay=5), timeout=0.01)
+    with instrumented() as found:
+        for number, one in enumerate((broken, empty, slow)):
+            made = Compactor(one, keep=("messages", 2), on_failure="keep")
+            assert made.compact(dicts(9), thread_id=str(number), force=True).failed == "summary"
+        full = Compactor(keep=("messages", 2), archive=Full())
+        assert full.compact(dicts(9), thread_id="f", force=True).failed == "archive"
+        kinds = {
+            dict(k)["kind"]: v
+            for k, v in found.points("conspectus.compaction.failures").items()
+            if v
+        }
+        assert kinds == {"summary": 1, "rejected": 1, "timeout": 1, "archive": 1}
+        assert found.total("conspectus.archive.duration", outcome="error") > 0
+        assert found.total("conspectus.tokens.freed") == 0
+        assert SECRET not in found.everything
+
+
+def test_what_alerts_look_for_is_there_before_it_happens() -> None:
+    """A series that begins with 1 has not grown: `increase(...) > 0` would miss the first."""
+    with instrumented() as found:
+        before = {name: found.points(f"conspectus.{name}") for name in ALERTED}
+        assert all(set(points.values()) == {0} for points in before.values())
+        stuck = Compactor(window=60).compact(dicts(40), thread_id="s")
+        assert stuck.outcome == "stuck"
+        broken = ScriptedChatModel(answers=lambda messages: ValueError(SECRET))
+        made = Compactor(broken, keep=("messages", 2), on_failure="keep")
+        made.compact(dicts(9), thread_id="b", force=True)
+        Compactor(keep=("messages", 2), archive=Full()).compact(dicts(9), thread_id="f", force=True)
+        for name in ("stuck", "compaction.failures", "archive.failures"):
+            after = found.points(f"conspectus.{name}")
+            assert after.keys() == before[name].keys()
+            assert sum(after.values()) > 0, name
+
+
+def test_the_version_of_the_package_is_told() -> None:
+    with instrumented() as found:
+        Compactor(keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
+        [scope] = {span.instrumentation_scope for span in found.spans}
+        assert scope is not None
+        assert (scope.name, scope.version) == ("conspectus", __version__)
+        data = found.reader.get_metrics_data()
+        assert data is not None
+        [one] = [scope.scope for part in data.resource_metrics for scope in part.scope_metrics]
+        assert (one.name, one.version) == ("conspectus", __version__)
+
+
+def test_each_call_of_a_summariser_is_counted_with_its_tokens_and_price() -> None:
+    model = ScriptedChatModel(answers=busy(1, "## Done\n- Modules seen."), model_name="small")
+    prices = {"small": Price(input=2.0, output=8.0)}
+    with instrumented(prices=prices, currency="EUR") as found:
+        result = Compactor(model, keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
+        who = "ScriptedChatModel:small"
+        assert found.total("conspectus.summarizer.calls", summarizer=who, outcome="ok") == 1
+        assert found.total("conspectus.summarizer.calls", summarizer=who, outcome="error") == 1
+        assert found.total("conspectus.summarizer.duration") == 2
+        cost = result.cost
+        assert found.total("conspectus.summarizer.tokens", type="input") == cost.input_tokens
+        assert found.total("conspectus.summarizer.tokens", type="output") == cost.output_tokens
+        assert found.total("conspectus.summarizer.tokens", estimated=False) == 0
+        expected = (cost.input_tokens * 2.0 + cost.output_tokens * 8.0) / 1_000_000
+        assert found.total("conspectus.summarizer.cost", currency="EUR") == pytest.approx(expected)
+        [whole] = found.named("conspectus.compaction")
+        assert (whole.attributes or {})["conspectus.price"] == pytest.approx(expected)
+
+
+def test_recalls_are_measured_by_kind() -> None:
+    compactor = Compactor(keep=("messages", 2), archive="memory:")
+    compactor.compact(dicts(9), thread_id="t", force=True)
+    with instrumented() as found:
+        hits = compactor.recall("module 3", thread_id="t", tokens=300).hits
+        with pytest.raises(NotFoundError):
+            compactor.recall(id="nobody", thread_id="t")
+        assert found.total("conspectus.recall.duration", kind="query", outcome="ok") == 1
+        assert found.total("conspectus.recall.duration", kind="id", outcome="not_found") == 1
+        [point] = found.metrics["conspectus.recall.results"].data.data_points
+        assert (point.count, point.sum) == (1, len(hits))
+
+
+def test_requests_are_measured_as_they_are_sent() -> None:
+    seen = middleware(summarizer="embedded")
+    guard = ContextGuard(seen, window=3_000)
+    graph, model = agent(steps(8), seen, guard)
+    with instrumented() as found:
+        graph.invoke(said("go"), thread())
+        [point] = found.metrics["conspectus.request.window_share"].data.data_points
+        assert point.count == len(model.calls)
+        assert 0 < point.max <= 1
+
+
+def test_requests_that_had_to_be_made_to_fit_are_counted_by_reason() -> None:
+    class TooLong(Exception):
+        pass
+
+    refused = TooLong("prompt is too long: 9000 tokens > 3000 maximum")
+    model = ScriptedChatModel(answers=["one", "two", refused, *["on"] * 9])
+    guard = ContextGuard(archive=InMemoryStore(), keep=("messages", 2))
+    graph, _ = agent(model, guard, tools=[])
+    small = ContextGuard(archive=InMemoryStore(), keep=("messages", 2), window=2_000)
+    tight, _ = agent(lambda messages: "ok. " * 300, small, tools=[])
+    none = ContextGuard(window=60)
+    stuck, _ = agent(lambda messages: "ok", none, tools=[], store=None)
+    with instrumented() as found:
+        for turn in range(3):
+            graph.invoke(said(f"Look at m{turn}. " * 200), thread())
+        for turn in range(6):
+            tight.invoke(said(f"Look at m{turn}. " * 50), thread())
+        with pytest.raises(StuckError):
+            stuck.invoke(said("Look at this. " * 300), thread())
+        assert found.total("conspectus.guard.fits", reason="rescue", outcome="ok") == 1
+        assert found.total("conspectus.guard.fits", reason="fit", outcome="ok") > 0
+        assert found.total("conspectus.guard.fits", reason="fit", outcome="stuck") == 1
+        assert found.total("conspectus.stuck") > 0
+
+
+def test_many_threads_make_no_more_series_than_one() -> None:
+    compactor = Compactor(Own(), keep=("messages", 2), archive="memory:")
+
+    def series(found: Any) -> int:
+        return sum(len(found.points(name)) for name in found.metrics)
+
+    with instrumented() as found:
+        compactor.compact(dicts(9), thread_id="one", force=True)
+        compactor.recall("module 3", thread_id="one")
+        before = series(found)
+        for number in range(20):
+            compactor.compact(dicts(9), thread_id=f"t{number}", tenant=f"u{number}", force=True)
+            compactor.recall("module 3", thread_id=f"t{number}", tenant=f"u{number}")
+        assert series(found) == before
+        shown = {k for name in found.metrics for point in found.points(name) for k, _ in point}
+        known = {"cause", "estimated", "kind", "operation", "outcome", "reason"}
+        assert shown <= known | {"summarizer", "type"}
+
+
+def test_instrumenting_twice_counts_once_and_uninstrumenting_stops() -> None:
+    compactor = Compactor(keep=("messages", 2))
+    with instrumented() as found:
+        instrument(found.tracers, found.meters)
+        compactor.compact(dicts(9), thread_id="a", force=True)
+        assert found.total("conspectus.compactions") == 1
+        uninstrument()
+        uninstrument()
+        compactor.compact(dicts(9), thread_id="b", force=True)
+        assert found.total("conspectus.compactions") == 1
+
+
+def test_an_archive_that_cannot_be_read_is_an_error_of_that_operation() -> None:
+    class Gone(InMemoryStore):
+        def batch(self, ops: Any) -> Any:
+            raise ConnectionError("gone")
+
+    with instrumented() as found:
+        with pytest.raises(ArchiveError):
+            Compactor(archive=Gone()).compact(dicts(3), thread_id="t")
+        assert (
+            found.total("conspectus.archive.duration", operation="find_head", outcome="error") == 1
+        )
