@@ -1,0 +1,134 @@
+"""An agent that compacts, and what Prometheus can read of it.
+
+    python examples/prometheus/agent_metrics.py [--port 9464] [--turns 60] [--once]
+
+Serves /metrics while a LangChain agent works with a scripted model (no key, no network) in a window
+of 4,000 tokens. A summariser that is busy now and then shows retries, a provider that refuses a
+request shows the rescue, and a question about what has left shows recall. `--once` ends after the
+turns; else it goes on serving until it is interrupted.
+
+In a program of your own, three lines are new: the reader, the provider, and `instrument`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+from opentelemetry.exporter.prometheus import PrometheusMetricReader
+from opentelemetry.sdk.metrics import MeterProvider
+from prometheus_client import CollectorRegistry, start_http_server
+
+from conspectus import ContextGuard, SummarizationMiddleware
+from conspectus.telemetry import Price, instrument, uninstrument
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+PRICES = {"writer": Price(input=0.25, output=2.0, cached=0.025)}
+"""US dollars for a million tokens; yours are those of your contract."""
+
+
+def writer() -> ScriptedChatModel:
+    """A summariser that is busy at every fourth call."""
+    calls = [0]
+
+    def write(messages: list[BaseMessage]) -> Any:
+        calls[0] += 1
+        if calls[0] % 4 == 0:
+            return ConnectionError("busy")
+        return "## Goal\n- Look at every module.\n\n## Done\n- The older modules are sound."
+
+    return ScriptedChatModel(answers=write, model_name="writer")
+
+
+def worker() -> ScriptedChatModel:
+    """The agent's model; its provider finds every twentieth request too long."""
+    calls = [0]
+
+    def answer(messages: list[BaseMessage]) -> Any:
+        calls[0] += 1
+        if calls[0] % 20 == 0:
+            return ValueError("prompt is too long: 4231 tokens > 4000 maximum")
+        return f"Module {len(messages)} is sound. " + "It does its part. " * 60
+
+    return ScriptedChatModel(answers=answer)
+
+
+def build_agent() -> Any:
+    """An agent whose history is kept within 4,000 tokens."""
+    model = worker()
+    summarization = SummarizationMiddleware(
+        model,
+        trigger=("tokens", 2_000),
+        keep=("messages", 6),
+        summarizer=writer(),
+        recall="auto",
+    )
+    return create_agent(
+        model,
+        tools=[],
+        middleware=[summarization, ContextGuard(summarization, window=4_000)],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+
+
+def work(agent: Any, turns: int, stop: threading.Event) -> None:
+    """So many turns, in three threads of conversation."""
+    for turn in range(turns):
+        if stop.is_set():
+            return
+        said = f"Look at module_{turn}.py: is it sound?"
+        if turn % 10 == 9:
+            said = f"What did you say of module_{turn - 9}.py?"
+        thread: Any = {"configurable": {"thread_id": f"session-{turn % 3}"}}
+        agent.invoke({"messages": [HumanMessage(said)]}, thread)
+
+
+def serve(port: int) -> tuple[int, Callable[[], None]]:
+    """Serve /metrics; answers with the port and what ends it. Port 0 takes any that is free."""
+    registry = CollectorRegistry()
+    reader = PrometheusMetricReader(registry=registry)
+    instrument(meter_provider=MeterProvider([reader]), prices=PRICES)
+    server, thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+
+    def end() -> None:
+        uninstrument()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    return server.server_port, end
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Serve and work."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--port", type=int, default=9464, help="0 for any that is free")
+    parser.add_argument("--turns", type=int, default=60, help="turns of the agent")
+    parser.add_argument("--once", action="store_true", help="end after the turns")
+    asked = parser.parse_args(arguments)
+    port, end = serve(asked.port)
+    stop = threading.Event()
+    try:
+        print(f"http://127.0.0.1:{port}/metrics", flush=True)
+        work(build_agent(), asked.turns, stop)
+        print(f"{asked.turns} turns done", flush=True)
+        if not asked.once:
+            print("serving until interrupted (Ctrl-C)", flush=True)
+            stop.wait()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        end()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
