@@ -91,9 +91,11 @@ class Moods:
         return self.kinds.pop(0) if len(self.kinds) > 1 else self.kinds[0]
 
     def only_good(self) -> None:
-        """Nobody fails. Of calls side by side, one that fails stops others, and which of them had
-        begun is chance: there two drivers, or two runs, need not be the same."""
-        self.kinds[:] = [kind for kind in self.kinds if kind in GOOD] or ["ideal"]
+        """No model fails. Of calls side by side, one that fails stops others, and which of them had
+        begun is chance: there two drivers, or two runs, need not be the same in what they cost. A
+        model that closes our tags is turned down, so it fails too."""
+        fine = [kind for kind in self.kinds if kind in GOOD and kind != "closing our tags"]
+        self.kinds[:] = fine or ["ideal"]
 
     def of(self, text: str) -> str:
         """How a call goes that asks this."""
