@@ -17,7 +17,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveOvertaken, Compactor, Cost, Summary, SummaryError, SummaryRequest
-from conspectus._drive import run
+from conspectus._drive import Io, run
 from conspectus.archive import Archive, Scope, recall_flow
 from conspectus.archive.index import OPEN
 from conspectus.compactor import waiting
@@ -145,15 +145,23 @@ def test_recall_finds_though_more_conversations_recall_at_once_than_indexes_stay
 # One conversation, several workers
 
 
-def test_a_worker_whose_summary_fails_lets_the_others_go_on() -> None:
-    asked = threading.Barrier(2)
-    first = threading.Event()
+def test_a_worker_whose_summary_fails_lets_the_others_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, other_waits = threading.Event(), threading.Event()
+    real = waiting._short_pause
+
+    def pause(owner: int) -> Io:
+        other_waits.set()
+        return real(owner)
+
+    monkeypatch.setattr(waiting, "_short_pause", pause)
 
     class Failing(Scripted):
         def summarize(self, request: SummaryRequest) -> Summary:
             if not first.is_set():
                 first.set()
-                asked.wait(60)
+                other_waits.wait(60)
                 raise SummaryError("the first one fails")
             return super().summarize(request)
 
@@ -165,7 +173,6 @@ def test_a_worker_whose_summary_fails_lets_the_others_go_on() -> None:
         one = pool.submit(compactor.compact, sent, thread_id="t")
         assert first.wait(60)
         other = pool.submit(compactor.compact, sent, thread_id="t")
-        asked.wait(60)
         outcomes = {one.result(60).outcome, other.result(60).outcome}
     assert outcomes == {"kept", "compacted"}
 
