@@ -52,7 +52,7 @@ screen = Console(width=110)
 GROWTH = 128 * 1024
 """Bytes by which memory may grow in 1,000 steps: the interval must not lie wholly above it."""
 
-WARM_UP = 0.3
+WARM_UP = 0.5
 """Share of the time left out of the slope: caches fill, conversations are not renewed yet."""
 
 LEAST = 5_000
@@ -96,9 +96,10 @@ class Soak:
             self.began = time.monotonic()
             self.until = self.began + self.seconds
             with ExitStack() as stack:
-                places = [stack.enter_context(place("sqlite", folder))]
+                places = [stack.enter_context(place("sqlite", folder, lean=True))]
                 if self.address:
-                    places.append(stack.enter_context(place("postgres", folder, self.address)))
+                    there = place("postgres", folder, self.address, lean=True)
+                    places.append(stack.enter_context(there))
                 loop = threading.Thread(target=self._on_a_loop, args=(folder,), name="soak-loop")
                 threads = [
                     threading.Thread(target=self._alone, args=(number, *places[which]))
@@ -147,11 +148,11 @@ class Soak:
         (folder / "loop").mkdir()
 
         async def main() -> None:
-            async with aplace("sqlite", folder / "loop") as own:
+            async with aplace("sqlite", folder / "loop", lean=True) as own:
                 if not self.address:
                     await self._together([own])
                     return
-                async with aplace("postgres", folder, self.address) as other:
+                async with aplace("postgres", folder, self.address, lean=True) as other:
                     await self._together([own, other])
 
         try:

@@ -14,16 +14,29 @@ from langgraph.store.memory import InMemoryStore
 POOL: dict[str, Any] = {"min_size": 1, "max_size": 6, "timeout": 120}
 """Connections that all workers of a process share; a worker waits its turn, in seconds at most."""
 
+LEAN_POOL = {**POOL, "max_size": 2}
+STATEMENTS = 16
+"""Statements that a lean connection keeps ready, rather than 100 or 128: each number of messages
+asked for at once is another one."""
+
+PAGES = "PRAGMA cache_size = -512"
+"""Kilobytes of a file that a lean connection to SQLite holds, rather than 2,000."""
+
 
 @contextmanager
-def place(database: str, folder: Path, address: str = "") -> Iterator[tuple[Any, Any]]:
+def place(
+    database: str, folder: Path, address: str = "", lean: bool = False
+) -> Iterator[tuple[Any, Any]]:
     """A checkpointer and a store for threads of the operating system.
 
     Args:
         database: `memory`, `sqlite` or `postgres`.
         folder: where files go.
         address: of the PostgreSQL database.
+        lean: the databases' clients hold little, and so have soon all that they will ever hold:
+            what grows later is somebody else's.
     """
+    statements = {"cached_statements": STATEMENTS} if lean else {}
     with ExitStack() as stack:
         if database == "memory":
             yield InMemorySaver(), InMemoryStore()
@@ -33,8 +46,12 @@ def place(database: str, folder: Path, address: str = "") -> Iterator[tuple[Any,
             from langgraph.store.sqlite import SqliteStore
 
             def connected(name: str, **more: Any) -> sqlite3.Connection:
-                found = sqlite3.connect(folder / name, check_same_thread=False, **more)
+                found = sqlite3.connect(
+                    folder / name, check_same_thread=False, **statements, **more
+                )
                 stack.callback(found.close)
+                if lean:
+                    found.execute(PAGES)
                 return found
 
             saver: Any = SqliteSaver(connected("checkpoints.db"))
@@ -46,29 +63,47 @@ def place(database: str, folder: Path, address: str = "") -> Iterator[tuple[Any,
             from psycopg_pool import ConnectionPool
 
             kwargs = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-            pool: Any = stack.enter_context(ConnectionPool(address, kwargs=kwargs, **POOL))
+            made = {"configure": _made_lean, **LEAN_POOL} if lean else POOL
+            pool: Any = stack.enter_context(ConnectionPool(address, kwargs=kwargs, **made))
             saver, store = PostgresSaver(pool), PostgresStore(pool)
         saver.setup()
         store.setup()
         yield saver, store
 
 
+def _made_lean(connection: Any) -> None:
+    connection.prepared_max = STATEMENTS
+
+
+async def _amade_lean(connection: Any) -> None:
+    _made_lean(connection)
+
+
 @asynccontextmanager
-async def aplace(database: str, folder: Path, address: str = "") -> AsyncIterator[tuple[Any, Any]]:
+async def aplace(
+    database: str, folder: Path, address: str = "", lean: bool = False
+) -> AsyncIterator[tuple[Any, Any]]:
     """The same for tasks of an event loop."""
+    statements = {"cached_statements": STATEMENTS} if lean else {}
     async with AsyncExitStack() as stack:
         if database == "memory":
             yield InMemorySaver(), InMemoryStore()
             return
         if database == "sqlite":
+            import aiosqlite
             from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
             from langgraph.store.sqlite.aio import AsyncSqliteStore
 
-            checkpoints, kept = str(folder / "checkpoints.db"), str(folder / "store.db")
-            saver: Any = await stack.enter_async_context(
-                AsyncSqliteSaver.from_conn_string(checkpoints)
-            )
-            store: Any = await stack.enter_async_context(AsyncSqliteStore.from_conn_string(kept))
+            async def connected(name: str, **more: Any) -> Any:
+                found = await stack.enter_async_context(
+                    aiosqlite.connect(folder / name, **statements, **more)
+                )
+                if lean:
+                    await found.execute(PAGES)
+                return found
+
+            saver: Any = AsyncSqliteSaver(await connected("checkpoints.db"))
+            store: Any = AsyncSqliteStore(await connected("store.db", isolation_level=None))
         else:
             from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
             from langgraph.store.postgres.aio import AsyncPostgresStore
@@ -76,7 +111,8 @@ async def aplace(database: str, folder: Path, address: str = "") -> AsyncIterato
             from psycopg_pool import AsyncConnectionPool
 
             kwargs = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
-            pool: Any = AsyncConnectionPool(address, kwargs=kwargs, open=False, **POOL)
+            made = {"configure": _amade_lean, **LEAN_POOL} if lean else POOL
+            pool: Any = AsyncConnectionPool(address, kwargs=kwargs, open=False, **made)
             await stack.enter_async_context(pool)
             saver, store = AsyncPostgresSaver(pool), AsyncPostgresStore(pool)
         await saver.setup()

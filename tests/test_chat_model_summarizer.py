@@ -564,6 +564,17 @@ def test_cost_is_estimated_where_the_model_reports_none() -> None:
     assert summary.cost.output_tokens == estimate(NOTE)
 
 
+def test_a_long_error_is_cut_between_words_as_half_a_secret_is_not_recognised() -> None:
+    said = f"{'word ' * 58}key sk-{'A1b2' * 12} was turned down"
+    assert "sk-" in said[:300]
+    told = str(explained(ValueError(said), "m", None))
+    assert "word key ...)" in told
+    assert "sk-" not in told
+    assert "bad key)" in str(explained(ValueError("bad key"), "m", None))
+    chinese = "密钥无效，请检查。" * 40
+    assert f"{chinese[:300]}...)" in str(explained(ValueError(chinese), "m", None))
+
+
 @both
 def test_a_failure_carries_what_all_calls_cost(mode: str) -> None:
     def answer(messages: list[BaseMessage]) -> AIMessage | str | BaseException:

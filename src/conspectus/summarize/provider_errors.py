@@ -51,6 +51,9 @@ _TRANSIENT_KINDS = frozenset(
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded"})
 _NO_MONEY = re.compile(r"insufficient_quota|credit balance is too low|billing_error", re.IGNORECASE)
 
+SAID = 300
+"""Characters of an error that ours repeats."""
+
 CUT_OFF = frozenset({"length", "max_tokens", "max_output_tokens", "model_length"})
 """Reasons for the end of an answer, in lower case, that mean that it is not whole."""
 
@@ -210,7 +213,7 @@ def explained(
         return error
     if is_way_out(error):
         raise error
-    said = " ".join(str(error).split())[:300] or "no explanation"
+    said = _short(" ".join(str(error).split())) or "no explanation"
     what = f"{type(error).__name__}: {said}"
     found: SummaryError
     if is_overflow(error):
@@ -228,6 +231,12 @@ def explained(
     found.transient = is_transient(error)
     found.retry_after = retry_after(error)
     return found
+
+
+def _short(text: str) -> str:
+    """As much of it as an error repeats. Half a word at the end goes: it may be half a secret,
+    which nobody recognises any more."""
+    return text if len(text) <= SAID else re.sub(r"[!-~]+\Z", "", text[:SAID]) + "..."
 
 
 def answer_text(answer: object, name: str) -> str:
