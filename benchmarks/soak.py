@@ -37,6 +37,7 @@ from soak_measures import (
     PERCENTILES,
     Counts,
     Slope,
+    forget_caches,
     in_one_arena,
     percentiles,
     resident,
@@ -58,7 +59,7 @@ WARM_UP = 0.5
 LEAST = 5_000
 """Steps, after the warm-up, from which on memory is judged: before, conversations still grow."""
 
-EVERY = 5.0
+EVERY = 15.0
 """Seconds between two looks at memory."""
 
 
@@ -117,6 +118,7 @@ class Soak:
         return 1 if places > 1 and number // 2 % 3 == 2 else 0
 
     def _sample(self) -> None:
+        forget_caches()
         settle()
         at = time.monotonic() - self.began
         self.memory.append((at, self.counts.steps, resident()))

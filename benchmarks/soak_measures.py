@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
 import math
 import os
@@ -14,6 +15,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from conspectus.short_term import settings
 
 KEPT = 20_000
 """Latencies kept of each kind: beyond that, a random sample of all."""
@@ -94,6 +97,21 @@ def settle() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def forget_caches() -> None:
+    """Empty what functions remember, ours and those of the libraries that we stand on.
+
+    Such caches have a bound, so they are no leak; but some take longer to fill than a soak lasts.
+    """
+    ours = ("conspectus", "langchain", "langgraph", "deepagents", "pydantic")
+    for name, module in sorted(sys.modules.items()):
+        if name.partition(".")[0].partition("_")[0] in ours:
+            for value in list(vars(module).values()):
+                if isinstance(value, functools._lru_cache_wrapper):
+                    value.cache_clear()
+    with settings._lock:
+        settings._tallies.clear()
 
 
 ARENAS = -8
