@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conspectus._core.boundaries import exchanges, legal_cuts, must_stay
+from conspectus._core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
 from conspectus._core.items import Item
 
 
@@ -90,3 +90,13 @@ def test_one_message_that_answers_two_others_ties_them_together() -> None:
 def test_an_exchange_that_is_tied_to_another_brings_the_results_that_it_had() -> None:
     items = [a("1"), a("2", "3"), t("2"), t("1", "3"), u()]
     assert exchanges(items).group == (0, 0, 0, 0, 4)
+
+
+def test_only_a_call_of_the_newest_message_of_the_agent_may_yet_be_carried_out() -> None:
+    def whole(items: list[Item]) -> set[int]:
+        return set(never_clipped(items, exchanges(items)))
+
+    assert whole([u(), a("1"), u(), a("2", "3"), t("3"), u()]) == {3}
+    assert whole([u(), a("1"), u(), a()]) == set()
+    assert whole([u(), a("1"), t("1")]) == set()
+    assert whole([Item("k", "system", 1), u()]) == {0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
@@ -55,6 +56,25 @@ def test_a_pending_approval_early_in_the_history_is_never_compacted() -> None:
     messages = [user("start"), waiting, *talk(40)]
     result = compacted(messages, engine(), force=True)
     assert any(m is waiting for m in result.messages)
+
+
+@pytest.mark.parametrize("window", [300, 700])
+def test_a_call_that_may_yet_be_carried_out_is_never_clipped(window: int) -> None:
+    """With half of its arguments it would do something else, once it is approved."""
+    writes = assistant("I will write the file. " * 10, ("p", "line " * 300))
+    result = engine(window=window, keep=("messages", 1)).compact([*talk(40), writes], thread_id="t")
+    assert result.messages[-1] is writes
+    assert result.outcome == ("compacted" if window == 700 else "stuck")
+
+
+def test_what_the_agent_has_left_behind_unanswered_is_clipped_where_room_is_short() -> None:
+    writes = assistant("I will write the file. " * 10, ("p", "line " * 300))
+    sent = [*talk(40), writes, user("never mind"), assistant("as you like")]
+    result = engine(window=700, keep=("messages", 1)).compact(sent, thread_id="t")
+    assert result.outcome == "compacted"
+    clipped = [m for m in result.messages if m["role"] == "assistant" and m.get("tool_calls")]
+    assert [call["id"] for call in clipped[0]["tool_calls"]] == ["p"]
+    assert "archived as" in str(clipped[0])
 
 
 def test_the_kept_messages_stay_in_order() -> None:

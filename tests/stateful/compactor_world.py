@@ -296,8 +296,9 @@ class CompactorWorld(Talk):
         if error is None:
             at.view, at.seen, at.same, at.whole_only = look.shown, len(at.whole), True, False
             at.back, at.quiet = None, not look.trouble  # what the archive refused is tried again
-            reach = counted(look.reach or [])
-            at.moments.append(Moment(list(at.whole), list(at.view), reach))
+            if not look.failed:  # what failed may be made good by whoever comes back to it
+                reach = counted(look.reach or [])
+                at.moments.append(Moment(list(at.whole), list(at.view), reach))
         return look
 
     def in_force(self) -> Any:

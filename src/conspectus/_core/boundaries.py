@@ -21,12 +21,15 @@ class Exchanges:
         group: for each item, the index of the message whose calls it belongs to, or its own.
         last: for each group, the index of its last item.
         pending: groups with a call that nothing answers.
+        under_way: the newest message of the agent, if it makes such a call: it may yet be carried
+            out. Once the agent has spoken again, no call of before is.
         orphans: results whose call is nowhere before them; a provider rejects them.
     """
 
     group: tuple[int, ...]
     last: dict[int, int]
     pending: frozenset[int]
+    under_way: frozenset[int]
     orphans: frozenset[int]
 
     def members(self, group: int) -> range:
@@ -73,8 +76,10 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
             last.setdefault(group[i], i)
             last[group[i]] = max(last[group[i]], i)
     group = [group[home] for home in group]  # an exchange that joined another brings its results
-    pending = frozenset(group[i] for i, calls in waiting.items() if calls)
-    return Exchanges(tuple(group), last, pending, frozenset(orphans))
+    open_calls = [i for i, calls in waiting.items() if calls]
+    pending = frozenset(group[i] for i in open_calls)
+    under_way = frozenset(i for i in open_calls if i == newest_call)
+    return Exchanges(tuple(group), last, pending, under_way, frozenset(orphans))
 
 
 CutRule = Callable[[Sequence[Item], Exchanges], Iterable[tuple[int, int]]]
@@ -129,6 +134,12 @@ def legal_cuts(
             depth[first + 1] += 1
             depth[last + 1] -= 1
     return [closed == 0 for closed in accumulate(depth[: len(items) + 1])]
+
+
+def never_clipped(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
+    """Indexes of what is shown whole or not at all: instructions, and calls that may yet be carried
+    out, which with half of their arguments would do something else."""
+    return ex.under_way | {i for i, item in enumerate(items) if item.role == "system"}
 
 
 def must_stay(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from conspectus._core.boundaries import exchanges, legal_cuts, must_stay
+from conspectus._core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
 from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Stuck, spans_of
 from conspectus._core.plan import GIANT
 
@@ -66,6 +66,7 @@ class _Cutting:
         self.items, self.limits = items, limits
         self.ex = exchanges(items)
         self.fixed = must_stay(items, self.ex)
+        self.whole = never_clipped(items, self.ex)
         cuts = legal_cuts(items, self.ex)
         self.legal = [cut for cut in range(1, len(items)) if cuts[cut]]
         self.tokens = sum(item.tokens for item in items)
@@ -164,17 +165,18 @@ class _Cutting:
         gone = set(self._evict(cut))
         stay = [i for i, m in enumerate(self.items) if i not in gone and not m.summary]
         room = self.limits.most - share
-        spared = {"system", "user"}
+        theirs = frozenset(i for i in stay if self.items[i].role == "user")
+        spared = self.whole | theirs
 
         def size(i: int, level: int) -> int:
             item = self.items[i]
-            if item.role in spared:
+            if i in spared:
                 return item.tokens
             return min(item.tokens, max(item.smallest(), level))
 
         low, high = least, max([least, *(self.items[i].tokens for i in stay)])
         if sum(size(i, low) for i in stay) > room:
-            spared.discard("user")
+            spared = self.whole
         if sum(size(i, low) for i in stay) > room:
             return None
         while low < high:

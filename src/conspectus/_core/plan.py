@@ -15,7 +15,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from conspectus._core.boundaries import Exchanges, exchanges, legal_cuts, must_stay
+from conspectus._core.boundaries import (
+    Exchanges,
+    exchanges,
+    legal_cuts,
+    must_stay,
+    never_clipped,
+)
 from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window, spans_of
 from conspectus._core.policy import (
     LARGEST_SUMMARY,
@@ -112,6 +118,7 @@ class _Room:
         self.ex: Exchanges = exchanges(items)
         self.cuts = legal_cuts(items, self.ex)
         self.fixed = must_stay(items, self.ex)
+        self.whole = never_clipped(items, self.ex)
         self.standing = sum(item.tokens for item in items if item.summary)
         self.wanted = self._wanted_cut(limit)
 
@@ -150,9 +157,9 @@ class _Room:
         return [always + rest for rest in accumulate(reversed(movable), initial=0)][::-1]
 
     def _size(self, i: int, level: int, spared: frozenset[int] = frozenset()) -> int:
-        """What item `i` takes if all are clipped to `level`; system messages never are."""
+        """What item `i` takes if all that may be are clipped to `level`."""
         item = self.items[i]
-        if i in spared or item.role == "system":
+        if i in spared or i in self.whole:
             return item.tokens
         return min(item.tokens, max(item.smallest(), level))
 
@@ -164,7 +171,8 @@ class _Room:
         for i in range(self.wanted):
             item = self.items[i]
             short = max(item.smallest(), self.policy.clip_to)
-            stale = item.role in ("tool", "assistant") and not (item.clipped or item.pinned)
+            stays = item.clipped or item.pinned or i in self.whole
+            stale = item.role in ("tool", "assistant") and not stays
             if stale and item.tokens > over and short < item.tokens // 2:
                 clips.append(Clip(i, short))
                 saved += item.tokens - short
