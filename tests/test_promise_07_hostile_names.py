@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from langgraph.store.memory import InMemoryStore
 
@@ -88,6 +88,7 @@ def test_names_that_look_alike_share_nothing(compactor: Compactor, at: int) -> N
 
 @FEW
 @given(st.tuples(LABEL, LABEL, LABEL), st.tuples(LABEL, LABEL, LABEL))
+@example(("a", "\U00010000", "a"), ("a", "\ud800\udc00", "a"))  # the same in JSON
 def test_different_names_share_nothing(
     compactor: Compactor, one: tuple[str, str, str], other: tuple[str, str, str]
 ) -> None:

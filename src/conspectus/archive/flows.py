@@ -20,9 +20,11 @@ from conspectus.archive.observed import observed
 from conspectus.archive.scope import (
     Scope,
     label_hash,
+    name_of,
     registry_namespace,
     tenant_namespace,
     thread_namespace,
+    written,
 )
 from conspectus.archive.trouble import unquoted
 from conspectus.archive.values import Archived, from_data, manifest, same, to_data, to_row
@@ -312,8 +314,7 @@ class ArchiveFlows:
     def threads_flow(self, tenant: str) -> Flow[tuple[str, ...]]:
         """Names of a tenant's threads, sorted."""
         found = yield from self._wire.everything(registry_namespace(tenant))
-        names = {data["thread"] for data in found if isinstance(data.get("thread"), str)}
-        return tuple(sorted(names))
+        return tuple(sorted({name for data in found if (name := name_of(data)) is not None}))
 
     @observed("forget")
     def forget_flow(self, tenant: str, thread: str | None) -> Flow[int]:
@@ -342,7 +343,7 @@ class ArchiveFlows:
         return [to_row(key, data) for key in keys if (data := found.get(key)) is not None]
 
     def _registry_op(self, scope: Scope) -> PutOp:
-        data = {"tenant": scope.tenant, "thread": scope.thread}
+        data = {"tenant": scope.tenant, **written(scope.thread)}
         return self._wire.put_op(registry_namespace(scope.tenant), label_hash(scope.thread), data)
 
     def _record(self, scope: Scope, record_id: str) -> Flow[Record | None]:

@@ -8,6 +8,9 @@ another's place.
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -28,6 +31,23 @@ def label_hash(label: str) -> str:
         )
     raw = label.encode("utf-8", "surrogatepass")
     return hashlib.sha256(b"%d:" % len(raw) + raw).hexdigest()[:32]
+
+
+def written(thread: str) -> dict[str, str]:
+    """A thread's name as a store keeps it: JSON would join two surrogates in a row into one sign."""
+    found = {"thread": thread}
+    if json.loads(json.dumps(thread)) != thread:
+        found["thread_utf8"] = thread.encode("utf-8", "surrogatepass").hex()
+    return found
+
+
+def name_of(data: Mapping[str, object]) -> str | None:
+    """The name that `written` wrote; None where there is none."""
+    exact, name = data.get("thread_utf8"), data.get("thread")
+    if isinstance(exact, str):
+        with suppress(ValueError):
+            return bytes.fromhex(exact).decode("utf-8", "surrogatepass")
+    return name if isinstance(name, str) else None
 
 
 @dataclass(frozen=True, slots=True)
