@@ -34,7 +34,7 @@ def label_hash(label: str) -> str:
 
 
 def written(thread: str) -> dict[str, str]:
-    """A thread's name as a store keeps it: JSON would join two surrogates in a row into one sign."""
+    """A thread's name as a store keeps it: JSON would join two surrogates in a row."""
     found = {"thread": thread}
     if json.loads(json.dumps(thread)) != thread:
         found["thread_utf8"] = thread.encode("utf-8", "surrogatepass").hex()
