@@ -244,10 +244,10 @@ class AgentWorld(RuleBasedStateMachine):
     def an_approval_is_pending(self, on_a_loop: bool) -> None:
         self.user_says(self.text("Delete it."), ["abc"], on_a_loop, interrupt_before=["tools"])
 
-    @precondition(lambda self: self.ready and self.at.tip is not None)
     @rule(on_a_loop=st.booleans())
     def it_is_approved(self, on_a_loop: bool) -> None:
-        assert self.at.tip is not None
+        if self.at.tip is None:
+            return
         if self.graph.get_state(self.at.tip.config).next == ("tools",):
             self.script = []
             self.goes(None, on_a_loop)
@@ -273,18 +273,19 @@ class AgentWorld(RuleBasedStateMachine):
     def another_thread_goes_on(self, name: tuple[str, str]) -> None:
         self.at = self.talk(name)
 
-    @precondition(lambda self: self.ready and self.at.tips)
     @rule(which=st.integers(0, 1_000), calls=st.integers(0, 3), on_a_loop=st.booleans())
     def somebody_goes_to_another_checkpoint(self, which: int, calls: int, on_a_loop: bool) -> None:
         """Back, forward again, or over to another branch."""
+        if not self.at.tips:
+            return
         self.at.tip = self.at.tips[which % len(self.at.tips)]
         self.at.whole, self.at.back = list(self.at.tip.whole), True
         self.user_says(self.text("Look the other way."), ["ab"] * calls, on_a_loop)
 
-    @precondition(lambda self: self.ready and self.at.tip is not None)
     @rule(place=st.integers(0, 1_000), text=WRITTEN)
     def a_message_is_edited(self, place: int, text: str) -> None:
-        assert self.at.tip is not None
+        if self.at.tip is None:
+            return
         state = self.graph.get_state(self.at.tip.config)
         own = [
             m for m in state.values["messages"] if not is_summary(m) and isinstance(m.content, str)

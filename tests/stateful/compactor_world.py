@@ -159,10 +159,11 @@ class CompactorWorld(Talk):
     def another_conversation_goes_on(self, name: tuple[str, str, str]) -> None:
         self.at = self.conversation(name)
 
-    @precondition(lambda self: self.ready and self.at.whole)
     @rule(place=st.integers(0, 1_000), text=WRITTEN)
     def a_message_is_edited(self, place: int, text: str) -> None:
         at = self.at
+        if not at.whole:
+            return
         place %= len(at.whole)
         old = at.whole[place]
         content = self.text(text)
@@ -182,13 +183,14 @@ class CompactorWorld(Talk):
             else:
                 at.whole_only = True
 
-    @precondition(lambda self: self.ready and self.at.moments)
     @rule(which=st.integers(0, 1_000), how=HOW, further=st.booleans())
     def somebody_goes_to_another_moment(
         self, which: int, how: tuple[bool, bool, bool], further: bool
     ) -> None:
         """Back, forward again, or over to another branch; and perhaps on from there."""
         at = self.at
+        if not at.moments:
+            return
         moment = at.moments[which % len(at.moments)]
         at.whole, at.view = list(moment.whole), list(moment.view)
         at.seen, at.back, at.same, at.whole_only = len(moment.whole), moment, False, False
@@ -197,7 +199,6 @@ class CompactorWorld(Talk):
             self.the_talk_goes_on(2, 30)
         self.look(*how)
 
-    @precondition(lambda self: self.ready and self.at.whole)
     @rule(left=st.integers(0, 1_000))
     def the_history_is_cut_short(self, left: int) -> None:
         at = self.at
