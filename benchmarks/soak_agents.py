@@ -13,6 +13,7 @@ import hashlib
 import random
 import sys
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from deepagents.backends import FilesystemBackend
+from fault_cases import ProviderError
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -468,7 +470,10 @@ class SoakedAgent(Soaked):
             return "a step was cancelled"
         except ConspectusError as error:
             return f"step failed: {type(error).__name__}"
+        except ProviderError as error:  # of the model that answers, on purpose
+            return f"step failed: {type(error).__name__}"
         except Exception as error:
+            self.counts.say(f"{self.kind} {self.thread}: {traceback.format_exc()[-900:]}")
             return f"step failed: {type(error).__name__}"
         finally:
             self.model.interrupt = self.writer.interrupt = False
