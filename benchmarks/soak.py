@@ -59,8 +59,11 @@ WARM_UP = 0.5
 LEAST = 5_000
 """Steps, after the warm-up, from which on memory is judged: before, conversations still grow."""
 
-EVERY = 15.0
+EVERY = 20.0
 """Seconds between two looks at memory."""
+
+PATIENCE = 20.0
+"""Seconds that a look waits for agents to end their turns; others do not begin theirs meanwhile."""
 
 
 @dataclass
@@ -118,10 +121,11 @@ class Soak:
         return 1 if places > 1 and number // 2 % 3 == 2 else 0
 
     def _sample(self) -> None:
-        forget_caches()
-        settle()
-        at = time.monotonic() - self.began
-        self.memory.append((at, self.counts.steps, resident()))
+        with self.settings.gate.closed(PATIENCE):
+            forget_caches()
+            settle()
+            at = time.monotonic() - self.began
+            self.memory.append((at, self.counts.steps, resident()))
 
     def _agent(self, number: int, saver: Any, store: Any) -> Soaked:
         kind, made = KINDS[number // 2 % len(KINDS)]

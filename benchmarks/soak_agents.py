@@ -28,7 +28,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, Remove
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.tools import tool
 from soak_faults import STORE_FAULTS, TIMEOUT, Interrupted, Player, UncertainStore, Weather, Writer
-from soak_measures import Counts
+from soak_measures import Counts, Gate
 
 from conspectus import Compactor, StuckError, TokenMeter, is_summary_message
 from conspectus._drive import Flow, Io, pause
@@ -66,6 +66,7 @@ class Settings:
         renew: turns after which a conversation ends and another begins.
         check: turns between two looks at whether everything is there.
         faults: how often something goes wrong, as a factor; 1 is as documented.
+        gate: where they wait while memory is looked at.
     """
 
     counts: Counts
@@ -73,6 +74,7 @@ class Settings:
     renew: int = 60
     check: int = 10
     faults: float = 1.0
+    gate: Gate = field(default_factory=Gate)
 
 
 @dataclass
@@ -737,8 +739,15 @@ def living(agent: Soaked, until: float, wait: float, patience: Callable[[], bool
         patience: says whether to go on.
     """
     yield pause(agent.random.random() * wait)
+    gate = agent.settings.gate
     while time.monotonic() < until and patience():
-        yield from agent.step()
+        if not gate.enter():
+            yield pause(0.1)
+            continue
+        try:
+            yield from agent.step()
+        finally:
+            gate.leave()
         left = max(0.0, until - time.monotonic())
         yield pause(min(left, wait * (0.5 + agent.random.random())))
     with suppress(GeneratorExit):

@@ -12,11 +12,13 @@ import sys
 import threading
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FunctionType
 
-from conspectus.short_term import settings
+from conspectus.short_term import records, settings
 
 KEPT = 20_000
 """Latencies kept of each kind: beyond that, a random sample of all."""
@@ -108,10 +110,15 @@ def forget_caches() -> None:
     for name, module in sorted(sys.modules.items()):
         if name.partition(".")[0].partition("_")[0] in ours:
             for value in list(vars(module).values()):
-                if isinstance(value, functools._lru_cache_wrapper):
+                if isinstance(value, functools._lru_cache_wrapper) or (
+                    isinstance(value, FunctionType) and hasattr(value, "cache_clear")
+                ):
                     value.cache_clear()
     with settings._lock:
         settings._tallies.clear()
+    for kept in (records._ledgers, records._followed):
+        with kept._lock:
+            kept._kept.clear()
 
 
 ARENAS = -8
@@ -133,6 +140,38 @@ def resident() -> int:
     """Bytes of memory that this process has now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+class Gate:
+    """Where agents wait while memory is looked at: what is under way would hide what is held."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._working, self._closed = 0, False
+
+    def enter(self) -> bool:
+        """Whether one more turn may begin now; it must `leave` then."""
+        with self._changed:
+            self._working += not self._closed
+            return not self._closed
+
+    def leave(self) -> None:
+        """A turn has ended."""
+        with self._changed:
+            self._working -= 1
+            self._changed.notify_all()
+
+    @contextmanager
+    def closed(self, patience: float) -> Iterator[None]:
+        """Nobody is at work, or `patience` in seconds is over."""
+        with self._changed:
+            self._closed = True
+            self._changed.wait_for(lambda: not self._working, patience)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._closed = False
 
 
 @dataclass(frozen=True)

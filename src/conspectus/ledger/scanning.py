@@ -24,6 +24,7 @@ def remembered(function: Callable[Concatenate[str, P], R]) -> Callable[Concatena
         known: R = (short if len(text) <= SHORT else function)(text, *args, **named)
         return known
 
+    answer.cache_clear = short.cache_clear  # type: ignore[attr-defined]
     return answer
 
 
