@@ -77,7 +77,7 @@ class Settings:
     gate: Gate = field(default_factory=Gate)
 
 
-@dataclass
+@dataclass(repr=False)  # LangChain keeps what a model looks like in text, with whom it calls back
 class Soaked:
     """One agent.
 
