@@ -176,10 +176,11 @@ soak: $(READY)
 		--pause $(or $(PAUSE),4) --seed $(or $(SEED),1) $(if $(POSTGRES),--postgres "$(POSTGRES)")
 
 # The eleven promises as properties, with many examples; and the tests themselves, tested.
-# make properties takes some half an hour
+# make properties [SEED=1] [ONLY=words of their names]; takes some half an hour
 .PHONY: properties
 properties: $(READY)
-	@$(BIN)/python benchmarks/properties.py
+	@$(BIN)/python benchmarks/properties.py $(if $(SEED),--seed $(SEED)) \
+		$(if $(ONLY),--only "$(ONLY)" --least 0)
 
 # Defects planted one at a time: PROMISE=3, NAME="some words" for some of them, WRITE=1 to keep the table.
 .PHONY: mutants

@@ -1,6 +1,6 @@
 """The promises as properties: what was tried of each, and whether it held.
 
-    make properties      or: python benchmarks/properties.py --profile short --least 0
+    make properties [SEED=1]      or: python benchmarks/properties.py --profile short --least 0
 
 Runs the property tests of the suite with Hypothesis, the long profile in two processes, and prints
 one row for each promise and each way through: how many examples were really run, counted by
@@ -101,18 +101,19 @@ def rows_of(noted: Sequence[Mapping[str, Any]]) -> list[Row]:
     ]
 
 
-def run(profile: str, processes: int, only: str) -> tuple[int, list[dict[str, Any]]]:
+def run(profile: str, processes: int, only: str, seed: int = 0) -> tuple[int, list[dict[str, Any]]]:
     """Run the tests; the exit code of pytest, and what was noted of each property test."""
     tests = [f"tests/{name}.py" for name in sorted(ELSEWHERE)]
     tests += sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/test_promise_*.py"))
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "notes.json"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "stateful.counting"]
-        command += ["--properties-to", str(notes), "--hypothesis-seed=0"]
+        command += ["--properties-to", str(notes), f"--hypothesis-seed={seed}"]
         command += ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
         command += ["-k", only] if only else []
         path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
         env = {**os.environ, "CONSPECTUS_PROFILE": profile, "PYTHONPATH": path}
+        env["CONSPECTUS_SEED"] = str(seed)
         code = _ended_with_us([*command, *tests], env)
         found: list[dict[str, Any]] = json.loads(notes.read_text()) if notes.exists() else []
     return code, found
@@ -169,10 +170,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=at_least(1), default=2, help="of pytest-xdist")
     parser.add_argument("--least", type=at_least(0), default=LEAST, help="examples to run")
     parser.add_argument("--only", default="", help="tests whose names hold this, as for pytest -k")
+    parser.add_argument("--seed", type=int, default=0, help="of all chance in the long profile")
     asked = parser.parse_args(arguments)
     if asked.profile == "long":
         tell("All properties take some 30 minutes on two cores; progress is told as tests end.")
-    code, noted = run(asked.profile, asked.processes, asked.only)
+    code, noted = run(asked.profile, asked.processes, asked.only, asked.seed)
     rows = rows_of(noted)
     if code == NO_TESTS and asked.only:
         said = f"{asked.only!r} is in no name of a property test"

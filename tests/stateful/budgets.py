@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import zlib
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine
 
 LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
+
+SEED = int(os.environ.get("CONSPECTUS_SEED", "0"))
+"""Of the long profile."""
 
 
 def budgeted(machine: type[RuleBasedStateMachine], *, short: int, long: int) -> Any:
@@ -19,6 +23,8 @@ def budgeted(machine: type[RuleBasedStateMachine], *, short: int, long: int) -> 
         short: examples in the short profile.
         long: and in the long one.
     """
+    if LONG:  # from one seed, machines with the same rules would all take the same walks
+        machine = seed(SEED + zlib.crc32(machine.__name__.encode()))(machine)  # type: ignore[assignment,arg-type]
     case: Any = machine.TestCase
     case.settings = settings(
         max_examples=long if LONG else short,
