@@ -27,7 +27,11 @@ SLOW = {"busy twice (429), then good", "fails always (500)"}
 
 
 class Interrupted(BaseException):
-    """A step is stopped from outside: nothing of ours may catch it."""
+    """A step is stopped from outside: nothing of ours may catch it.
+
+    Not on an event loop: there LangChain takes what is no `Exception` for an answer of the model,
+    and steps are stopped by cancelling their tasks.
+    """
 
 
 class Writer(ScriptedChatModel):
@@ -78,6 +82,7 @@ class Writer(ScriptedChatModel):
         return self._written(case, messages)
 
     async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> Any:
+        self.interrupt = False
         case = self._case()
         if case is not None and case.name == "hangs":
             self.spent += TIMEOUT
@@ -184,4 +189,5 @@ class Player(ScriptedChatModel):
         self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
     ) -> ChatResult:
         await asyncio.sleep(self.wait)
+        self.interrupt = False
         return self._next(messages, kwargs)

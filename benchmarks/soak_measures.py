@@ -19,6 +19,7 @@ from pathlib import Path
 from types import FunctionType
 
 from conspectus.short_term import records, settings
+from conspectus.tokens.estimate import _costs
 
 KEPT = 20_000
 """Latencies kept of each kind: beyond that, a random sample of all."""
@@ -104,16 +105,18 @@ def settle() -> None:
 def forget_caches() -> None:
     """Empty what functions remember, ours and those of the libraries that we stand on.
 
-    Such caches have a bound, so they are no leak; but some take longer to fill than a soak lasts.
+    Those that have a bound are no leak; but some take longer to fill than a soak lasts. What has
+    none is left alone, as it could be one.
     """
     ours = ("conspectus", "langchain", "langgraph", "deepagents", "pydantic")
     for name, module in sorted(sys.modules.items()):
         if name.partition(".")[0].partition("_")[0] in ours:
             for value in list(vars(module).values()):
-                if isinstance(value, functools._lru_cache_wrapper) or (
-                    isinstance(value, FunctionType) and hasattr(value, "cache_clear")
-                ):
+                cached = isinstance(value, functools._lru_cache_wrapper | FunctionType)
+                parameters = getattr(value, "cache_parameters", None) if cached else None
+                if parameters is not None and parameters()["maxsize"] is not None:
                     value.cache_clear()
+    _costs.cache_clear()  # of a few families, each with a bound
     with settings._lock:
         settings._tallies.clear()
     for kept in (records._ledgers, records._followed):
@@ -162,13 +165,13 @@ class Gate:
             self._changed.notify_all()
 
     @contextmanager
-    def closed(self, patience: float) -> Iterator[None]:
-        """Nobody is at work, or `patience` in seconds is over."""
+    def closed(self, patience: float) -> Iterator[bool]:
+        """Whether nobody is at work any more, once so many seconds are over at the latest."""
         with self._changed:
             self._closed = True
-            self._changed.wait_for(lambda: not self._working, patience)
+            quiet = self._changed.wait_for(lambda: not self._working, patience)
         try:
-            yield
+            yield quiet
         finally:
             with self._changed:
                 self._closed = False

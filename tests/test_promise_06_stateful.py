@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -31,6 +31,9 @@ LIMITS = tuple(
 
 
 class FactsSurvive:
+    unseen = False
+    """Something may have been written since the last look."""
+
     @rule(fact=st.sampled_from(RULES))
     def somebody_states_a_rule(self, fact: str) -> None:
         self.say(speaking(self.form, "user", fact, name=self.name()))  # type: ignore[attr-defined]
@@ -46,12 +49,13 @@ class FactsSurvive:
             self.planted += 1  # type: ignore[attr-defined]
 
     def known_when_written(self, look: Look) -> list[str]:
-        """The limits that had been stated when the record in force was: a later change stands
-        behind the summary, in view, and is none of its business."""
+        """The limits that had been stated when the summary in force was written: a later change
+        stands behind it, in view, and is none of its business."""
         said = [text_of(m) for m in look.whole]
-        place = (self.at.name, str(look.heads[1]))  # type: ignore[attr-defined]
+        place = (self.at.name, look.covered, look.summary)  # type: ignore[attr-defined]
         self.limits = getattr(self, "limits", {})
-        return self.limits.setdefault(place, [text for text in LIMITS if text in said])
+        stated = [text for text in LIMITS if text in said]
+        return self.limits.setdefault(place, [] if self.unseen else stated)
 
     def judge(self, look: Look) -> None:
         known = self.known_when_written(look)
@@ -88,6 +92,11 @@ class FactsSurviveAgent(FactsSurvive, AgentWorld):
     def judge(self, look: Look) -> None:
         if look.known:
             super().judge(look)
+            self.unseen = False
+
+    def ends(self, *how: Any) -> None:
+        self.unseen = self.unseen or not self.asked
+        super().ends(*how)
 
 
 TestFactsSurviveThroughAgents = budgeted(FactsSurviveAgent, short=2, long=100)

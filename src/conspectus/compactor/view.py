@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,20 +10,18 @@ from dataclasses import dataclass, replace
 from langchain_core.messages import AIMessage
 
 from conspectus._core.items import Clip, Item, Size
-from conspectus._core.records import ClipMark, Record, Sent, View, fold, originals_of
+from conspectus._core.records import ClipMark, Record, View, fold
 from conspectus._drive import Flow
 from conspectus.archive.redaction import Redaction, for_view
+from conspectus.compactor.recognising import clip_text, sent_of
 from conspectus.errors import RedactionError
 from conspectus.events.notes import noted
 from conspectus.messages import (
     POINTER,
-    SUMMARY_LINE,
     Entry,
     Source,
     clip,
     is_summary_message,
-    name_entries,
-    occurrences,
     read_messages,
     smallest_clip,
     summary_message,
@@ -101,45 +98,6 @@ class History:
 def like_of(messages: Sequence[Source]) -> type:
     """The kind of message that a caller uses: `dict`, or a LangChain message."""
     return dict if any(isinstance(message, dict) for message in messages) else object
-
-
-def clip_text(entry: Entry) -> str:
-    """Hash of the text of a clip, by which it is known again; empty for any other message."""
-    if POINTER not in entry.reading:
-        return ""
-    return hashlib.sha256(entry.reading.encode("utf-8", "backslashreplace")).hexdigest()[:32]
-
-
-def marked_record(entry: Entry, texts: dict[str, str]) -> str | None:
-    """The record whose summary message this is: its text must be that record's, to the letter."""
-    return texts.get(entry.text) if entry.text.startswith(SUMMARY_LINE) else None
-
-
-def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
-    """What the core sees of a history as it was sent.
-
-    Messages are named by their id, if any, their content and its occurrence. Where the start of a
-    history is missing, because a summary or a clip stands in its place, those that are missing
-    are counted too, so that a new message with an old text is not taken for the old one.
-    """
-    texts = {
-        summary_text(r.summary, archived=r.archived, mark=r.mark): r.id for r in chain if r.summary
-    }
-    records = [marked_record(entry, texts) for entry in entries]
-    clips = [clip_text(entry) for entry in entries]
-    originals = originals_of(chain)
-    missing = {place: [originals[text]] for place, text in enumerate(clips) if text in originals}
-    marked = next((i for i in range(len(records) - 1, -1, -1) if records[i]), None)
-    if marked is not None:
-        behind = chain[: next(i for i, r in enumerate(chain) if r.id == records[marked]) + 1]
-        missing[marked] = [key for record in behind for key in record.covers]
-    if missing:
-        gone = (key for keys in missing.values() for key in keys)
-        name_entries(entries, occurrences(gone), missing)
-    return [
-        Sent(entry.key, entry.role == "system", record, text)
-        for entry, record, text in zip(entries, records, clips, strict=True)
-    ]
 
 
 def look(

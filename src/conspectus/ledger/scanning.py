@@ -25,6 +25,7 @@ def remembered(function: Callable[Concatenate[str, P], R]) -> Callable[Concatena
         return known
 
     answer.cache_clear = short.cache_clear  # type: ignore[attr-defined]
+    answer.cache_parameters = short.cache_parameters  # type: ignore[attr-defined]
     return answer
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from functools import cache
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from conspectus.events.notes import noted
@@ -61,9 +61,9 @@ def family_of(model: Any) -> Family:
     return "unknown"
 
 
-@cache
+@lru_cache(256)
 def say_unknown(name: str) -> None:
-    """Say in the log, once for each name, that it tells no tokenizer."""
+    """Say in the log, once for each of the latest names, that it tells no tokenizer."""
     logger.warning("%s", UNKNOWN.format(name=name), extra=noted("tokenizer_unknown"))
 
 

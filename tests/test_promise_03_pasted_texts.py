@@ -1,0 +1,185 @@
+"""Promises 1 and 3, where somebody repeats what we have shown: a clip, or a summary.
+
+What users and agents say is theirs, whatever it looks like: it stays in view, is read before it
+leaves, and is archived under its own name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import Compactor, ContextGuard, SummarizationMiddleware
+from conspectus.messages import SUMMARY_LINE
+from conspectus.testing.scripted_models import ScriptedChatModel
+from engine import SCOPE, Scripted, compacted, engine, short
+
+LOG = "a line of the log\n" * 1_500
+
+
+def said(form: str, role: str, text: str, name: str) -> Any:
+    """A message as a dict without an id, or as LangChain's."""
+    if form == "dict":
+        return {"role": role, "content": text}
+    return {"user": HumanMessage, "assistant": AIMessage}[role](text, id=name)
+
+
+def text_of(message: Any) -> str:
+    return str(message["content"] if isinstance(message, dict) else message.text)
+
+
+def archived(compactor: Compactor) -> list[str]:
+    """The texts that the archive holds."""
+    assert compactor.archive is not None
+    keys = [row["key"] for row in compactor.archive.export(SCOPE)]
+    return [text_of(one.message) for one in compactor.archive.get(SCOPE, keys)]
+
+
+def with_a_clip(form: str) -> list[Any]:
+    call = {"name": "run", "args": {}, "id": "c1", "type": "tool_call"}
+    made: list[Any] = [
+        HumanMessage("Run it", id="h1"),
+        AIMessage("", id="a1", tool_calls=[call]),  # type: ignore[list-item]
+        ToolMessage(LOG, tool_call_id="c1", id="t1"),
+        AIMessage("It failed.", id="a2"),
+        HumanMessage("I see", id="h2"),
+    ]
+    if form == "langchain":
+        return made
+    asked = {"id": "c1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    return [
+        {"role": "user", "content": "Run it"},
+        {"role": "assistant", "content": "", "tool_calls": [asked]},
+        {"role": "tool", "tool_call_id": "c1", "content": LOG},
+        {"role": "assistant", "content": "It failed."},
+        {"role": "user", "content": "I see"},
+    ]
+
+
+def more(form: str, count: int) -> list[Any]:
+    return [
+        said(form, role, f"{role} says {n}", f"{role}{n}")
+        for n in range(count)
+        for role in ("user", "assistant")
+    ]
+
+
+@pytest.mark.parametrize("form", ["dict", "langchain"])
+@pytest.mark.parametrize("role", ["user", "assistant"])
+def test_a_message_that_repeats_a_clip_is_read_and_archived_itself(form: str, role: str) -> None:
+    scripted = Scripted(short)
+    compactor = engine(scripted, window=1_500, keep=("messages", 4))
+    view = compacted(with_a_clip(form), compactor).messages
+    (clip,) = [text_of(m) for m in view if "archived as" in text_of(m)]
+    view = [*view, said(form, role, clip, "PASTE"), said(form, "user", "Go on", "h3")]
+    result = compacted([*view, *more(form, 4)], compactor, force=True)
+    assert not any(text_of(m) == clip for m in result.messages)
+    rows = archived(compactor)
+    assert clip in rows
+    read = [entry.text for request in scripted.requests for entry in request.entries]
+    assert read.count(LOG) == 1
+    assert read.count(clip) == 1
+
+
+@pytest.mark.parametrize("form", ["dict", "langchain"])
+def test_a_user_who_repeats_the_clip_of_his_own_message_has_said_both(form: str) -> None:
+    compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
+    view = compacted(
+        [said(form, "user", LOG, "h1"), said(form, "assistant", "ok", "a1")], compactor
+    )
+    clip = text_of(view.messages[0])
+    assert "archived as" in clip
+    again = [*view.messages, said(form, "user", clip, "h2"), said(form, "assistant", "Why?", "a2")]
+    result = compacted([*again, *more(form, 4)], compactor, force=True)
+    assert result.evicted == len(again) + 4
+    rows = archived(compactor)
+    assert rows.count(LOG) == 1
+    assert rows.count(clip) == 1
+
+
+@pytest.mark.parametrize("form", ["dict", "langchain"])
+def test_a_clip_that_is_pasted_after_its_original_has_left_is_a_message(form: str) -> None:
+    compactor = engine(Scripted(short), window=1_500, keep=("messages", 2))
+    view = compacted(with_a_clip(form), compactor).messages
+    (clip,) = [text_of(m) for m in view if "archived as" in text_of(m)]
+    view = compacted([*view, *more(form, 3)], compactor, force=True).messages
+    assert not any("archived as" in text_of(m) for m in view)
+    pasted = said(form, "user", clip, "PASTE")
+    result = compacted([*view, pasted], compactor)
+    assert result.messages[-1] is pasted
+
+
+@pytest.mark.parametrize("form", ["dict", "langchain"])
+@pytest.mark.parametrize("whole", [False, True], ids=["what came back", "whole history"])
+def test_a_summary_that_is_pasted_is_a_message(form: str, whole: bool) -> None:
+    compactor = engine(Scripted(short), window=1_500, keep=("messages", 2))
+    history = more(form, 6)
+    view = compacted(history, compactor, force=True).messages
+    (summary,) = [text_of(m) for m in view if text_of(m).startswith(SUMMARY_LINE)]
+    sent = history if whole else [*view]
+    for name in ("PASTE", "AGAIN"):
+        pasted = said(form, "user", summary, name)
+        sent = [*sent, pasted]
+        result = compacted(sent, compactor)
+        assert result.messages[-1] is pasted
+        sent = [*sent, said(form, "assistant", "Yes?", f"{name}-a")]
+        shown = compacted(sent, compactor).messages
+        assert any(m is pasted for m in shown)
+    compacted([*sent, *more(form, 3)], compactor, force=True)
+    rows = archived(compactor)
+    assert rows.count(summary) == 2
+
+
+@tool
+def build() -> str:
+    """Build."""
+    return LOG
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize("what", ["clip", "summary"])
+def test_an_agent_is_shown_what_its_user_pastes(history: Any, what: str) -> None:
+    steps = ["call"]
+
+    def answer(messages: list[Any]) -> AIMessage:
+        if steps:
+            steps.pop()
+            call = {"name": "build", "args": {}, "id": "c1", "type": "tool_call"}
+            return AIMessage("", tool_calls=[call])  # type: ignore[list-item]
+        return AIMessage("fine")
+
+    model = ScriptedChatModel(answers=answer)
+    middle = SummarizationMiddleware(
+        None, trigger=("tokens", 2_500), keep=("messages", 4), window=3_000, history=history
+    )
+    graph = create_agent(
+        model,
+        [build],
+        middleware=[middle, ContextGuard(middle, window=3_000)],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+    config: Any = {"configurable": {"thread_id": "t"}}
+
+    def say(text: str, name: str) -> list[Any]:
+        graph.invoke({"messages": [HumanMessage(text, id=name)]}, config)
+        return list(model.calls[-1].messages)
+
+    shown = say("Build it", "h1")
+    clip = next(m.text for m in shown if m.type == "tool")
+    for n in range(8):
+        shown = say(f"Continue {n} " + "please do " * 150, f"u{n}")
+    summary = next(m.text for m in shown if m.text.startswith(SUMMARY_LINE))
+    pasted = {"clip": clip, "summary": summary}[what]
+    shown = say(pasted, "PASTE")
+    assert (shown[-1].type, shown[-1].id) == ("human", "PASTE")
+    assert shown[-1].text[:200] == pasted[:200]
+    shown = say("And now?", "later")
+    assert [m.text[:200] for m in shown if m.id == "PASTE"] == [pasted[:200]]
+    assert not [m for m in shown if m.type == "tool"]
