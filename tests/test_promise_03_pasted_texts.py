@@ -104,15 +104,23 @@ def test_a_user_who_repeats_the_clip_of_his_own_message_has_said_both(form: str)
 
 
 @pytest.mark.parametrize("form", ["dict", "langchain"])
-def test_a_clip_that_is_pasted_after_its_original_has_left_is_a_message(form: str) -> None:
+@pytest.mark.parametrize("whose", ["tool", "user"])
+def test_a_clip_that_is_pasted_after_its_original_has_left_is_a_message(
+    form: str, whose: str
+) -> None:
     compactor = engine(Scripted(short), window=1_500, keep=("messages", 2))
-    view = compacted(with_a_clip(form), compactor).messages
+    begun = [said(form, "user", LOG, "h0")] if whose == "user" else with_a_clip(form)
+    view = compacted(begun, compactor).messages
     (clip,) = [text_of(m) for m in view if "archived as" in text_of(m)]
     view = compacted([*view, *more(form, 3)], compactor, force=True).messages
     assert not any("archived as" in text_of(m) for m in view)
     pasted = said(form, "user", clip, "PASTE")
     result = compacted([*view, pasted], compactor)
     assert result.messages[-1] is pasted
+    compacted([*result.messages, *more(form, 3)], compactor, force=True)
+    rows = archived(compactor)
+    assert rows.count(LOG) == 1
+    assert rows.count(clip) == 1
 
 
 @pytest.mark.parametrize("form", ["dict", "langchain"])
