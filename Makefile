@@ -170,9 +170,10 @@ workers: $(READY)
 	@$(BIN)/python benchmarks/workers.py --count $(or $(COUNT),200) \
 		$(if $(PARTS),--parts $(PARTS)) $(if $(POSTGRES),--postgres "$(POSTGRES)")
 
-# make soak MINUTES=30 [AGENTS=50] [PAUSE=4] [SEED=1] [POSTGRES=an empty database]
+# make soak MINUTES=30 [AGENTS=50] [PAUSE=4] [SEED=1] [POSTGRES=an empty database]; Python's own
+# allocator keeps a whole arena while one small object lies in it, the C library gives pages back.
 soak: $(READY)
-	@$(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),30) --agents $(or $(AGENTS),50) \
+	@PYTHONMALLOC=malloc $(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),30) --agents $(or $(AGENTS),50) \
 		--pause $(or $(PAUSE),4) --seed $(or $(SEED),1) $(if $(POSTGRES),--postgres "$(POSTGRES)")
 
 # The eleven promises as properties, with many examples; and the tests themselves, tested.
