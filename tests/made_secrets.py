@@ -177,6 +177,19 @@ def said_secrets(made: Made) -> list[tuple[str, str, str]]:
     add("properties", "spring.datasource.password={}\n", p())
     add("INI", "[smtp]\npassword = {}\n", p())
     add("XML", '<add name="x" connectionString="Server=db;User Id=sa;Password={};" />', p())
+    for name in ("password", "db:Password", "dbPassword"):
+        add("XML", f"<{name}>{{}}</{name}>", p())
+    add("XML", '<ns:clientSecret type="text">\n  {}\n</ns:clientSecret>', t())
+    for text in ("**Password:** {}", "- **Password**: `{}`", "__password__: {}"):
+        add("Markdown", text, p())
+    add("Markdown", "* **API key**: `{}`", t())
+    add("name and value", "- name: DB_PASSWORD\n  value: {}\n", p())
+    add("name and value", '- name: DB_PASSWORD\n  value: "{}"\n', p())
+    add("name and value", '{"name":"DB_PASSWORD","value":"{}"}', p())
+    add("YAML", "password: |\n  {}\nport: 1\n", p())
+    add("YAML", "apiToken: >-\n    {}", t())
+    add("source code", 'client.setPassword("{}")', p())
+    add("source code", 'os.getenv("DB_PASSWORD", "{}")', p())
     for flag in ("--password", "--db-password", "--api-key", "--token", "--client-secret"):
         secret = p if "password" in flag else t
         add("flag", f"tool {flag} {{}} --verbose", secret())
@@ -394,6 +407,17 @@ def no_secrets(made: Made) -> list[tuple[str, str]]:
         ],
         "placeholders": [
             "<password>",
+            "<password>your-password</password>",
+            "<token>string</token>",
+            "**Password:** required",
+            "**API key**: see below",
+            "- name: DB_PASSWORD\n  value: changeme",
+            '{"name": "page_token", "value": "abc123def456"}',
+            '{"name": "username", "value": "annabel42"}',
+            "description: |\n  hV7kQ2mZ9xW4pT1r",
+            "setPassword(newPassword)",
+            'os.getenv("DB_PASSWORD", "changeme")',
+            'os.getenv("HOST_NAME", "db-7.internal")',
             "password: <password>",
             "API_KEY=YOUR_API_KEY",
             "api_key = 'your-api-key-here'",

@@ -145,7 +145,7 @@ def placeholder(value: str) -> bool:
     return known and len(digits) <= 3 and (not digits or digits in "0123" or len(letters) > 1)
 
 
-def _can_be(kind: str, value: str, quoted: bool, shell: bool) -> bool:
+def can_be(kind: str, value: str, quoted: bool, shell: bool) -> bool:
     """Whether a value can be a secret of this kind.
 
     Args:
@@ -263,10 +263,12 @@ def _value_of(text: str, begin: int, end: int, kind: str, name: str) -> Found | 
             return None
         value = text[start:stop]
         if lined and kind == "secret" and value.isalnum():
-            return (start, stop, kind, "") if _can_be("password", value, True, False) else None
+            return (start, stop, kind, "") if can_be("password", value, True, False) else None
         if "passphrase" in name.lower() and not placeholder(value):
             value = value.replace(" ", "-")  # several words are no sentence there
-        return (start, stop, kind, "") if _can_be(kind, value, True, False) else None
+        if lined and kind == "password":
+            value = value.replace(" ", "-")
+        return (start, stop, kind, "") if can_be(kind, value, True, False) else None
     if (sign["sign"] or "").startswith("=="):
         return None
     bare = (_LINE if lined else _BARE).match(text, at)
@@ -286,7 +288,7 @@ def _value_of(text: str, begin: int, end: int, kind: str, name: str) -> Found | 
     shell = (
         plain and (name.isupper() or flag or text[max(0, begin - 1) : begin] in ("?", "&"))
     ) or (sign["sign"] == "=" and _in_connection_string(text, begin))
-    return (at, stop, kind, "") if _can_be(kind, value, False, shell) else None
+    return (at, stop, kind, "") if can_be(kind, value, False, shell) else None
 
 
 def _in_connection_string(text: str, begin: int) -> bool:
@@ -306,14 +308,14 @@ def _flagged(text: str, end: int, kind: str) -> Found | None:
     if quote is not None:
         stop = _closing(text, quote.end(), quote["quote"])
         value = "" if stop is None else text[quote.end() : stop]
-        if stop is not None and _can_be(kind, value, True, False):
+        if stop is not None and can_be(kind, value, True, False):
             return quote.end(), stop, kind, ""
         return None
     bare = _BARE.match(text, gap.end())
     if bare is None or bare.group().startswith("-"):
         return None
     return (
-        (bare.start(), bare.end(), kind, "") if _can_be(kind, bare.group(), False, False) else None
+        (bare.start(), bare.end(), kind, "") if can_be(kind, bare.group(), False, False) else None
     )
 
 
@@ -325,12 +327,12 @@ def _said(text: str, end: int, kind: str) -> Found | None:
     quote = _QUOTE.match(text, gap.end())
     if quote is not None and quote["quote"]:
         stop = _closing(text, quote.end(), quote["quote"])
-        if stop is not None and _can_be(kind, text[quote.end() : stop], True, False):
+        if stop is not None and can_be(kind, text[quote.end() : stop], True, False):
             return quote.end(), stop, kind, ""
         return None
     bare = _BARE.match(text, gap.end())
     value = bare.group().partition("\\")[0].rstrip(".:!?") if bare else ""
-    fits = value and _can_be(kind, value, False, False)
+    fits = value and can_be(kind, value, False, False)
     return (gap.end(), gap.end() + len(value), kind, "") if fits else None
 
 
@@ -359,10 +361,10 @@ def can_be_password(value: str) -> bool:
         >>> can_be_password("Geheim123"), can_be_password("required"), can_be_password("sha256")
         (True, False, False)
     """
-    return _can_be("password", value, False, False)
+    return can_be("password", value, False, False)
 
 
 def value_kind(name: str, value: str) -> str | None:
     """What kind of secret a value is that stands by itself under a name, as in a dict."""
     kind = named_kind(name)
-    return kind if kind is not None and _can_be(kind, value, True, False) else None
+    return kind if kind is not None and can_be(kind, value, True, False) else None

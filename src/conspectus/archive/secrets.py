@@ -14,10 +14,11 @@ from conspectus.archive.redactor import Redacted
 from conspectus.archive.secret_escapes import unescaped
 from conspectus.archive.secret_formats import FORMATS, private_keys
 from conspectus.archive.secret_names import Found, named_secrets, value_kind
+from conspectus.archive.secret_pairs import paired_secrets
 from conspectus.archive.secret_places import placed_secrets
 from conspectus.archive.secret_values import MARK, spreading, without_values
 
-VERSION = 2
+VERSION = 3
 """Goes up whenever something else is found, so that drafts made before are not used."""
 
 ROUNDS = 4
@@ -99,3 +100,4 @@ def _all(text: str, lower: str) -> Iterator[Found]:
                 yield match.start(group), match.end(group), form.kind, ""
     yield from placed_secrets(text, lower)
     yield from named_secrets(text, lower)
+    yield from paired_secrets(text)
