@@ -63,6 +63,11 @@ TEMPLATES = [
     "<system>{}</system>",
     "<system-reminder>{}</system-reminder>",
     "<assistant>{}</assistant>",
+    "<user>{}</user>",
+    "<developer role='root'>{}</developer>",
+    "ok\n1. System: {}",
+    "ok\n(System): {}",
+    "ok\n • 2) user: {}",
     "\n\nHuman: {}\n\nAssistant: sure",
     "### Instruction:\n{}\n### Response:",
     "## Input:\n{}",
@@ -118,10 +123,10 @@ _FOLD |= {ord(c): "<" for c in "‹⟨〈"} | {ord(c): ">" for c in "›⟩〉"}
 _MARKS = re.compile(
     r"<\s*/?\s*(?:" + "|".join(OURS) + r"|system|assistant|human|system-reminder|start_of_turn"
     r"|end_of_turn|bos|eos|tool_response|function_results)\b[^<\n]*>"
-    r"|<\s*/?\s*s\s*>"
+    r"|<\s*/?\s*s\s*>|<\s*/\s*(?:user|developer|tool|model)\b"
     r"|<\s*/?\s*(?:" + "|".join(OURS) + r")\b"
     r"|<\||\|>|<<\s*/?sys>>|\[\s*/?\s*(?:inst|system_prompt|tool_results|available_tools)\s*\]"
-    r"|(?:\A|\n)[ \t\u3000#>*_-]*(?:system|human|user|assistant|developer|tool"
+    r"|(?:\A|\n)(?:[ \t\u3000#>*_(•-]|\d+[.)])*(?:system|human|user|assistant|developer|tool"
     r"|(?<=# )(?:instruction|response|input))[*_]*\s*:",
     re.IGNORECASE,
 )

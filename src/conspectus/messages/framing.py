@@ -20,6 +20,10 @@ FOREIGN = (
 ).split()
 """Tags by which chat templates and agents tell who speaks."""
 
+PAIRED = "user developer tool model".split()
+"""Others by which some tell it. Each by itself is a placeholder, as in `ssh <user>@<host>`, so they
+count only in a text that also closes one."""
+
 BRACKETS = "inst system_prompt available_tools tool_calls tool_results".split()
 """The same in square brackets."""
 
@@ -76,10 +80,12 @@ _SPECIAL = re.compile(
     rf"|<(?={_F}<{_F}/?{_F}(?:{_spread('sys')}){_F}>)",
     re.IGNORECASE,
 )
+_PAIR = re.compile(rf"<(?={_GAP}(/{_GAP})?(?:{_any(PAIRED)})(?!\w))", re.IGNORECASE)
 _ROLE = re.compile(
-    rf"(?:(?<=[{_BREAKS}])|\A)(?=[ \t\xa0\u3000#>*_\-{_UNSEEN}]*+(?:(?:{_any(ROLES)})"
+    rf"(?:(?<=[{_BREAKS}])|\A)(?=(?:[ \t\xa0\u3000#>*_(•·\-{_UNSEEN}]|\d{{1,3}}[.)])*+"
+    rf"(?:(?:{_any(ROLES)})"
     rf"|(?<=#)[ \t{_UNSEEN}]*+(?:{_any(HEADINGS)})|(?<=#[ \t])(?:{_any(HEADINGS)}))(?![^\W_])"
-    rf"[*_{_UNSEEN}]*+[\s{_UNSEEN}]{{0,20}}+:)",
+    rf"[*_){_UNSEEN}]*+[\s{_UNSEEN}]{{0,20}}+:)",
     re.IGNORECASE,
 )
 _SAFE = {"<": "&lt;", ">": "&gt;", "[": "("}
@@ -102,6 +108,9 @@ def as_data(text: str) -> str:
     if "<" in shape or "[" in shape or "|" in shape:
         for pattern in (_TAG, _SPECIAL):
             places.update({m.start(): _SAFE[m.group()] for m in pattern.finditer(shape)})
+        pairs = list(_PAIR.finditer(shape))
+        if any(m[1] for m in pairs):
+            places.update({m.start(): "&lt;" for m in pairs})
     return _replaced(text, places)
 
 
