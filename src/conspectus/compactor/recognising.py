@@ -77,28 +77,32 @@ def _not_pasted(
     return kept
 
 
-def clips_of(
-    entries: Sequence[Entry], chain: Sequence[Record], summaries: Sequence[str | None]
+def _in_force(records: Sequence[str | None], chain: Sequence[Record]) -> tuple[int, list[str]]:
+    """Where the last summary stands, and the messages that it answers for.
+
+    Without one that is behind all messages, and it answers for none.
+    """
+    at = max((i for i, record in enumerate(records) if record), default=None)
+    if at is None:
+        return len(records), []
+    number = next(n for n, record in enumerate(chain) if record.id == records[at])
+    return at, [key for record in chain[: number + 1] for key in record.covers]
+
+
+def _clips_of(
+    entries: Sequence[Entry], originals: Mapping[str, str], at: int, covered: Sequence[str]
 ) -> list[str]:
     """Of each message that is a clip of ours the hash of it; empty for any other.
 
     Each original stands in a history once: what repeats the text of its clip further on, or behind
     the summary that answers for it, is somebody's message.
     """
-    originals = originals_of(chain)
-    if not originals:
-        return [""] * len(entries)
-    at = max((i for i, record in enumerate(summaries) if record), default=len(entries))
-    number = next(
-        (n for n, r in enumerate(chain) if at < len(entries) and r.id == summaries[at]), -1
-    )
-    covered = {key for record in chain[: number + 1] for key in record.covers}
-    keys, taken = set(originals.values()), set[str]()
+    answered, keys, taken = set(covered), set(originals.values()), set[str]()
     found = []
     for i, entry in enumerate(entries):
-        text = clip_text(entry)
+        text = clip_text(entry) if originals else ""
         key = originals.get(text)
-        if key is None or key in taken or (i > at and key in covered):
+        if key is None or key in taken or (i > at and key in answered):
             text, key = "", entry.key
         if key in keys:
             taken.add(key)
@@ -114,13 +118,12 @@ def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
     are counted too, so that a new message with an old text is not taken for the old one.
     """
     records = summaries_of(entries, chain)
-    clips = clips_of(entries, chain, records)
+    at, covered = _in_force(records, chain)
     originals = originals_of(chain)
-    missing = {place: [originals[text]] for place, text in enumerate(clips) if text in originals}
-    marked = next((i for i in range(len(records) - 1, -1, -1) if records[i]), None)
-    if marked is not None:
-        behind = chain[: next(i for i, r in enumerate(chain) if r.id == records[marked]) + 1]
-        missing[marked] = [key for record in behind for key in record.covers]
+    clips = _clips_of(entries, originals, at, covered)
+    missing = {place: [originals[text]] for place, text in enumerate(clips) if text}
+    if at < len(entries):
+        missing[at] = covered
     if missing:
         gone = (key for keys in missing.values() for key in keys)
         name_entries(entries, occurrences(gone), missing)
