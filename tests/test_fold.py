@@ -90,7 +90,7 @@ def test_clips_are_shown_again_and_known_when_they_come_back() -> None:
     only = record(None, clips=(mark,))
     whole = fold([only], sent("a", "b", "c"))
     assert [(s.key, s.clip, s.back) for s in whole.shown][1] == ("b", mark, False)
-    back = fold([only], [*sent("a"), Sent("new-id", text="b-short"), *sent("c")])
+    back = fold([only], [*sent("a"), Sent("new-id", text="b-short", original="b"), *sent("c")])
     assert [(s.key, s.clip, s.back) for s in back.shown][1] == ("b", mark, True)
     assert back.chain == (only,)
 

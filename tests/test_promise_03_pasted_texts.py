@@ -144,6 +144,75 @@ def test_a_summary_that_is_pasted_is_a_message(form: str, whole: bool) -> None:
     assert rows.count(summary) == 2
 
 
+@pytest.mark.parametrize("form", ["dict", "langchain"])
+@pytest.mark.parametrize("who", ["user", "tool"])
+def test_a_clip_that_is_said_where_its_original_was_taken_out_is_a_message(
+    form: str, who: str
+) -> None:
+    compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
+    view = compacted(with_a_clip(form), compactor).messages
+    (clip,) = [text_of(m) for m in view if "archived as" in text_of(m)]
+    rest = [view[0], *view[3:]]
+    if who == "user":
+        again = [*rest, said(form, "user", clip, "PASTE"), *more(form, 1)]
+    elif form == "dict":
+        call = {"id": "c2", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+        asked: Any = {"role": "assistant", "content": "", "tool_calls": [call]}
+        again = [*rest, asked, {"role": "tool", "tool_call_id": "c2", "content": clip}]
+    else:
+        call = {"name": "run", "args": {}, "id": "c2", "type": "tool_call"}
+        again = [*rest, AIMessage("", tool_calls=[call]), ToolMessage(clip, tool_call_id="c2")]  # type: ignore[list-item]
+    result = compacted([*again, *more(form, 4)], compactor, force=True)
+    assert not any(text_of(m) == clip for m in result.messages)
+    assert clip in archived(compactor)
+
+
+@pytest.mark.parametrize("form", ["dict", "langchain"])
+def test_an_assistant_who_says_the_clip_of_what_was_taken_out_has_said_it(form: str) -> None:
+    compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
+    view = compacted([said(form, "user", LOG, "h1")], compactor).messages
+    clip = text_of(view[0])
+    assert "archived as" in clip
+    again = [said(form, "assistant", clip, "PASTE"), *more(form, 1)]
+    result = compacted([*again, *more(form, 4)], compactor, force=True)
+    assert not any(text_of(m) == clip for m in result.messages)
+    assert clip in archived(compactor)
+
+
+@pytest.mark.parametrize("form", ["dict", "langchain"])
+@pytest.mark.parametrize("whole", [False, True], ids=["what came back", "whole history"])
+@pytest.mark.parametrize("who", ["user", "tool"])
+def test_equal_messages_that_are_clipped_are_each_known_again(
+    form: str, whole: bool, who: str
+) -> None:
+    """Without ids only their order tells them apart, and their clips say the same."""
+    scripted = Scripted(short)
+    store = engine().archive
+
+    def fresh() -> Compactor:
+        return engine(scripted, window=1_500, keep=("messages", 8), archive=store)
+
+    def unnamed(role: str, text: str) -> Any:
+        if form == "dict":
+            return {"role": role, "content": text}
+        return {"user": HumanMessage, "assistant": AIMessage}[role](text)
+
+    log = with_a_clip(form)[1:3] if who == "tool" else [unnamed("user", LOG)]
+    history = [*log, unnamed("assistant", "ok"), *log, unnamed("assistant", "fine")]
+    view = compacted(history, fresh()).messages
+    assert sum("archived as" in text_of(m) for m in view) == 2
+    sent = history if whole else list(view)
+    again = [said(form, "user", "go", "h8"), said(form, "assistant", "hm", "a8")]
+    result = compacted([*sent, *again], fresh())
+    assert len(fresh().archive.chain(SCOPE)) == 1  # type: ignore[union-attr]
+    sent = [*(sent if whole else result.messages), *(again if whole else ()), *more(form, 5)]
+    compacted(sent, fresh(), force=True)
+    assert archived(fresh()).count(LOG) == 2
+    assert not [text for text in archived(fresh()) if "archived as" in text]
+    read = [entry.text for request in scripted.requests for entry in request.entries]
+    assert read.count(LOG) == 2
+
+
 @tool
 def build() -> str:
     """Build."""

@@ -236,13 +236,15 @@ class Sent:
         key: identity and version.
         system: it is a system message.
         record: the record whose summary it is, if it is one of ours.
-        text: hash of its text, where that says that it is a clip; else empty.
+        text: hash of its text, where it is a clip of ours; else empty.
+        original: the key of the message that it is a clip of, where it is one.
     """
 
     key: str
     system: bool = False
     record: str | None = None
     text: str = ""
+    original: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +301,7 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
         live = tuple(chain[: number + 1])
     covered = {key for record in live for key in record.covers}
     clips = {mark.key: mark for record in live for mark in record.clips}
-    originals = originals_of(live)
+    back = {(mark.shown, mark.key) for record in live for mark in record.clips}
     known = {record.id for record in live}
     shown: list[Shown] = []
     dropped = 0
@@ -313,25 +315,33 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
             pending = None
         if sent.record in known:
             continue  # the standing summary takes its place
-        key = originals.get(sent.text, sent.key)
+        came_back = (sent.text, sent.original) in back
+        key = sent.original if came_back else sent.key
         if key in covered and index < at:
             dropped += 1
         else:
-            shown.append(Shown(index, key, clips.get(key), back=sent.text in originals))
+            shown.append(Shown(index, key, clips.get(key), back=came_back))
     if pending is not None:
         shown.append(Shown(None, f"summary:{pending.id}"))
     return View(live, tuple(shown), dropped)
 
 
-def originals_of(chain: Chain) -> dict[str, str]:
-    """The texts of clipped messages, hashed, with the keys of their originals."""
-    return {mark.shown: mark.key for record in chain for mark in record.clips if mark.shown}
+def originals_of(chain: Chain) -> dict[str, list[str]]:
+    """The texts of clipped messages, hashed, with the keys of their originals, in order.
+
+    Messages that say the same are cut to the same text, so it may be that of several.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for record in chain:
+        for mark in record.clips:
+            if mark.shown:
+                found.setdefault(mark.shown, {})[mark.key] = None
+    return {text: list(keys) for text, keys in found.items()}
 
 
 def _fitting(chain: Chain, history: Sequence[Sent]) -> tuple[Record, ...]:
     """The records, from the first, whose messages are all in a whole history, in order."""
-    originals = originals_of(chain)
-    place = {originals.get(sent.text, sent.key): index for index, sent in enumerate(history)}
+    place = {sent.original or sent.key: index for index, sent in enumerate(history)}
     taken: set[str] = set()
     for count, record in enumerate(chain):
         before = -1

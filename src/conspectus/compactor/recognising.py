@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 
 from conspectus._core.records import Record, Sent, originals_of
 from conspectus.messages import (
@@ -32,6 +34,21 @@ def _bears_mark(entry: Entry) -> bool:
     return not isinstance(entry.source, dict) and is_summary_message(entry.source)
 
 
+def may_be_summaries(entries: Sequence[Entry]) -> list[Entry]:
+    """The messages, last first, that may be summaries of records that are not in force.
+
+    Without our mark only the one that stands where the view puts it: elsewhere somebody has said
+    it, and what was left behind must not come back for that.
+    """
+    first = _first(entries)
+    return [
+        entry
+        for i, entry in reversed(list(enumerate(entries)))
+        if entry.text.startswith(SUMMARY_LINE)
+        and (_bears_mark(entry) or (i == first and entry.role == "user"))
+    ]
+
+
 def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str | None]:
     """Of each message the record whose summary it is; None for any other.
 
@@ -50,31 +67,49 @@ def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str 
     }
     if marked := [i for i in found if _bears_mark(entries[i])]:
         found = {i: found[i] for i in marked}
-    else:
-        found = _not_pasted(found, entries, chain)
+    elif found:
+        place = _unmarked({i: number for i, (number, _) in found.items()}, entries, chain)
+        found = {i: found[i] for i in found if i == place}
     return [found[i][1] if i in found else None for i in range(len(entries))]
 
 
-def _not_pasted(
-    found: Mapping[int, tuple[int, str]], entries: Sequence[Entry], chain: Sequence[Record]
-) -> dict[int, tuple[int, str]]:
-    """Texts of summaries without a mark, less those that somebody has said.
+def _unmarked(
+    found: Mapping[int, int], entries: Sequence[Entry], chain: Sequence[Record]
+) -> int | None:
+    """Which of the texts of summaries without a mark is one; somebody has said the others.
 
-    A summary stands for what is not there; a later one is that of a later record; and the newest
-    message of a user is none, unless nothing stands before it.
+    The view puts it first, as a message of the user. Callers may put something of their own before
+    it each time, which is then either all covered, as it was there when it was written, or all new;
+    what stands behind a history of which it covers a part, or all, was said there. So is the newest
+    message of a user.
+
+    Args:
+        found: by its place, the number in the chain of the record whose text it is.
     """
-    first = next((i for i, entry in enumerate(entries) if entry.role != "system"), -1)
+    first = _first(entries)
     newest = max((i for i, entry in enumerate(entries) if entry.role == "user"), default=-1)
-    keys = [entry.key for entry in entries]
-    kept: dict[int, tuple[int, str]] = {}
-    latest = -1
-    for i, (number, record) in found.items():
-        covered = {key for one in chain[: number + 1] for key in one.covers}
-        there = covered and covered.issubset(keys[:i])
-        if number > latest and not there and (i != newest or i == first):
-            kept[i] = number, record
-            latest = number
-    return kept
+    number_of: dict[str, int] = {}
+    for place, record in enumerate(chain):
+        for key in record.covers:
+            number_of.setdefault(key, place)
+    sums = list(accumulate(len(record.covers) for record in chain))
+    before: set[str] = set()
+    least, most = len(chain), -1  # of the records that cover what stands before
+    for i, entry in enumerate(entries):
+        if i in found and entry.role == "user":
+            number = found[i]
+            own = least > number or (most <= number and len(before) < sums[number])
+            if i == first or (i != newest and own):
+                return i
+        if entry.role != "system":
+            before.add(entry.key)
+            covering = number_of.get(entry.key, len(chain))
+            least, most = min(least, covering), max(most, covering)
+    return None
+
+
+def _first(entries: Sequence[Entry]) -> int:
+    return next((i for i, entry in enumerate(entries) if entry.role != "system"), -1)
 
 
 def _in_force(records: Sequence[str | None], chain: Sequence[Record]) -> tuple[int, list[str]]:
@@ -90,23 +125,27 @@ def _in_force(records: Sequence[str | None], chain: Sequence[Record]) -> tuple[i
 
 
 def _clips_of(
-    entries: Sequence[Entry], originals: Mapping[str, str], at: int, covered: Sequence[str]
-) -> list[str]:
-    """Of each message that is a clip of ours the hash of it; empty for any other.
+    entries: Sequence[Entry], chain: Sequence[Record], at: int, covered: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Of each message that is a clip of ours the hash of it, and its original; empty for any other.
 
     Each original stands in a history once: what repeats the text of its clip further on, or behind
-    the summary that answers for it, is somebody's message.
+    the summary that answers for it, is somebody's message. Equal clips have their originals in
+    the order in which these were said.
     """
-    answered, keys, taken = set(covered), set(originals.values()), set[str]()
+    waiting = {text: deque(keys) for text, keys in originals_of(chain).items()}
+    originals = {key for keys in waiting.values() for key in keys}
+    answered, taken = set(covered), set[str]()
     found = []
     for i, entry in enumerate(entries):
-        text = clip_text(entry) if originals else ""
-        key = originals.get(text)
-        if key is None or key in taken or (i > at and key in answered):
-            text, key = "", entry.key
-        if key in keys:
+        text = clip_text(entry) if waiting else ""
+        left = waiting.get(text, deque())
+        while left and (left[0] in taken or (i > at and left[0] in answered)):
+            left.popleft()
+        key = left[0] if left else entry.key
+        if key in originals:
             taken.add(key)
-        found.append(text)
+        found.append((text, key) if left else ("", ""))
     return found
 
 
@@ -119,15 +158,14 @@ def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
     """
     records = summaries_of(entries, chain)
     at, covered = _in_force(records, chain)
-    originals = originals_of(chain)
-    clips = _clips_of(entries, originals, at, covered)
-    missing = {place: [originals[text]] for place, text in enumerate(clips) if text}
+    clips = _clips_of(entries, chain, at, covered)
+    missing = {place: [key] for place, (text, key) in enumerate(clips) if text}
     if at < len(entries):
         missing[at] = covered
     if missing:
         gone = (key for keys in missing.values() for key in keys)
         name_entries(entries, occurrences(gone), missing)
     return [
-        Sent(entry.key, entry.role == "system", record, text)
-        for entry, record, text in zip(entries, records, clips, strict=True)
+        Sent(entry.key, entry.role == "system", record, *clip)
+        for entry, record, clip in zip(entries, records, clips, strict=True)
     ]

@@ -19,6 +19,7 @@ from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.drafts import shown_in
 from conspectus.compactor.memory import Failure, Remembered
 from conspectus.compactor.observed import whose_of
+from conspectus.compactor.recognising import may_be_summaries
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.tools import SLACK, Tools
 from conspectus.compactor.view import History, corrected, look, look_flow, reports_of, with_floors
@@ -26,7 +27,6 @@ from conspectus.compactor.work import Work
 from conspectus.errors import ArchiveError, ArchiveOvertaken, RedactionError, SummaryError
 from conspectus.events import HistoryStuck, tell
 from conspectus.messages import (
-    SUMMARY_LINE,
     Entry,
     Source,
     read_messages,
@@ -197,17 +197,16 @@ class Session:
             before = history.head
             history = look(entries, (), meter, pins, self.sizes)
             return replace(history, before=before)
-        for entry in reversed(entries):
-            # A summary that the records in force do not know may be that of another branch, or
-            # of a time that the history has gone back to.
-            if entry.text.startswith(SUMMARY_LINE) and not any(
-                place.entry is None for place in history.places
-            ):
+        if all(place.entry is not None for place in history.places):
+            # A summary that the records in force do not know may be that of another branch, or of a
+            # time that the history has gone back to.
+            for entry in may_be_summaries(entries):
                 other = yield from self.anchor.named_flow(summary_name(entry.text))
-                again = yield from look_flow(redaction, entries, other, meter, pins, self.sizes)
-                if other and again.chain:
-                    history = again
-                    break
+                if other:
+                    again = yield from look_flow(redaction, entries, other, meter, pins, self.sizes)
+                    if again.chain:
+                        history = again
+                        break
         if history.chain != tuple(known):
             yield from self.anchor.moved_flow(history.chain)
         return history

@@ -1,0 +1,207 @@
+"""Promises 1 and 11: a pasted summary brings nothing back that the history has left behind.
+
+A summary in view names the record that stands for what left. Its text alone, said by somebody
+elsewhere, is a message like any other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import Compactor, SummarizationMiddleware
+from conspectus.archive import Archive
+from conspectus.messages import SUMMARY_LINE
+from conspectus.testing.scripted_models import ScriptedChatModel
+from engine import SCOPE, Scripted, compacted, engine, originals_in, short
+
+FORMS = ["dict", "langchain", "without ids"]
+
+
+class Talk:
+    """Messages in one form, each with an id of its own where the form has ids."""
+
+    def __init__(self, form: str) -> None:
+        self.form, self.count = form, 0
+
+    def __call__(self, role: str, text: str) -> Any:
+        self.count += 1
+        if self.form == "dict":
+            return {"role": role, "content": text}
+        name = f"m{self.count}" if self.form == "langchain" else None
+        return {"user": HumanMessage, "assistant": AIMessage}[role](text, id=name)
+
+    def turns(self, *texts: str) -> list[Any]:
+        return [self(("user", "assistant")[n % 2], text) for n, text in enumerate(texts)]
+
+    def page(self, text: str) -> list[Any]:
+        """A tool is called, and answers so."""
+        if self.form == "dict":
+            call: Any = {"id": "c9", "type": "function"}
+            call["function"] = {"name": "read", "arguments": "{}"}
+            asked: Any = {"role": "assistant", "content": "", "tool_calls": [call]}
+            return [asked, {"role": "tool", "tool_call_id": "c9", "content": text}]
+        call = {"name": "read", "args": {}, "id": "c9", "type": "tool_call"}
+        return [AIMessage("", id="a9", tool_calls=[call]), ToolMessage(text, tool_call_id="c9")]
+
+
+def text_of(message: Any) -> str:
+    return str(message["content"] if isinstance(message, dict) else message.text)
+
+
+def texts(messages: list[Any]) -> list[str]:
+    return [text_of(message) for message in messages]
+
+
+def heads(compactor: Compactor) -> list[str]:
+    assert compactor.archive is not None
+    return [record.id for record in compactor.archive.chain(SCOPE)]
+
+
+def summary_in(messages: Any) -> str:
+    (found,) = [text for text in texts(messages) if text.startswith(SUMMARY_LINE)]
+    return found
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("who", ["user", "tool"])
+@pytest.mark.parametrize("at_once", [False, True], ids=["turn by turn", "in one call"])
+def test_the_summary_of_an_abandoned_branch_is_a_message_wherever_it_is_pasted(
+    form: str, who: str, at_once: bool
+) -> None:
+    say = Talk(form)
+    compactor = engine(Scripted(short), window=4_000, keep=("messages", 2))
+    start = say.turns("hello", "hi")
+    left = say.turns("branch one: zebra", "noted", "one", "yes", "two", "yes", "three", "yes")
+    summary = summary_in(compacted([*start, *left], compactor, force=True).messages)
+    history = [*start, *say.turns("another branch", "fine")]
+    if not at_once:
+        compacted(history, compactor)
+    if who == "user":
+        history += [say("user", summary), say("assistant", "I see")]
+    else:
+        history += [say("user", "read it"), *say.page(summary), say("assistant", "I see")]
+    history.append(say("user", "go on"))
+    shown = compacted(history, compactor).messages
+    assert texts(shown) == texts(history)
+    assert heads(compactor) == []
+    compacted([*shown, *say.turns("a", "b", "c", "d")], compactor, force=True)
+    gone = [text_of(original) for original in originals_in(compactor)]
+    assert summary in gone
+    assert "branch one: zebra" not in gone
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("who", ["user", "tool"])
+def test_a_later_summary_that_is_pasted_behind_an_earlier_one_is_a_message(
+    form: str, who: str
+) -> None:
+    say = Talk(form)
+    rounds = iter(range(9))
+    compactor = engine(Scripted(lambda _: f"- round {next(rounds)} [x]"), keep=("messages", 2))
+    first = compacted(say.turns(*"abcdef"), compactor, force=True).messages
+    later = compacted([*first, *say.turns("zebra", *"hijkl")], compactor, force=True).messages
+    assert len(heads(compactor)) == 2
+    pasted = [say("user", summary_in(later))] if who == "user" else say.page(summary_in(later))
+    back = [*first, say("assistant", "here again"), *pasted, *say.turns("go on", "yes", "next")]
+    assert texts(compacted(back, compactor).messages) == texts(back)
+    assert len(heads(compactor)) == 1
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("who", ["user", "tool"])
+def test_a_summary_that_is_pasted_into_another_history_is_said_there(form: str, who: str) -> None:
+    say = Talk(form)
+    compactor = engine(Scripted(short), keep=("messages", 2))
+    summary = summary_in(compacted(say.turns(*"abcdef"), compactor, force=True).messages)
+    history = say.turns("from the start again", "fine")
+    if who == "user":
+        history.append(say("user", summary))
+    else:
+        history += [say("user", "read it"), *say.page(summary), say("user", "and?")]
+    for more in ([], ["ok", "go on"]):
+        history += [
+            say(role, text) for role, text in zip(("assistant", "user"), more, strict=False)
+        ]
+        assert texts(compacted(history, compactor).messages) == texts(history)
+        assert heads(compactor) == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_summary_that_is_pasted_behind_all_that_it_covers_is_said_there(form: str) -> None:
+    say = Talk(form)
+    compactor = engine(Scripted(short), keep=("messages", 1))
+    history = say.turns(*"abcdef")
+    view = compacted(history, compactor, force=True).messages
+    covered, summary = history[: -len(view) + 1], summary_in(view)
+    history = [*covered, say("user", summary), say("assistant", "Yes?"), say("user", "go on")]
+    shown = compacted(history, compactor).messages
+    assert texts(shown) == [summary, *texts(history[len(covered) :])]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("start", ["the same", "another"])
+def test_a_caller_may_put_a_message_before_the_view_each_time(form: str, start: str) -> None:
+    say = Talk(form)
+    compactor = engine(Scripted(short), keep=("messages", 2))
+    context = say("user", "You are at step 0")
+    view: list[Any] = [context, *say.turns("zebra", *"bcdef")]
+    for step in range(3):
+        view = compacted(view, compactor, force=True).messages
+        assert len(heads(compactor)) == step + 1
+        kept = [one for one in view if one is not context]
+        if start == "another":
+            context = say("user", f"You are at step {step + 1}")
+        view = [context, *kept, *say.turns(*(f"{text}{step}" for text in "abcd"))]
+    assert "zebra" in [text_of(original) for original in originals_in(compactor)]
+
+
+def test_a_summary_with_our_mark_is_known_wherever_it_stands() -> None:
+    say = Talk("langchain")
+    compactor = engine(Scripted(short), keep=("messages", 2))
+    history = say.turns(*"abcdef")
+    view = compacted(history, compactor, force=True).messages
+    again = [history[0], say("user", "in between"), *view, *say.turns("g", "h", "i")]
+    shown = compacted(again, compactor).messages
+    assert texts(shown).count(text_of(view[0])) == 1
+    assert len(heads(compactor)) == 1
+    pasted = say("user", text_of(view[0]))
+    shown = compacted([pasted, *view, *say.turns("g", "h", "i")], compactor).messages
+    assert any(message is pasted for message in shown)
+    assert len(heads(compactor)) == 1
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_an_agent_that_went_back_is_not_carried_over_by_what_its_user_pastes(history: Any) -> None:
+    model, store = ScriptedChatModel(answers=lambda _: AIMessage("fine")), InMemoryStore()
+    middle = SummarizationMiddleware(
+        None, trigger=("tokens", 2_500), keep=("messages", 4), window=3_000, history=history
+    )
+    graph = create_agent(model, [], middleware=[middle], checkpointer=InMemorySaver(), store=store)
+    thread: Any = {"configurable": {"thread_id": "t"}}
+
+    def say(text: str, name: str, at: Any = thread) -> list[BaseMessage]:
+        graph.invoke({"messages": [HumanMessage(text, id=name)]}, at)
+        return list(model.calls[-1].messages)
+
+    say("The start", "b0")
+    start = graph.get_state(thread).config
+    for n in range(9):
+        shown = say(f"zebra {n} " + "please do " * 150, f"u{n}")
+    summary = summary_in(shown)
+    say("Another branch", "t0", start)
+    say(summary, "PASTE")
+    shown = say("go on", "w")
+    assert "PASTE" in [message.id for message in shown]
+    for n in range(9):
+        say(f"two {n} " + "please do " * 150, f"w{n}")
+    archive = Archive(store)
+    keys = [row["key"] for row in archive.export(SCOPE)]
+    ids = [one.message.id for one in archive.get(SCOPE, keys)]
+    assert "PASTE" in ids
+    assert not [name for name in ids if name.startswith("u")]
