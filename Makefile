@@ -173,11 +173,12 @@ workers: $(READY)
 # make soak MINUTES=30 [AGENTS=50] [PAUSE=4] [SEED=1] [POSTGRES=an empty database]; Python's own
 # allocator keeps a whole arena while one small object lies in it, the C library gives pages back.
 soak: $(READY)
-	@PYTHONMALLOC=malloc $(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),30) --agents $(or $(AGENTS),50) \
-		--pause $(or $(PAUSE),4) --seed $(or $(SEED),1) $(if $(POSTGRES),--postgres "$(POSTGRES)")
+	@PYTHONMALLOC=malloc $(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),30) \
+		--agents $(or $(AGENTS),50) --pause $(or $(PAUSE),4) --seed $(or $(SEED),1) $(if $(POSTGRES),--postgres "$(POSTGRES)")
 
 # The eleven promises as properties, with many examples; and the tests themselves, tested.
-# make properties [SEED=1] [ONLY=words of their names]; takes some half an hour
+# make properties [SEED=1] [ONLY="valid sequences"], promises by name or number, or words of tests' names;
+# all take some half an hour
 .PHONY: properties
 properties: $(READY)
 	@$(BIN)/python benchmarks/properties.py $(if $(SEED),--seed $(SEED)) \

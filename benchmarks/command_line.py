@@ -98,6 +98,14 @@ def at_least(
     return read
 
 
+def whole(text: str) -> int:
+    """A type for `add_argument`: any whole number."""
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"give a whole number, not {text!r}") from None
+
+
 class Progress:
     """Lines on stderr, now and then: how many of how many are done.
 

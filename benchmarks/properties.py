@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from command_line import Options, at_least, ended, tell
+from command_line import Options, at_least, ended, tell, whole
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -101,16 +101,44 @@ def rows_of(noted: Sequence[Mapping[str, Any]]) -> list[Row]:
     ]
 
 
+def chosen(only: str) -> tuple[set[int], str]:
+    """What is asked for: some promises, or an expression for the names of tests.
+
+    Args:
+        only: promises by number or by words of their names, or words that a test's name must
+            hold; several with semicolons between them.
+
+    Raises:
+        ValueError: both are asked for.
+    """
+    promises, names = set[int](), []
+    for text in filter(None, (part.strip() for part in only.split(";"))):
+        number = re.fullmatch(r"(?:promise[ _]?)?(\d{1,2})", text)
+        if number:
+            of = {int(number[1])} & PROMISES.keys()
+        else:
+            of = {n for n, name in PROMISES.items() if text.lower() in name.lower()}
+        words = [word for word in re.findall(r"\w+", text) if word not in ("and", "or", "not")]
+        promises |= of
+        names += [] if of else [f"({' and '.join(words)})"] if words else []
+    if promises and names:
+        raise ValueError("give promises or words of tests' names, not both")
+    return promises, " or ".join(names)
+
+
 def run(profile: str, processes: int, only: str, seed: int = 0) -> tuple[int, list[dict[str, Any]]]:
     """Run the tests; the exit code of pytest, and what was noted of each property test."""
+    promises, names = chosen(only)
     tests = [f"tests/{name}.py" for name in sorted(ELSEWHERE)]
     tests += sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/test_promise_*.py"))
+    if promises:
+        tests = [test for test in tests if promise_of(test) in promises]
     with tempfile.TemporaryDirectory() as folder:
         notes = Path(folder) / "notes.json"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "stateful.counting"]
         command += ["--properties-to", str(notes), f"--hypothesis-seed={seed}"]
         command += ["-n", str(processes), "--dist", "worksteal"] if processes > 1 else []
-        command += ["-k", only] if only else []
+        command += ["-k", names] if names else []
         path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
         env = {**os.environ, "CONSPECTUS_PROFILE": profile, "PYTHONPATH": path}
         env["CONSPECTUS_SEED"] = str(seed)
@@ -169,16 +197,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--profile", choices=("short", "long"), default="long")
     parser.add_argument("--processes", type=at_least(1), default=2, help="of pytest-xdist")
     parser.add_argument("--least", type=at_least(0), default=LEAST, help="examples to run")
-    parser.add_argument("--only", default="", help="tests whose names hold this, as for pytest -k")
-    parser.add_argument("--seed", type=int, default=0, help="of all chance in the long profile")
+    parser.add_argument(
+        "--only", default="", help="promises by number or name, or words that tests' names hold"
+    )
+    parser.add_argument("--seed", type=whole, default=0, help="of all chance in the long profile")
     asked = parser.parse_args(arguments)
     if asked.profile == "long":
         tell("All properties take some 30 minutes on two cores; progress is told as tests end.")
-    code, noted = run(asked.profile, asked.processes, asked.only, asked.seed)
+    try:
+        code, noted = run(asked.profile, asked.processes, asked.only, asked.seed)
+    except ValueError as error:
+        parser.error(f"ONLY= or --only: {error}")
     rows = rows_of(noted)
-    if code == NO_TESTS and asked.only:
+    if asked.only and not rows and code in (0, NO_TESTS):
         said = f"{asked.only!r} is in no name of a property test"
-        parser.error(f"--only: {said}; there are promise_01 to promise_11, stateful, and others")
+        names = "; ".join(f"{number}. {name}" for number, name in PROMISES.items())
+        parser.error(f"ONLY= or --only: {said}, and there are these promises: {names}")
     show(rows, Console(width=None if sys.stdout.isatty() else 110))
     total, steps = sum(row.examples for row in rows), sum(row.steps for row in rows)
     print(f"{total:,} examples of {sum(r.tests for r in rows)} property tests, {steps:,} steps.")

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import tempfile
 import threading
@@ -28,7 +29,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from command_line import Options, at_least, ended
+from command_line import Options, Progress, at_least, ended, stopped, whole
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -62,6 +63,9 @@ LEAST = 5_000
 EVERY = 20.0
 """Seconds between two looks at memory."""
 
+TOLD = 60.0
+"""Seconds between two lines that say how far it is."""
+
 PATIENCE = 20.0
 """Seconds that a look waits for agents to end their turns; others do not begin theirs meanwhile."""
 
@@ -93,8 +97,9 @@ class Soak:
     driven: list[Soaked] = field(default_factory=list)
 
     def run(self) -> Soak:
-        """Drive them all."""
-        with tempfile.TemporaryDirectory() as name:
+        """Drive them all; who is stopped shows what was done until then."""
+        progress = Progress("soak, seconds", math.ceil(self.seconds), TOLD)
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
             folder = Path(name)
             self.settings = Settings(self.counts, folder, self.renew, faults=self.faults)
             self.began = time.monotonic()
@@ -112,10 +117,24 @@ class Soak:
                 ]
                 for thread in [*threads, loop]:
                     thread.start()
-                while any(thread.is_alive() for thread in [*threads, loop]):
-                    self._sample()
-                    time.sleep(min(EVERY, self.seconds / 40))
+                try:
+                    while any(thread.is_alive() for thread in [*threads, loop]):
+                        self._sample()
+                        time.sleep(min(EVERY, self.seconds / 40))
+                        gone = int(time.monotonic() - self.began)
+                        progress.step(self._far, gone - progress.done)
+                except KeyboardInterrupt:
+                    self.show()
+                    raise
         return self
+
+    @property
+    def _far(self) -> str:
+        counts = self.counts
+        return (
+            f"{counts.steps:,} steps, {counts.compactions:,} compactions, "
+            f"{counts.missing} missing, {counts.over} over"
+        )
 
     def _where(self, number: int, places: int) -> int:
         return 1 if places > 1 and number // 2 % 3 == 2 else 0
@@ -180,7 +199,7 @@ class Soak:
     @property
     def growth(self) -> Slope | None:
         """How memory grows once it is warm."""
-        start = self.memory[-1][0] * WARM_UP
+        start = self.memory[-1][0] * WARM_UP if self.memory else 0
         return slope([(steps, size) for at, steps, size in self.memory if at >= start])
 
     @property
@@ -199,6 +218,13 @@ class Soak:
         if growth is not None and growth.steps >= LEAST and growth.low > GROWTH / 1_000:
             found.append("memory grows")
         return [*found, *counts.said]
+
+    def show(self) -> None:
+        """Print it."""
+        for table in self.tables():
+            screen.print(table)
+        for one in self.wrong:
+            screen.print(f"[red]{one}[/red]", highlight=False)
 
     def tables(self) -> list[Table]:
         """What to print."""
@@ -253,7 +279,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Options(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=at_least(0, float, above=True), default=30)
     parser.add_argument("--agents", type=at_least(1), default=50)
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=whole, default=1)
     parser.add_argument(
         "--pause", type=at_least(0, float), default=4.0, help="seconds between two turns of one"
     )
@@ -263,19 +289,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.reaches(given.postgres)
     logging.disable(logging.CRITICAL)  # thousands of faults would each have a line
     warnings.simplefilter("ignore")
-    found = Soak(
+    soak = Soak(
         agents=given.agents,
         seconds=given.minutes * 60,
         wait=given.pause,
         seed=given.seed,
         address=given.postgres,
         renew=given.renew,
-    ).run()
-    for table in found.tables():
-        screen.print(table)
-    for one in found.wrong:
-        screen.print(f"[red]{one}[/red]", highlight=False)
-    return 1 if found.wrong else 0
+    )
+    try:
+        soak.run()
+    except KeyboardInterrupt:
+        return stopped("the tables hold what was done until then, not all of it looked at")
+    soak.show()
+    return 1 if soak.wrong else 0
 
 
 if __name__ == "__main__":

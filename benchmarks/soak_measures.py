@@ -118,7 +118,9 @@ def forget_caches() -> None:
                     value.cache_clear()
     _costs.cache_clear()  # of a few families, each with a bound
     with settings._lock:
-        settings._tallies.clear()
+        for tallies in settings._tallies.values():  # emptied, as nodes hold them too
+            with tallies._lock:
+                tallies._threads.clear()
     for kept in (records._ledgers, records._followed):
         with kept._lock:
             kept._kept.clear()

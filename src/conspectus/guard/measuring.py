@@ -27,8 +27,8 @@ OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "
 MOST_OUTPUT = 0.5
 """Share of the window that is left for the answer at most, whatever a model's setting says."""
 
-KNOWN = 32
-"""Sets of tools whose size is remembered."""
+KNOWN = 8
+"""Sets of tools whose size is remembered; their tools are held as long."""
 
 
 @dataclass(frozen=True, slots=True)
