@@ -223,3 +223,31 @@ def test_a_slow_answer_does_not_keep_the_server_from_closing() -> None:
         assert answer.status == 200
     with pytest.raises(Exception):  # noqa: B017, PT011
         json.load(answer)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: FaultServer(None), "list of replies or a function"),  # type: ignore[arg-type]
+        (lambda: FaultServer("ab"), r"give \['ab'\]"),
+        (lambda: FaultServer([3]), "a text, an Answer or a fault, not 3"),  # type: ignore[list-item]
+        (lambda: FaultServer(["a"], window=0), "window=0 is no number of tokens"),
+        (lambda: FaultServer(["a"], window="x"), "window='x'"),  # type: ignore[arg-type]
+        (lambda: Answer("a", stop="ended"), "'stop', 'tool_calls', 'length'"),  # type: ignore[arg-type]
+        (lambda: faults.slow(-1), "seconds=-1 is no time"),
+        (lambda: faults.rate_limited(-1), "retry_after=-1 is no time"),
+        (lambda: faults.unavailable(float("nan")), "retry_after=nan"),
+    ],
+)
+def test_a_script_that_makes_no_sense_is_refused_when_it_is_given(wrong: Any, said: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=said):
+        wrong()
+
+
+def test_another_script_is_looked_at_too() -> None:
+    with FaultServer(["a"]) as server:
+        with pytest.raises(TypeError, match="give"):
+            server.restart("b")
+        with pytest.raises(TypeError, match="not 3"):
+            server.script = [3]  # type: ignore[list-item]
+        assert server.script == ["a"]

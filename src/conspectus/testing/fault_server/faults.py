@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Stop = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
 How = Literal[
@@ -55,12 +56,20 @@ class Answer:
         stop: why it ends; by default `"stop"`, or `"tool_calls"` where it calls some. Each protocol
             gets its own word for it.
         usage: the tokens to report. Default: what the server counts.
+
+    Raises:
+        ValueError: no model ends for that reason.
     """
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     stop: Stop | None = None
     usage: Usage | None = None
+
+    def __post_init__(self) -> None:
+        if self.stop is not None and self.stop not in get_args(Stop):
+            known = ", ".join(map(repr, get_args(Stop)))
+            raise ValueError(f"stop={self.stop!r} is no reason to end; there are {known}")
 
     @property
     def ends(self) -> Stop:
@@ -101,12 +110,21 @@ class Broken:
         answer: what would have been said.
         seconds: how long it takes, where it is slow.
         error: the error of an event, where one comes in the stream.
+
+    Raises:
+        ValueError: the seconds are no time, or there is no such way to break.
     """
 
     how: How
     answer: Answer
     seconds: float = 0.0
     error: HttpError | None = None
+
+    def __post_init__(self) -> None:
+        _check_seconds("seconds", self.seconds)
+        if self.how not in get_args(How):
+            known = ", ".join(map(repr, get_args(How)))
+            raise ValueError(f"how={self.how!r} is no way to break; there are {known}")
 
 
 Fault = HttpError | Broken
@@ -334,5 +352,12 @@ def lying_usage(input: int, output: int, text: str = TEXT) -> Answer:
     return Answer(text, usage=Usage(input, output))
 
 
+def _check_seconds(name: str, seconds: float) -> None:
+    if not (math.isfinite(seconds) and seconds >= 0):
+        raise ValueError(f"{name}={seconds!r} is no time to wait; give seconds, 0 or more")
+
+
 def _retry_after(seconds: float | None) -> tuple[tuple[str, str], ...]:
+    if seconds is not None:
+        _check_seconds("retry_after", seconds)
     return () if seconds is None else (("retry-after", f"{seconds:g}"),)

@@ -81,6 +81,8 @@ class FaultServer:
         connections: connections that were opened.
 
     Raises:
+        TypeError: the script is neither a list of replies nor a function.
+        ValueError: the window is no number of tokens.
         Exception: on leaving, what a script has raised, unless something else is raised already.
             The client was told 500. A list that is used up raises `IndexError`.
 
@@ -102,6 +104,8 @@ class FaultServer:
         count: Callable[[dict[str, Any]], int] | None = None,
         strict: bool = True,
     ) -> None:
+        if window is not None and not (isinstance(window, int) and window > 0):
+            raise ValueError(f"window={window!r} is no number of tokens; give 1 or more, or None")
         self.script = script
         self.requests: list[Request] = []
         self.refused: list[Request] = []
@@ -116,6 +120,24 @@ class FaultServer:
         self._server = _Server(self)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.daemon = True
+
+    @property
+    def script(self) -> Script:
+        """What answers the requests."""
+        return self._script
+
+    @script.setter
+    def script(self, script: Script) -> None:
+        if not callable(script):
+            if isinstance(script, (str, Answer, HttpError, Broken)):
+                raise TypeError(f"a script is a list of replies: give [{script!r}]")
+            if not isinstance(script, Sequence):
+                raise TypeError(
+                    f"a script is a list of replies or a function of a Request, not {script!r}"
+                )
+            for reply in script:
+                _check_reply(reply)
+        self._script = script
 
     @property
     def openai_url(self) -> str:
@@ -174,8 +196,7 @@ class FaultServer:
             return faults.context_length(self.window, request.tokens)
         try:
             reply = self._scripted(request)
-            if not isinstance(reply, (str, Answer, HttpError, Broken)):
-                raise TypeError(f"a script must return a text, an Answer or a fault, not {reply!r}")
+            _check_reply(reply)
             return Answer(reply) if isinstance(reply, str) else reply
         except Exception as error:
             self._failures.append(error)
@@ -196,6 +217,11 @@ class FaultServer:
 
     def _closes_within(self, seconds: float) -> bool:
         return self._closing.wait(seconds)
+
+
+def _check_reply(reply: object) -> None:
+    if not isinstance(reply, (str, Answer, HttpError, Broken)):
+        raise TypeError(f"a reply must be a text, an Answer or a fault, not {reply!r}")
 
 
 class _Server(ThreadingHTTPServer):
