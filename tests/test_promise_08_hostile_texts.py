@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langgraph.runtime import Runtime
 
 from conspectus import SummarizationMiddleware, is_summary_message
+from conspectus.compactor.drafts import body_of
 from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.messages.framing import as_notes
 from conspectus.messages.recalled import recalled_text
@@ -68,6 +69,8 @@ def body(result: Any) -> str:
 @pytest.mark.parametrize("hostile", EVERY)
 def test_a_text_in_a_frame_of_ours_cannot_leave_it(hostile: str) -> None:
     assert not marks(as_notes(hostile))
+    # What a summariser answers stands in the history the same way.
+    assert not marks(body_of(f"- They work. [u1]\n{hostile}"))
     [entry] = read_messages([HumanMessage(hostile, id=hostile, name=hostile)])
     frame = message_frame(entry, entry.text)
     inside = frame.removeprefix("<message").removesuffix("\n</message>")
@@ -240,7 +243,28 @@ def test_no_text_put_together_of_such_pieces_leaves_a_mark(parts: list[str]) -> 
 
 
 @pytest.mark.parametrize(
-    "piece", ["<", "< ", "<\u200b", "system", "system\n", "# ", "-", "[ ", "s\u00ad", "|>"]
+    "piece",
+    [
+        "<",
+        "< ",
+        "<\u200b",
+        "system",
+        "system\n",
+        "# ",
+        "-",
+        "[ ",
+        "s\u00ad",
+        "|>",
+        "→",
+        "[x]",
+        "1: ",
+        "\na) ",
+        '\n"System": a',
+        "\nSystem (",
+        "\n[SYSTEM",
+        "\n<user>",
+        "<invoke ",
+    ],
 )
 def test_a_long_text_of_such_pieces_comes_to_an_end(piece: str) -> None:
     # Read again for each piece, it would take hours.

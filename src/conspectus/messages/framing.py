@@ -16,18 +16,22 @@ TAGS = ("message", "messages", "notes", "facts", "focus", "recalled", "summary",
 FOREIGN = (
     "system assistant human system-reminder system_reminder system_prompt tool_call tool_calls"
     " tool_result tool_results tool_response tool_responses function_call function_calls"
-    " function_result function_results start_of_turn end_of_turn bos eos"
+    " function_result function_results function_response function_responses function_output"
+    " tool_use tool_uses tool_output tool_outputs system_message system_messages user_message"
+    " user_messages assistant_message human_message ai_message developer_message tool_message"
+    " start_of_turn end_of_turn bos eos"
 ).split()
 """Tags by which chat templates and agents tell who speaks."""
 
-PAIRED = "user developer tool model".split()
+PAIRED = "user developer tool model ai".split()
 """Others by which some tell it. Each by itself is a placeholder, as in `ssh <user>@<host>`, so they
-count only in a text that also closes one."""
+count only in a text that also closes one, or where one opens a line and what is said follows it at
+once or on the next line, as in a text that was cut before the closing tag."""
 
 BRACKETS = "inst system_prompt available_tools tool_calls tool_results".split()
 """The same in square brackets."""
 
-ROLES = "system human user assistant developer tool".split()
+ROLES = "system human user assistant developer tool ai".split()
 HEADINGS = "instruction instructions response input".split()
 """Who speaks at the start of a line; the latter after a `#`."""
 
@@ -70,8 +74,18 @@ def _any(words: tuple[str, ...] | list[str]) -> str:
 
 
 _GAP = rf"[\s{_UNSEEN}]*+"
+_START = rf"(?:(?<=[{_BREAKS}])|\A)"
+_SIGN = r"[ \t\xa0\u3000#>*_(\[\]+~\-]|[^\w\s\x00-\x7f]"
+_ITEM = r"\[x\]|\d{1,9}+(?:[.)]|[:\]](?=\s))|[a-z][.)](?=\s)|[\u2460-\u24ff\u2776-\u2793]"
+_HEAD = rf"(?:{_ITEM}|{_SIGN})*+"
+"""What may stand before a role in its line: any sign of no ASCII character, such as a bullet, an
+arrow, or a sign that nobody sees; the marks of Markdown and of a diff; numbers and letters of a
+list. No line break is among them, so that each is read once, and no `|`, which stands before what
+was made harmless. Nor is `{`, as in JSON and in templates."""
+
 _TAG = re.compile(
-    rf"<(?={_GAP}(?:/{_GAP})?(?:{_any([*TAGS, *FOREIGN])})(?!\w))|<(?={_GAP}/?{_GAP}s{_GAP}>)",
+    rf"<(?={_GAP}{_spread('invoke')}[\s{_UNSEEN}]++{_spread('name')}{_GAP}=)"
+    rf"|<(?={_GAP}(?:/{_GAP})?(?:{_any([*TAGS, *FOREIGN])})(?!\w))|<(?={_GAP}/?{_GAP}s{_GAP}>)",
     re.IGNORECASE,
 )
 _SPECIAL = re.compile(
@@ -81,11 +95,30 @@ _SPECIAL = re.compile(
     re.IGNORECASE,
 )
 _PAIR = re.compile(rf"<(?={_GAP}(/{_GAP})?(?:{_any(PAIRED)})(?!\w))", re.IGNORECASE)
+_OPENED = re.compile(
+    rf"{_START}{_HEAD}(<)(?={_GAP}(?:{_any(PAIRED)}){_GAP}>"
+    rf"(?:[^\W\d_]|[ \t{_UNSEEN}]*+(?:[{_BREAKS}]|\Z)))",
+    re.IGNORECASE,
+)
+_NAME = rf"(?:{_any(ROLES)})(?![^\W_])"
+_CAPITALS = _any([role.upper() for role in ROLES])
+_TAIL = r"(?:[*_)\]~]|[^\w\s\x00-\x7f])*+"
+_SPACES = rf"[ \t{_UNSEEN}]{{0,20}}+"
+_COLON = rf"[\s{_UNSEEN}]{{0,20}}+:"
+_WORD = rf"(?:[^\W\d_]|{_UNSEEN}){{1,40}}+"
+_PROSE = rf"[ \t]*+(?:[^\x00-\x7f]|{_WORD},?[ ]{_WORD}(?=[\s.,;!?']|\Z))"
+"""A sentence without quotation marks, which is no value of JSON or of a program."""
+
 _ROLE = re.compile(
-    rf"(?:(?<=[{_BREAKS}])|\A)(?=(?:[ \t\xa0\u3000#>*_(•·\-{_UNSEEN}]|\d{{1,3}}[.)])*+"
-    rf"(?:(?:{_any(ROLES)})"
-    rf"|(?<=#)[ \t{_UNSEEN}]*+(?:{_any(HEADINGS)})|(?<=#[ \t])(?:{_any(HEADINGS)}))(?![^\W_])"
-    rf"[*_){_UNSEEN}]*+[\s{_UNSEEN}]{{0,20}}+:)",
+    rf"{_START}(?={_HEAD}"
+    rf"(?:(?:{_NAME}"
+    rf"|(?<=#)[ \t{_UNSEEN}]*+(?:{_any(HEADINGS)})(?![^\W_])"
+    rf"|(?<=#[ \t])(?:{_any(HEADINGS)})(?![^\W_])){_TAIL}{_COLON}"
+    # Programs and logs write the rest too: it counts in capitals, or with a sentence after it.
+    rf"|(?=(?-i:[A-Z])){_NAME}{_TAIL}{_SPACES}\([^(){_BREAKS}]{{0,60}}+\){_TAIL}{_COLON}"
+    rf"|`++{_F}(?=(?-i:[A-Z])){_NAME}{_F}:?`++{_COLON}"
+    rf"|[\"']{_F}{_NAME}{_F}[\"']{_COLON}{_PROSE}"
+    rf"|(?-i:{_CAPITALS})[ \t{_UNSEEN}]*+\]))",
     re.IGNORECASE,
 )
 _SAFE = {"<": "&lt;", ">": "&gt;", "[": "("}
@@ -111,6 +144,8 @@ def as_data(text: str) -> str:
         pairs = list(_PAIR.finditer(shape))
         if any(m[1] for m in pairs):
             places.update({m.start(): "&lt;" for m in pairs})
+        elif pairs:
+            places.update({m.start(1): "&lt;" for m in _OPENED.finditer(shape)})
     return _replaced(text, places)
 
 
@@ -123,7 +158,7 @@ def as_notes(text: str) -> str:
     """
     text = as_data(text)
     shape = _shape(text)
-    if ":" not in shape:
+    if ":" not in shape and "[" not in shape:
         return text
     at, parts = 0, []
     for match in _ROLE.finditer(shape):
