@@ -245,6 +245,7 @@ def test_a_number_beside_its_name_is_a_text_once_redacted() -> None:
         "**Password**: don't share it!",
         "| Password | VARCHAR(255) |",
         "| Password | 8-64 |",
+        "    def load_private_key(self) -> Ed448PrivateKey | X25519PrivateKey | None: ...",
         "| Secret | 2024-01-05 |",
         "<td>password</td><td>string(64)</td>",
         '<string name="wrong_password">Falsch!</string>',
