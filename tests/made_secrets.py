@@ -190,6 +190,49 @@ def said_secrets(made: Made) -> list[tuple[str, str, str]]:
     add("YAML", "apiToken: >-\n    {}", t())
     add("source code", 'client.setPassword("{}")', p())
     add("source code", 'os.getenv("DB_PASSWORD", "{}")', p())
+    for text in (
+        '{"key":"DB_PASSWORD","value":"{}"}',
+        '{"Name": "DB_PASSWORD", "Value": "{}"}',
+        '{"ParameterKey":"DbPassword","ParameterValue":"{}"}',
+        '{"name": "DB_PASSWORD", "type": "string", "value": "{}"}',
+        '{"value": "{}", "enabled": true, "name": "DB_PASSWORD"}',
+        "- name: DB_PASSWORD\n  # set by ops\n  value: {}\n",
+        "- value: {}\n  name: DB_PASSWORD\n",
+        "env: {name: DB_PASSWORD, value: {}}",
+        'set {\n  name = "auth.password"\n  value = "{}"\n}',
+        '"- name: DB_PASSWORD\\n  value: {}\\n"',
+    ):
+        add("name and value", text, p())
+    for text in (
+        '<property name="hibernate.connection.password">{}</property>',
+        '<property name="password" value="{}"/>',
+        '<add key="DbPassword" value="{}" />',
+        "<key>password</key>\n\t<string>{}</string>",
+        "<name>db.password</name><value>{}</value>",
+        "<password><![CDATA[{}]]></password>",
+        "<td>Password</td><td>{}</td>",
+        "<b>Password:</b> {}<br>",
+    ):
+        add("XML", text, p())
+    add("XML", '<string name="api_key">{}</string>', t())
+    add("YAML", "secret_key_base: {}\n", made.hex(64))
+    add("YAML", "password: |\n  {}\n  second8Line\nport: 1\n", p())
+    for text in ("| Password | {} |", "| DB_PASSWORD | `{}` |", "*Password:* {}"):
+        add("Markdown", text, p())
+    add("env file", "FROM x\nENV DB_PASSWORD {}\n", p())
+    for text in (
+        'process.env.DB_PASSWORD || "{}"',
+        'ENV.fetch("DB_PASSWORD", "{}")',
+        'os.environ.setdefault("DB_PASSWORD", "{}")',
+        'env("DB_PASSWORD", default="{}")',
+        'System.setProperty("db.password", "{}");',
+        'props.put("password", "{}");',
+        'builder.password("{}")',
+        'variable "db_password" {\n  type = string\n  default = "{}"\n}',
+    ):
+        add("source code", text, p())
+    add("command", "aws configure set aws_secret_access_key {}", made.alnum(40))
+    add("command", 'ConvertTo-SecureString "{}" -AsPlainText -Force', p())
     for flag in ("--password", "--db-password", "--api-key", "--token", "--client-secret"):
         secret = p if "password" in flag else t
         add("flag", f"tool {flag} {{}} --verbose", secret())

@@ -822,6 +822,55 @@ def test_a_redactor_of_ones_own_is_told_the_name_that_a_value_stands_under() -> 
     assert (PASSWORD, "password") in seen
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"name": "DB_PASSWORD", "value": PASSWORD},
+        {"Value": PASSWORD, "Type": "String", "Name": "DB_PASSWORD"},
+        {"key": "db-1", "name": "DB_PASSWORD", "value": PASSWORD},
+        {"all": [{"ParameterKey": "DbPassword", "ParameterValue": PASSWORD}]},
+        {"name": "admin password", "value": PASSWORD},
+        {"name": "DB_PASSWORD", "value": 48127731},
+    ],
+)
+@pytest.mark.parametrize("form", ["call", "block", "text"])
+def test_a_name_that_stands_beside_a_value_tells_what_it_is(
+    given: dict[str, Any], form: str
+) -> None:
+    call = {"name": "set_env", "id": "c", "args": given}
+    raw = {"name": "set_env", "arguments": json.dumps(given)}
+    spoken = {
+        "call": AIMessage("", tool_calls=[call], id="a"),
+        "block": AIMessage(
+            [{"type": "tool_use", "id": "c", "name": "set_env", "input": given}], id="a"
+        ),
+        "text": AIMessage(
+            "",
+            id="a",
+            additional_kwargs={"tool_calls": [{"id": "c", "type": "function", "function": raw}]},
+        ),
+    }[form]
+    messages = [HumanMessage("set it", id="u"), spoken, ToolMessage("ok", tool_call_id="c", id="t")]
+    messages += history()[-2:]
+    compactor = engine(Scripted(short), keep=("messages", 1), redact=True)
+    result = compacted(messages, compactor, force=True)
+    assert result.redacted["password"] >= 1
+    kept = repr(compactor.archive.export(SCOPE))  # type: ignore[union-attr, no-untyped-call]
+    assert PASSWORD not in kept
+    assert "48127731" not in kept
+
+
+def test_a_sentence_beside_a_value_is_no_name() -> None:
+    given = {"name": "Reset the password of ann", "value": "done-42x"}
+    call = AIMessage("", tool_calls=[{"name": "note", "id": "c", "args": given}], id="a")
+    compactor = engine(Scripted(short), keep=("messages", 1), redact=True)
+    messages = [HumanMessage("x", id="u"), call, ToolMessage("ok", tool_call_id="c", id="t")]
+    assert (
+        compacted([*messages, *history()[-1:]], compactor, force=True).redacted.get("password")
+        is None
+    )
+
+
 def test_sync_and_async_redact_the_same() -> None:
     results = []
     for drive in (

@@ -5,6 +5,7 @@ All secrets are put together when the tests run; see `made_secrets`.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -18,9 +19,13 @@ from hypothesis import strategies as st
 
 from conspectus import SecretRedactor
 from conspectus.archive import (
+    secret_bounds,
+    secret_calls,
     secret_escapes,
     secret_formats,
+    secret_marked,
     secret_names,
+    secret_pairs,
     secret_places,
     secret_values,
     secrets,
@@ -174,6 +179,106 @@ def test_an_ampersand_ends_a_value_only_where_something_else_begins() -> None:
         assert redacted(f"?password=tr0ub4dor{rest}") == f"?password=[redacted: password]{rest}"
 
 
+@pytest.mark.parametrize(
+    ("around", "left"),
+    [
+        ("- name: DB_PASSWORD\n  value: {}\n- name: U\n", "hV7k,Q2m'Z9xW4 and[more\"of}it"),
+        ("- name: DB_PASSWORD\n  value: '{}'\n", "hV7k''Q2mZ9 xW4"),
+        ('{{"name":"DB_PASSWORD","value":"{}"}}', 'hV7k\\"Q2m, Z9xW4\\\\'),
+        ('{{"value":"{}","name":"DB_PASSWORD"}}', "it's-Q2mZ9xW4"),
+        ("x: {{name: DB_PASSWORD, value: {}}}", "hV7k}Q2,mZ9xW4"),
+        ("**Password:** {}", "hV7k'Q2mZ9<xW4!"),
+        ("**Password:** `{}`, for ann", "hV7kQ2 mZ9x"),
+        ("**Password:** {}\nNext.", "hV7kQ2mZ, Z9xW4"),
+        ("<b>Password:</b> {}<br>", "hV7k&lt;Q2mZ9"),
+        ('setPassword("{}")', "it's9Secret\\\\"),
+        ("set_password('{}')", 'hV7k"Q2mZ'),
+        ('getenv("DB_PASSWORD", "{}")', "it's9Secret"),
+        ("<password>{}</password>", "hV7k<Q2mZ"),
+        ("<password><![CDATA[{}]]></password>", "hV7k</Q2>mZ"),
+        ("password: |\n  {}\nport: 1", "hV7kQ2mZ9x yz\n\n  second8Line\n    third"),
+        ("ENV DB_PASSWORD {}\nRUN x", "hV7k,Q2mZ9 xW4"),
+    ],
+)
+def test_no_end_of_a_secret_is_left_behind(around: str, left: str) -> None:
+    assert redacted(around.format(left)) == around.format("[redacted: password]")
+    assert redacted(around.format("[redacted: password]")) == around.format("[redacted: password]")
+
+
+@pytest.mark.parametrize("value", ['hV7k"Q2m,Z9xW4', "hV7k\\Q2m'Z9xW4", "hV7k}Q2mZ9x, W4"])
+@pytest.mark.parametrize(
+    "around",
+    [
+        "- name: DB_PASSWORD\n  value: {}\n- name: U\n  value: x\n",
+        "**Password:** {}",
+        "set up:\npassword: |\n  {}\n  second8Line\nport: 1\n",
+        "FROM x\nENV DB_PASSWORD {}\n",
+    ],
+)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_json_is_still_json_however_deep_the_secret_lies(
+    value: str, around: str, depth: int
+) -> None:
+    text, said = around.format(value), value
+    for _ in range(depth):
+        text, said = json.dumps({"text": text, "more": "kept"}), json.dumps(said)[1:-1]
+    done = redacted(text)
+    assert "Q2m" not in done
+    assert redacted(done) == done
+    for _ in range(depth):
+        read = json.loads(done)
+        assert read["more"] == "kept"
+        done = read["text"]
+    assert around.split("{}")[0] + "[redacted: password]" in done
+
+
+def test_a_number_beside_its_name_is_a_text_once_redacted() -> None:
+    done = redacted('{"name": "DB_PASSWORD", "value": 48127731}')
+    assert json.loads(done) == {"name": "DB_PASSWORD", "value": "[redacted: password]"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Password:** stored in the vault",
+        "**Password:** 12-character minimum",
+        "**Password**: don't share it!",
+        "| Password | VARCHAR(255) |",
+        "| Password | 8-64 |",
+        "    def load_private_key(self) -> Ed448PrivateKey | X25519PrivateKey | None: ...",
+        "| Secret | 2024-01-05 |",
+        "<td>password</td><td>string(64)</td>",
+        '<string name="wrong_password">Falsch!</string>',
+        '<string name="password">请输入8位密码</string>',
+        '<property name="password" value="${db.password}"/>',
+        '<add key="PasswordHashAlgorithm" value="SHA256"/>',
+        '{"name": "password", "type": "string", "description": "at least 8, as in v1.2.3"}',
+        '[{"name": "password", "label": "x"}, {"value": "annabel42x"}]',
+        '{"value": "annabel42x"}, {"name": "password"}',
+        "{ name: 'password', value: formData.password }",
+        "{ name: 'password',\n  value: form.password,\n}",
+        "{ name: 'password', value: getPassword1() }",
+        'name = "password"; value = compute9(x)',
+        'key = "password"\nvalue = os.environ[key]',
+        "- name: DB_PASSWORD\n- name: HOST\n  value: db-7.internal",
+        "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef:\n      name: db-9x",
+        'form.password("required")',
+        'cache.put("token", "bearer")',
+        'props.put("password", password);',
+        'process.env.MAX_TOKENS || "4096"',
+        'variable "db_password" {\n}\nvariable "host" {\n  default = "db-7.internal"\n}',
+        'secret_key_base: <%= ENV["SECRET_KEY_BASE"] %>',
+        "password: |\n  The password of the user.\n  At least 8 characters.",
+        "ENV DB_PASSWORD $DB_PASSWORD",
+        "aws configure set aws_secret_access_key $AWS_SECRET",
+        'ConvertTo-SecureString "$password" -AsPlainText',
+        "*password* b9x!kk",
+    ],
+)
+def test_what_stands_beside_a_name_and_is_no_secret_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
 def test_a_mark_of_ones_own_hides_no_secret() -> None:
     password = MADE.password()
     assert password not in redacted(f'password="[redacted: password]{password}"')
@@ -227,7 +332,8 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
     for place in secret_places.PLACES:
         yield place.kind, place.pattern
     for module in (
-        secret_escapes, secret_formats, secret_names, secret_places, secret_values, secrets,
+        secret_bounds, secret_calls, secret_escapes, secret_formats, secret_marked, secret_names,
+        secret_pairs, secret_places, secret_values, secrets,
     ):  # fmt: skip
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
@@ -263,6 +369,15 @@ HOSTILE = r"""
 password= password=" token=' ://a:b eyJ eyJaaaaaaaa. sk- AKIA A = \ \" cookie: a=b; \u0061
 key pass :// [redacted:""".split()
 HOSTILE += ["-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "-----BEGIN ", "bearer "]
+HOSTILE += ["**password** a\\n", "**password** a9!xk b ", "{name: password, value: a "]
+HOSTILE += ["<password>", "<password>aaaa</password>", "getenv('PASSWORD', 'a"]
+HOSTILE += [
+    "name: password value: a ",
+    '"value":"x","name":"password",',
+    "password: |\n  a b\n",
+    "''",
+]
+HOSTILE += ['setpassword("x9!abc")', "|password|a9b8c7d6", '**password** x9"a\\n', '\\\\"']
 HOSTILE += ["basic aaaaaaaa", "mysql -", "machine a ", "password is ", "password for is "]
 
 

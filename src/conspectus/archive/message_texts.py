@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from langchain_core.messages import BaseMessage
+
+from conspectus.archive.secret_names import named_kind
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
 """Keys of messages, blocks and calls by which they hang together; what else has such keys, as the
@@ -17,6 +20,14 @@ FREE = frozenset("args arguments input artifact output result metadata response_
 
 ENCODED = ("data", "base64", "file_data")
 """Keys of a block under which a file stands in base64; one that is a text is redacted in it."""
+
+NAMING = ("name", "key", "parameterkey", "parametername")
+VALUED = ("value", "parametervalue")
+"""Keys, in small letters, of a mapping that holds a name and a value side by side, as tools take
+them that set variables: `{"name": "DB_PASSWORD", "value": ...}`."""
+
+_A_NAME = re.compile(r"[\w.:/-]{1,120}+(?: [\w.:/-]{1,40}+)?")
+"""One word or two. A sentence that speaks of a password is no name of one."""
 
 Put = Callable[[str, str | None], str]
 Leaf = tuple[str, str | None]
@@ -77,6 +88,7 @@ def _value(value: Any, put: Put, key: str | None, free: bool) -> tuple[Any, bool
 def _mapping(value: Mapping[Any, Any], put: Put, free: bool) -> tuple[Any, bool]:
     made: dict[Any, Any] = {}
     changed = False
+    given = _given_name(value)
     mime = str(value.get("mime_type") or value.get("media_type") or "") if not free else ""
     for name, part in value.items():
         new_name, new_part, other = name, part, False
@@ -91,10 +103,25 @@ def _mapping(value: Mapping[Any, Any], put: Put, free: bool) -> tuple[Any, bool]
                 new_part, other = _kwargs(part, put)
             else:
                 under = name if isinstance(name, str) else None
+                if given is not None and under is not None and under.lower() in VALUED:
+                    under = given
                 new_part, other = _value(part, put, under, free or name in FREE)
         changed = changed or other or new_name != name
         made[new_name] = new_part
     return (made, True) if changed else (value, False)
+
+
+def _given_name(value: Mapping[Any, Any]) -> str | None:
+    """The name that stands beside a value in a mapping; of two, one that tells of a secret."""
+    names = [
+        str.__str__(part)
+        for key, part in value.items()
+        if isinstance(key, str) and isinstance(part, str) and key.lower() in NAMING
+    ]
+    names = [name for name in names if _A_NAME.fullmatch(name)]
+    return next(
+        (name for name in names if named_kind(name) is not None), names[0] if names else None
+    )
 
 
 def _kwargs(value: Mapping[Any, Any], put: Put) -> tuple[Any, bool]:

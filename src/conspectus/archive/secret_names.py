@@ -34,7 +34,7 @@ _SAID = re.compile(
 )
 """A sentence: `the password for staging is ...`."""
 
-_QUOTE = re.compile(r"""[bBrRfFuU]{0,2}(?P<quote>\\{0,8}(?:\"\"\"|'''|["'`]))""")
+QUOTE = re.compile(r"""[bBrRfFuU]{0,2}(?P<quote>\\{0,8}(?:\"\"\"|'''|["'`]))""")
 _LINE = re.compile(r"""[^\s"'`\\]{1,512}+""")
 """A value to the end of its line, as in an `.env` file."""
 
@@ -90,7 +90,7 @@ _TEMPLATE = re.compile(
     r"|\[redacted: [a-z0-9-]+\]|[*xX•·.…_#?-]+|@\w+@|__\w+__|#\{.*)\Z",
     re.DOTALL,
 )
-_STANDS_FOR = re.compile(r"\[redacted: [a-z0-9-]{1,40}\]|\$\{[^{}]{0,200}\}|\{\{[^{}]{0,200}\}\}")
+STANDS_FOR = re.compile(r"\[redacted: [a-z0-9-]{1,40}\]|\$\{[^{}]{0,200}\}|\{\{[^{}]{0,200}\}\}")
 _CODE = re.compile(r"\A[A-Za-z_]\w*+(?:(?:\.|->|::)[A-Za-z_]\w*+)+\Z")
 _ALGORITHM = re.compile(r"\A(?:base|sha|md|utf|aes|des|argon|rot|hs|rs)-?\d{1,4}\Z", re.IGNORECASE)
 """How something is written: `the password is base64`."""
@@ -115,6 +115,8 @@ def named_kind(name: str) -> str | None:
     ):
         return "password" if last != "pass" or before or name[:1] in "\"'" else None
     if last in SECRETS or last.endswith(("secret", "密钥")):
+        return "secret"
+    if last == "base" and words[-3:-1] == ["secret", "key"]:
         return "secret"
     if last.endswith("token"):
         told = before or last.removesuffix("token")
@@ -156,7 +158,7 @@ def can_be(kind: str, value: str, quoted: bool, shell: bool) -> bool:
     """
     if placeholder(value):
         return False
-    value = _STANDS_FOR.sub("", value)  # marks of ours, and variables, hide nothing behind them
+    value = STANDS_FOR.sub("", value)  # marks of ours, and variables, hide nothing behind them
     size = len(value)
     if size < 4 or placeholder(value) or any(c.isspace() for c in value.strip()):
         return False
@@ -255,10 +257,10 @@ def _value_of(text: str, begin: int, end: int, kind: str, name: str) -> Found | 
         return None  # code that compares
     plain = sign["sign"] in ("=", "%3D", "%3d") and not sign["gap"] and not sign["after"]
     lined = plain and name.isupper() and _STARTS_LINE.search(text, max(0, begin - 24), begin)
-    quote = _QUOTE.match(text, at)
+    quote = QUOTE.match(text, at)
     if quote is not None:
         start = quote.end()
-        stop = _closing(text, start, quote["quote"])
+        stop = closing(text, start, quote["quote"])
         if stop is None:
             return None
         value = text[start:stop]
@@ -304,9 +306,9 @@ def _flagged(text: str, end: int, kind: str) -> Found | None:
     gap = _GAP.match(text, end)
     if gap is None:
         return None
-    quote = _QUOTE.match(text, gap.end())
+    quote = QUOTE.match(text, gap.end())
     if quote is not None:
-        stop = _closing(text, quote.end(), quote["quote"])
+        stop = closing(text, quote.end(), quote["quote"])
         value = "" if stop is None else text[quote.end() : stop]
         if stop is not None and can_be(kind, value, True, False):
             return quote.end(), stop, kind, ""
@@ -324,9 +326,9 @@ def _said(text: str, end: int, kind: str) -> Found | None:
     gap = _SAID.match(text, end)
     if gap is None:
         return None
-    quote = _QUOTE.match(text, gap.end())
+    quote = QUOTE.match(text, gap.end())
     if quote is not None and quote["quote"]:
-        stop = _closing(text, quote.end(), quote["quote"])
+        stop = closing(text, quote.end(), quote["quote"])
         if stop is not None and can_be(kind, text[quote.end() : stop], True, False):
             return quote.end(), stop, kind, ""
         return None
@@ -336,7 +338,7 @@ def _said(text: str, end: int, kind: str) -> Found | None:
     return (gap.end(), gap.end() + len(value), kind, "") if fits else None
 
 
-def _closing(text: str, start: int, quote: str) -> int | None:
+def closing(text: str, start: int, quote: str) -> int | None:
     """Where a value in quotes ends; within `LONGEST` characters, and one line."""
     limit = min(len(text), start + LONGEST)
     at = start
@@ -367,4 +369,6 @@ def can_be_password(value: str) -> bool:
 def value_kind(name: str, value: str) -> str | None:
     """What kind of secret a value is that stands by itself under a name, as in a dict."""
     kind = named_kind(name)
+    if kind == "password" and name.isupper() and len(value) <= 200 and not placeholder(value):
+        value = "-".join(value.split())  # several words are no sentence there
     return kind if kind is not None and can_be(kind, value, True, False) else None

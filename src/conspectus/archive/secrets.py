@@ -18,7 +18,7 @@ from conspectus.archive.secret_pairs import paired_secrets
 from conspectus.archive.secret_places import placed_secrets
 from conspectus.archive.secret_values import MARK, spreading, without_values
 
-VERSION = 3
+VERSION = 4
 """Goes up whenever something else is found, so that drafts made before are not used."""
 
 ROUNDS = 4
