@@ -337,6 +337,7 @@ def said_secrets(made: Made) -> list[tuple[str, str, str]]:
         )
     pem = made.pem()
     found.append(("private key, cut off", "\n".join(pem.split("\n")[:6]), pem.split("\n")[4]))
+    found.append(("private key, head lost", "\n".join(pem.split("\n")[6:]), pem.split("\n")[8]))
     found.append(("private key, indented", pem.replace("\n", "\n      "), pem.split("\n")[4]))
     body = "\n".join(made.base64(48) for _ in range(8))
     found.append(

@@ -164,6 +164,21 @@ def test_a_private_key_goes_as_a_whole_and_what_follows_stays() -> None:
     )
 
 
+@pytest.mark.parametrize("glue", ["\n", "\\n", "\r\n    "])
+def test_of_a_key_that_has_lost_its_beginning_no_line_stays(glue: str) -> None:
+    key = MADE.pem()
+    for cut in (40, 100, 150, 300):
+        tail = key[cut:].replace("\n", glue)
+        assert redacted(f"{tail}{glue}more") == f"[redacted: private-key]{glue}more"
+        assert redacted(f"{tail}\n{key}\nb") == (
+            "[redacted: private-key]\n[redacted: private-key]\nb"
+        )
+    assert redacted(f"Done.\n{key[100:]}") == "Done.\n[redacted: private-key]"
+    last = key.rsplit("\n", 1)[1]
+    for text in (last, f"a\n{last}", f"The line that closes it is {last}", f"{key}\nAnd {last}"):
+        assert redacted(text) == text.replace(key, "[redacted: private-key]")
+
+
 def test_a_value_under_a_telling_name_is_a_secret_by_itself() -> None:
     assert redacted("swordfish", "password") == "[redacted: password]"
     assert redacted("swordfish", "user") == "swordfish"

@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 START = r"(?<![A-Za-z0-9])"
@@ -213,6 +214,14 @@ _MAC = re.compile(r"Private-MAC: ?[a-f0-9]{20,128}")
 _BODY = re.compile(r"[A-Za-z0-9+/=]{40,}+")
 _CUT_OFF = re.compile(r"(?:[ \t\"'+,>|-]|\\+[nrt]|\s|[A-Za-z0-9+/=]{16,}+)*+")
 
+_BETWEEN = r"[\s\"'+,>|\\-]"
+_HEAD_LOST = re.compile(
+    rf"{_BETWEEN}*+(?:[A-Za-z0-9+/=]{{1,15}}+{_BETWEEN}++){{0,2}}+"
+    rf"(?:{_BETWEEN}|[A-Za-z0-9+/=]{{16,}}+)*+(?:[A-Za-z0-9+/=]{{1,15}}+\Z)?+"
+)
+"""A key without its beginning, read backwards: its last lines may be short, and so may be the one
+at which the text was cut."""
+
 LONGEST = 40_000
 """Characters of a private key at most, of which the longest have some 13,000."""
 
@@ -249,7 +258,27 @@ def private_keys(text: str) -> list[tuple[int, int, str]]:
             while stop > begin.end() and text[stop - 1].isspace():
                 stop -= 1
             found.append((begin.start(), stop, "private-key"))
-    return found
+    return sorted([*found, *_without_beginning(text, found)])
+
+
+def _without_beginning(
+    text: str, found: Sequence[tuple[int, int, str]]
+) -> Iterator[tuple[int, int, str]]:
+    """Where keys stand of which only the last lines were kept, as by `tail`."""
+    stops = [stop for _, stop, _ in found]
+    before = 0
+    for end in _END_MARK.finditer(text):
+        known = bisect_left(stops, end.end())
+        if known < len(found) and found[known][0] <= end.start():
+            before = end.end()
+            continue
+        head = text[max(before, end.start() - LONGEST) : end.start()]
+        body = head[::-1]
+        lost = _HEAD_LOST.match(body)
+        body = body[: lost.end()].rstrip() if lost else ""
+        if _BODY.search(body) or _lines_of_key(body):
+            yield end.start() - len(body), end.end(), "private-key"
+        before = end.end()
 
 
 def _lines_of_key(body: str) -> bool:
