@@ -170,11 +170,14 @@ workers: $(READY)
 	@$(BIN)/python benchmarks/workers.py --count $(or $(COUNT),200) \
 		$(if $(PARTS),--parts $(PARTS)) $(if $(POSTGRES),--postgres "$(POSTGRES)")
 
-# make soak MINUTES=30 [AGENTS=50] [PAUSE=4] [SEED=1] [POSTGRES=an empty database]; Python's own
-# allocator keeps a whole arena while one small object lies in it, the C library gives pages back.
+# make soak MINUTES=30 [AGENTS=50] [PAUSE=4] [SEED=1] [RENEW=30] [POSTGRES=an empty database]; Python's own
+# allocator keeps a whole arena while one small object lies in it, the C library gives pages back; but
+# it keeps some free pieces for each thread, which would count as in use.
 soak: $(READY)
-	@PYTHONMALLOC=malloc $(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),30) \
-		--agents $(or $(AGENTS),50) --pause $(or $(PAUSE),4) --seed $(or $(SEED),1) $(if $(POSTGRES),--postgres "$(POSTGRES)")
+	@PYTHONMALLOC=malloc GLIBC_TUNABLES=glibc.malloc.tcache_count=0 \
+		$(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),30) --agents $(or $(AGENTS),50) \
+		--pause $(or $(PAUSE),4) --seed $(or $(SEED),1) --renew $(or $(RENEW),30) \
+		$(if $(POSTGRES),--postgres "$(POSTGRES)")
 
 # The eleven promises as properties, with many examples; and the tests themselves, tested.
 # make properties [SEED=1] [ONLY="valid sequences"], promises by name or number, or words of tests' names;

@@ -1,6 +1,6 @@
 """Agents driven for as long as asked, with faults at random; nothing may be lost, over or leaking.
 
-    make soak MINUTES=30 [AGENTS=50] [POSTGRES=address] [SEED=1] [PAUSE=4]
+    make soak MINUTES=30 [AGENTS=50] [POSTGRES=address] [SEED=1] [PAUSE=4] [RENEW=30]
 
 A mix of agents, half of them on an event loop, the others in threads of their own: `create_agent`
 with `history="replace"` and `"preserve"`, deep agents, callers of `Compactor`, and nodes of the
@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from command_line import Options, Progress, at_least, ended, stopped, whole
 from rich import box
@@ -40,6 +40,7 @@ from soak_measures import (
     Slope,
     forget_caches,
     in_one_arena,
+    in_use,
     percentiles,
     resident,
     settle,
@@ -70,6 +71,15 @@ PATIENCE = 20.0
 """Seconds that a look waits for agents to end their turns; others do not begin theirs meanwhile."""
 
 
+class Look(NamedTuple):
+    """One look at memory: seconds since the start, steps, and bytes in use and resident."""
+
+    at: float
+    steps: float
+    in_use: int
+    resident: int
+
+
 @dataclass
 class Soak:
     """One soak.
@@ -89,10 +99,10 @@ class Soak:
     wait: float = 4.0
     seed: int = 1
     address: str = ""
-    renew: int = 60
+    renew: int = 30
     faults: float = 1.0
     counts: Counts = field(default_factory=Counts)
-    memory: list[tuple[float, float, float]] = field(default_factory=list)
+    memory: list[Look] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     driven: list[Soaked] = field(default_factory=list)
 
@@ -147,7 +157,7 @@ class Soak:
             forget_caches()
             settle()
             at = time.monotonic() - self.began
-            self.memory.append((at, self.counts.steps, resident()))
+            self.memory.append(Look(at, self.counts.steps, in_use(), resident()))
 
     def _agent(self, number: int, saver: Any, store: Any) -> Soaked:
         kind, made = KINDS[number // 2 % len(KINDS)]
@@ -198,9 +208,13 @@ class Soak:
 
     @property
     def growth(self) -> Slope | None:
-        """How memory grows once it is warm."""
-        start = self.memory[-1][0] * WARM_UP if self.memory else 0
-        return slope([(steps, size) for at, steps, size in self.memory if at >= start])
+        """How memory in use grows once it is warm."""
+        return slope([(look.steps, look.in_use) for look in self._warm])
+
+    @property
+    def _warm(self) -> list[Look]:
+        start = self.memory[-1].at * WARM_UP if self.memory else 0
+        return [look for look in self.memory if look.at >= start]
 
     @property
     def wrong(self) -> list[str]:
@@ -246,12 +260,13 @@ class Soak:
         if growth is None:
             main.add_row("memory", "too few samples for a slope")
         else:
-            low, mid, high = (one * 1_000 / 1_024 for one in (growth.low, growth.each, growth.high))
-            text = f"{mid:+,.1f} KB in 1,000 steps (95 %: {low:+,.1f} to {high:+,.1f})"
-            if growth.steps < LEAST:
-                text += f"; not judged below {LEAST:,} steps"
-            main.add_row("memory", text)
-            main.add_row("memory at the end", f"{self.memory[-1][2] / 2**20:,.0f} MB")
+            judged = "" if growth.steps >= LEAST else f"; not judged below {LEAST:,} steps"
+            main.add_row("memory in use", _in_words(growth) + judged)
+            of_system = slope([(look.steps, look.resident) for look in self._warm])
+            main.add_row("memory of the process", _in_words(of_system) if of_system else "")
+            last = self.memory[-1]
+            main.add_row("in use at the end", f"{last.in_use / 2**20:,.0f} MB")
+            main.add_row("of the process then", f"{last.resident / 2**20:,.0f} MB")
             main.add_row("held by the soak itself then", f"{self.held / 2**20:,.1f} MB")
         faults = _table("what went wrong, on purpose, and what came of it")
         faults.add_column("kind")
@@ -269,6 +284,11 @@ class Soak:
         return [main, faults, late]
 
 
+def _in_words(growth: Slope) -> str:
+    low, mid, high = (one * 1_000 / 1_024 for one in (growth.low, growth.each, growth.high))
+    return f"{mid:+,.1f} KB in 1,000 steps (95 %: {low:+,.1f} to {high:+,.1f})"
+
+
 def _table(title: str) -> Table:
     return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
 
@@ -283,7 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--pause", type=at_least(0, float), default=4.0, help="seconds between two turns of one"
     )
-    parser.add_argument("--renew", type=at_least(1), default=60, help="turns of one conversation")
+    parser.add_argument("--renew", type=at_least(1), default=30, help="turns of one conversation")
     parser.add_argument("--postgres", default="", help="address of an empty database")
     given = parser.parse_args(arguments)
     parser.reaches(given.postgres)

@@ -71,7 +71,7 @@ class Settings:
 
     counts: Counts
     folder: Path
-    renew: int = 60
+    renew: int = 30
     check: int = 10
     faults: float = 1.0
     gate: Gate = field(default_factory=Gate)
