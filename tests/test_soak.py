@@ -134,17 +134,32 @@ def test_memory_that_grows_is_told_from_memory_that_does_not(
     script: Callable[[str], ModuleType], growth: float, found: bool
 ) -> None:
     """Noise that stays for a while, as memory's does, is no growth."""
-    measures, soak = script("soak_measures"), script("soak").Soak()
+    measures, module = script("soak_measures"), script("soak")
+    soak = module.Soak()
     chance, noise = random.Random(5), 0.0
     for n in range(400):
         noise = 0.9 * noise + chance.gauss(0, 200_000)
         steps = 100.0 * n
-        soak.memory.append((float(n), steps, 1e8 + growth * steps + noise))
+        soak.memory.append(module.Look(float(n), steps, 1e8 + growth * steps + noise, 2e8))
     line = soak.growth
     assert line is not None
     assert line.low <= growth <= line.high
     assert ("memory grows" in soak.wrong) is found
     assert measures.slope([(1.0, 2.0), (2.0, 3.0)]) is None
+
+
+def test_memory_in_use_is_what_was_asked_for_and_not_given_back(
+    script: Callable[[str], ModuleType],
+) -> None:
+    measures = script("soak_measures")
+    measures.settle()
+    before = measures.in_use()
+    held = [bytes(100_000) for _ in range(300)]
+    grown = measures.in_use() - before
+    del held
+    measures.settle()
+    assert grown > 20_000_000
+    assert measures.in_use() - before < grown / 2
 
 
 def test_percentiles_are_latencies_that_were_measured(script: Callable[[str], ModuleType]) -> None:
@@ -156,5 +171,5 @@ def test_percentiles_are_latencies_that_were_measured(script: Callable[[str], Mo
 
 def test_a_run_that_says_nothing_fails(script: Callable[[str], ModuleType]) -> None:
     soak = script("soak").Soak()
-    soak.memory.append((0.0, 0.0, 1.0))
+    soak.memory.append(script("soak").Look(0.0, 0.0, 1, 1))
     assert re.search("too short", " ".join(soak.wrong))
