@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.runtime import Runtime
@@ -236,6 +236,7 @@ def test_a_message_shown_short_stays_whose_it_was() -> None:
         max_size=14,
     )
 )  # fmt: skip
+@example(["|", "\u200b", "\x08", ">"])
 def test_no_text_put_together_of_such_pieces_leaves_a_mark(parts: list[str]) -> None:
     made = as_notes("".join(parts))
     assert not marks(made)

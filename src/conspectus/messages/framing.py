@@ -89,11 +89,12 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _SPECIAL = re.compile(
-    rf"<(?={_F}\|)|(?<=\|)>|(?<=\|{_UNSEEN})>"
+    rf"<(?={_F}\|)"
     rf"|\[(?={_GAP}(?:/{_GAP})?(?:{_any(BRACKETS)}){_GAP}\])"
     rf"|<(?={_F}<{_F}/?{_F}(?:{_spread('sys')}){_F}>)",
     re.IGNORECASE,
 )
+_CLOSED = re.compile(rf"\|{_F}(>)")
 _PAIR = re.compile(rf"<(?={_GAP}(/{_GAP})?(?:{_any(PAIRED)})(?!\w))", re.IGNORECASE)
 _OPENED = re.compile(
     rf"{_START}{_HEAD}(<)(?={_GAP}(?:{_any(PAIRED)}){_GAP}>"
@@ -121,7 +122,7 @@ _ROLE = re.compile(
     rf"|(?-i:{_CAPITALS})[ \t{_UNSEEN}]*+\]))",
     re.IGNORECASE,
 )
-_SAFE = {"<": "&lt;", ">": "&gt;", "[": "("}
+_SAFE = {"<": "&lt;", "[": "("}
 
 
 def as_data(text: str) -> str:
@@ -141,6 +142,7 @@ def as_data(text: str) -> str:
     if "<" in shape or "[" in shape or "|" in shape:
         for pattern in (_TAG, _SPECIAL):
             places.update({m.start(): _SAFE[m.group()] for m in pattern.finditer(shape)})
+        places.update({m.start(1): "&gt;" for m in _CLOSED.finditer(shape)})
         pairs = list(_PAIR.finditer(shape))
         if any(m[1] for m in pairs):
             places.update({m.start(): "&lt;" for m in pairs})
