@@ -96,3 +96,25 @@ def test_every_kind_of_content_block_that_langchain_knows_is_drawn() -> None:
 
 def test_twelve_ways_of_a_summariser_to_behave_are_drawn() -> None:
     assert len(set(KINDS)) == 12
+
+
+@pytest.mark.parametrize(
+    ("only", "promises", "names"),
+    [
+        ("", set(), ""),
+        ("3", {3}, ""),
+        ("promise 3; 11", {3, 11}, ""),
+        ("Valid sequences", {3}, ""),
+        ("extractive", set(), "(extractive)"),
+        ("hostile names; not extractive", set(), "(hostile and names) or (extractive)"),
+    ],
+)
+def test_promises_or_words_of_names_choose_what_is_run(
+    script: ModuleType, only: str, promises: set[int], names: str
+) -> None:
+    assert script.chosen(only) == (promises, names)
+
+
+def test_promises_and_names_at_once_are_refused(script: ModuleType) -> None:
+    with pytest.raises(ValueError, match="not both"):
+        script.chosen("3; extractive")
