@@ -8,6 +8,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus.messages import read_messages
+from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens import TokenMeter
 from engine import Scripted, check_nothing_missing, compacted, engine, short
 from histories import agent, talk, user
@@ -30,6 +31,24 @@ def test_another_librarys_summary_is_extended_archived_and_not_summarised_again(
     assert "FOREIGN-1234" in scripted.requests[0].standing
     check_nothing_missing(messages, result, compactor)
     assert sum("FOREIGN" in str(m.content) for m in result.messages) == 0
+
+
+def test_one_that_is_larger_than_what_its_reader_takes_is_read_in_chunks_and_once() -> None:
+    large = "- " + " ".join(f"item{n}" for n in range(3_000))
+    model = ScriptedChatModel(
+        answers=lambda _: AIMessage("- the work on item1 goes on [x]"),
+        profile={"max_input_tokens": 8_000},
+    )
+    result = compacted(
+        [foreign(large), *talk(4)], engine(model, window=4_000, keep=("messages", 2))
+    )
+    assert result.record is not None
+    assert result.record.by.startswith("ScriptedChatModel")
+    assert not result.failures
+    said = [" ".join(message.text for message in call.messages) for call in model.calls]
+    assert len(said) > 2
+    for n in range(0, 3_000, 100):
+        assert sum(f" item{n} " in text for text in said) == 1
 
 
 def test_one_in_the_middle_is_compacted_once_and_not_at_every_call() -> None:

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 from langchain.agents import create_agent
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive
-from conspectus.messages import SUMMARY_LINE
+from conspectus.compactor.recognising import may_be_summaries
+from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.testing.scripted_models import ScriptedChatModel
 from engine import SCOPE, Scripted, compacted, engine, originals_in, short
 
@@ -34,7 +35,9 @@ class Talk:
         if self.form == "dict":
             return {"role": role, "content": text}
         name = f"m{self.count}" if self.form == "langchain" else None
-        return {"user": HumanMessage, "assistant": AIMessage}[role](text, id=name)
+        return {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}[role](
+            text, id=name
+        )
 
     def turns(self, *texts: str) -> list[Any]:
         return [self(("user", "assistant")[n % 2], text) for n, text in enumerate(texts)]
@@ -133,10 +136,15 @@ def test_a_summary_that_is_pasted_into_another_history_is_said_there(form: str, 
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_summary_that_is_pasted_behind_all_that_it_covers_is_said_there(form: str) -> None:
+@pytest.mark.parametrize("note", ["", "system"])
+def test_a_summary_that_is_pasted_behind_all_that_it_covers_is_said_there(
+    form: str, note: str
+) -> None:
     say = Talk(form)
     compactor = engine(Scripted(short), keep=("messages", 1))
     history = say.turns(*"abcdef")
+    if note:  # of the application, which the summary covers too
+        history.insert(2, say(note, "a note"))
     view = compacted(history, compactor, force=True).messages
     covered, summary = history[: -len(view) + 1], summary_in(view)
     history = [*covered, say("user", summary), say("assistant", "Yes?"), say("user", "go on")]
@@ -159,6 +167,30 @@ def test_a_caller_may_put_a_message_before_the_view_each_time(form: str, start: 
             context = say("user", f"You are at step {step + 1}")
         view = [context, *kept, *say.turns(*(f"{text}{step}" for text in "abcd"))]
     assert "zebra" in [text_of(original) for original in originals_in(compactor)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_caller_may_put_one_message_that_stays_and_one_that_changes_before_it(form: str) -> None:
+    say = Talk(form)
+    compactor = engine(Scripted(short), keep=("messages", 2))
+    about, view = say("user", "About me: zebras"), list[Any]()
+    for step in range(4):
+        said = [say("user", f"Never delete keep{step}.py"), *say.turns(*"abc")]
+        head = [about, say("user", f"Today is day {step}")]
+        kept = [one for one in view if one is not about]
+        view = compacted([*head, *kept, *said], compactor, force=True).messages
+        assert len(heads(compactor)) == step + 1
+    gone = [text_of(original) for original in originals_in(compactor)]
+    assert [f"Never delete keep{step}.py" in gone for step in range(4)] == [True] * 4
+    assert not [text for text in gone if text.startswith(SUMMARY_LINE)]
+
+
+def test_equal_summaries_are_asked_for_once() -> None:
+    marked = {"lc_source": "summarization"}
+    again = [HumanMessage(f"{SUMMARY_LINE}\n\n- one", additional_kwargs=marked) for _ in range(9)]
+    other = HumanMessage(f"{SUMMARY_LINE}\n\n- two", additional_kwargs=marked)
+    entries = read_messages([*again, other, *again])
+    assert may_be_summaries(entries, marked=True) == ["\n- one", "\n- two"]
 
 
 def test_a_summary_with_our_mark_is_known_wherever_it_stands() -> None:
@@ -205,3 +237,50 @@ def test_an_agent_that_went_back_is_not_carried_over_by_what_its_user_pastes(his
     ids = [one.message.id for one in archive.get(SCOPE, keys)]
     assert "PASTE" in ids
     assert not [name for name in ids if name.startswith("u")]
+
+
+def agent(store: InMemoryStore, saver: Any = None, history: Any = "replace") -> tuple[Any, Any]:
+    model = ScriptedChatModel(answers=lambda asked: AIMessage(f"To {asked[-1].text[:20]}"))
+    middle = SummarizationMiddleware(
+        None, trigger=("messages", 8), keep=("messages", 3), window=4_000, history=history
+    )
+    graph = create_agent(model, [], middleware=[middle], checkpointer=saver, store=store)
+    return graph, model
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_a_paste_as_the_first_message_of_a_branch_brings_no_other_branch_back(history: Any) -> None:
+    store, thread = InMemoryStore(), {"configurable": {"thread_id": "t"}}
+    graph, model = agent(store, InMemorySaver(), history)
+    for n in range(6):
+        graph.invoke({"messages": [HumanMessage(f"zebra {n}")]}, thread)
+    summary = summary_in(model.calls[-1].messages)
+    start = list(graph.get_state_history(thread))[-1].config
+    if history == "replace":
+        graph.checkpointer.delete_thread("t")
+        start = thread
+    graph.invoke({"messages": [HumanMessage(summary, id="PASTE")]}, start)
+    for n in range(6):
+        graph.invoke({"messages": [HumanMessage(f"two {n}")]}, thread)
+    archive = Archive(store)
+    keys = [key for record in archive.chain(SCOPE) for key in record.covers]
+    reached = [one.message for one in archive.get(SCOPE, keys)]
+    assert reached[0].id == "PASTE"
+    assert not [one for one in reached if one.text.startswith("zebra")]
+
+
+def test_a_graph_without_a_checkpointer_knows_the_summary_that_comes_back_as_a_dict() -> None:
+    store, view = InMemoryStore(), list[Any]()
+    graph, _ = agent(store)
+    roles = {"human": "user", "ai": "assistant"}
+    for n in range(12):
+        said = {"role": "user", "content": f"Never delete keep{n}.py"}
+        done = graph.invoke({"messages": [*view, said]}, {"configurable": {"thread_id": "t"}})
+        view = [{"role": roles[one.type], "content": one.text} for one in done["messages"]]
+    archive = Archive(store)
+    kept = [archive.get(SCOPE, record.covers) for record in archive.chain(SCOPE)]
+    assert len(kept) > 2
+    gone = [one.message.text for part in kept for one in part]
+    assert gone[0] == "Never delete keep0.py"
+    assert not [text for text in gone if text.startswith(SUMMARY_LINE)]
+    assert "keep0" in summary_in(view)

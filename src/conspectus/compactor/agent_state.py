@@ -319,7 +319,7 @@ def thread_id_of(runtime: object) -> str | None:
 
 
 def checkpointed_thread(runtime: object) -> str | None:
-    """The thread that a checkpointer keeps; None where there is none, or outside a graph."""
+    """The thread that a run names; None where it names none, or outside a graph."""
     thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
     return str(thread) if thread else None
 
@@ -345,10 +345,21 @@ def _mark(messages: Sequence[BaseMessage], caller: str = "") -> str:
     return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:16]
 
 
+def is_checkpointed() -> bool:
+    """Whether a checkpointer keeps the state of the graph that runs here."""
+    # LangGraph has no public way to ask; where it hands it on to subgraphs is the only one.
+    return _configured().get("__pregel_checkpointer") not in (None, False)
+
+
 def _configured_thread() -> object:
+    return _configured().get("thread_id")
+
+
+def _configured() -> Mapping[str, Any]:
     from langgraph.config import get_config
 
     try:
-        return get_config().get("configurable", {}).get("thread_id")
+        found: Mapping[str, Any] = get_config().get("configurable", {})
     except RuntimeError:  # called by hand, outside a graph
-        return None
+        return {}
+    return found

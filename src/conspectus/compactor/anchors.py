@@ -8,7 +8,7 @@ then comes back with it, whatever was done on other branches.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from conspectus._core.records import Draft, Record
 from conspectus._drive import Flow
@@ -20,6 +20,11 @@ Chain = tuple[Record, ...]
 
 class Anchor(Protocol):
     """The records and drafts of one history."""
+
+    @property
+    def knows(self) -> bool:
+        """Whether what keeps the history also keeps which record is in force."""
+        ...
 
     def chain_flow(self) -> Flow[Chain]:
         """The records in force, the first one first."""
@@ -59,6 +64,7 @@ class ArchiveAnchor:
     archive: Archive
     scope: Scope
     seen: str = ""
+    knows: ClassVar[bool] = False
 
     def chain_flow(self) -> Flow[Chain]:
         self.seen = (yield from self.archive.pointer_flow(self.scope)) or ""
@@ -89,6 +95,7 @@ class MemoryAnchor:
 
     memory: Memory
     scope: Scope
+    knows: ClassVar[bool] = False
 
     def chain_flow(self) -> Flow[Chain]:
         yield from ()
@@ -124,12 +131,14 @@ class StateAnchor:
         memory: where drafts are without an archive.
         scope: whose they are.
         head: id of the record in force, where the archive holds it; else the records themselves.
+        knows: whether a checkpointer keeps that state; else callers may bring back messages alone.
     """
 
     archive: Archive | None
     memory: Memory
     scope: Scope
     head: Chain | str
+    knows: bool = False
 
     def chain_flow(self) -> Flow[Chain]:
         if not isinstance(self.head, str):

@@ -17,7 +17,13 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus._drive import Flow
 from conspectus.archive import Archive
-from conspectus.compactor.agent_state import Held, Tenant, checkpointed_thread, scope_of
+from conspectus.compactor.agent_state import (
+    Held,
+    Tenant,
+    checkpointed_thread,
+    is_checkpointed,
+    scope_of,
+)
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages import is_summary_message
@@ -62,7 +68,7 @@ class Branches:
             turn: whether to look at the pointer whenever a user has spoken last.
         """
         own = checkpointed_thread(runtime)
-        if own is None:  # nothing is kept between runs, so nothing goes back
+        if own is None or not is_checkpointed():  # nothing is kept between runs, nor goes back
             return held
         if held.data is not None and own != held.thread:
             return (yield from self._copied(held, own, archive, runtime))

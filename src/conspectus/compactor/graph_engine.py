@@ -19,7 +19,13 @@ from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.archive.values import manifest
-from conspectus.compactor.agent_state import Held, Requested, Tenant, scope_of
+from conspectus.compactor.agent_state import (
+    Held,
+    Requested,
+    Tenant,
+    is_checkpointed,
+    scope_of,
+)
 from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
@@ -107,7 +113,7 @@ class GraphEngine:
         return engine.session(
             scope,
             room,
-            StateAnchor(archive, tools.memory, scope, held.head),
+            StateAnchor(archive, tools.memory, scope, held.head, is_checkpointed()),
             asked=asked,
             last=held.after,
             sizes=self.sizes,

@@ -17,6 +17,7 @@ from conspectus.messages import (
     occurrences,
     summary_text,
 )
+from conspectus.messages.summary import summary_name
 
 
 def clip_text(entry: Entry) -> str:
@@ -34,19 +35,24 @@ def _bears_mark(entry: Entry) -> bool:
     return not isinstance(entry.source, dict) and is_summary_message(entry.source)
 
 
-def may_be_summaries(entries: Sequence[Entry]) -> list[Entry]:
-    """The messages, last first, that may be summaries of records that are not in force.
+def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
+    """The names, last first, of summaries whose records are not in force, but may belong here.
 
-    Without our mark only the one that stands where the view puts it: elsewhere somebody has said
-    it, and what was left behind must not come back for that.
+    Without our mark only of the message that stands where the view puts it: elsewhere somebody has
+    said it, and what was left behind must not come back for that.
+
+    Args:
+        entries: the history.
+        marked: take no message without our mark, wherever it stands.
     """
     first = _first(entries)
-    return [
-        entry
+    found = {
+        summary_name(entry.text): None
         for i, entry in reversed(list(enumerate(entries)))
         if entry.text.startswith(SUMMARY_LINE)
-        and (_bears_mark(entry) or (i == first and entry.role == "user"))
-    ]
+        and (_bears_mark(entry) or (i == first and entry.role == "user" and not marked))
+    }
+    return list(found)
 
 
 def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str | None]:
@@ -79,9 +85,9 @@ def _unmarked(
     """Which of the texts of summaries without a mark is one; somebody has said the others.
 
     The view puts it first, as a message of the user. Callers may put something of their own before
-    it each time, which is then either all covered, as it was there when it was written, or all new;
-    what stands behind a history of which it covers a part, or all, was said there. So is the newest
-    message of a user.
+    it each time: what is covered, as it was there when it was written, what is new, or both if
+    nobody has answered it yet. What stands behind all that it covers, or behind a talk of which it
+    covers a part, was said there. So is the newest message of a user.
 
     Args:
         found: by its place, the number in the chain of the record whose text it is.
@@ -93,18 +99,21 @@ def _unmarked(
         for key in record.covers:
             number_of.setdefault(key, place)
     sums = list(accumulate(len(record.covers) for record in chain))
-    before: set[str] = set()
-    least, most = len(chain), -1  # of the records that cover what stands before
+    covered: list[set[str]] = [set() for _ in chain]  # of what stands before, by the record
+    new, talk = False, False
     for i, entry in enumerate(entries):
         if i in found and entry.role == "user":
             number = found[i]
-            own = least > number or (most <= number and len(before) < sums[number])
+            there = sum(map(len, covered[: number + 1]))
+            beyond = new or any(covered[number + 1 :])
+            own = not there or (there < sums[number] and not (beyond and talk))
             if i == first or (i != newest and own):
                 return i
-        if entry.role != "system":
-            before.add(entry.key)
-            covering = number_of.get(entry.key, len(chain))
-            least, most = min(least, covering), max(most, covering)
+        if entry.key in number_of:
+            covered[number_of[entry.key]].add(entry.key)
+        elif entry.role != "system":
+            new = True
+        talk = talk or entry.role in ("assistant", "tool")
     return None
 
 

@@ -33,7 +33,6 @@ from conspectus.messages import (
     summary_message,
     summary_text,
 )
-from conspectus.messages.summary import summary_name
 
 LOOKS = 4
 """How often a history is looked at, where other workers compact it each time meanwhile."""
@@ -200,8 +199,8 @@ class Session:
         if all(place.entry is not None for place in history.places):
             # A summary that the records in force do not know may be that of another branch, or of a
             # time that the history has gone back to.
-            for entry in may_be_summaries(entries):
-                other = yield from self.anchor.named_flow(summary_name(entry.text))
+            for name in may_be_summaries(entries, marked=self.anchor.knows):
+                other = yield from self.anchor.named_flow(name)
                 if other:
                     again = yield from look_flow(redaction, entries, other, meter, pins, self.sizes)
                     if again.chain:

@@ -66,7 +66,8 @@ class Work:
             there is a redactor, without their secrets, as everything below.
         to_show: what is shown of messages that are clipped, where there is a redactor, by key.
         staying: the messages that stay in view.
-        standing: the summary so far: ours, and those of other libraries that ours replaces.
+        standing: the summary so far: ours, and those of other libraries that ours replaces, if
+            they are not too large.
         before: the facts so far.
         redacted: secrets that were taken out of the originals, by kind.
         redaction: what takes them out; it knows those of all that this compaction reads.
@@ -374,7 +375,10 @@ class Work:
     def _summary_so_far(self) -> str:
         head = self.history.head
         foreign = [summary_body(p.entry.text) for p in self.leaving if _foreign(p) and p.entry]
-        return "\n".join(part for part in (head.summary if head else "", *foreign) if part)
+        # What stands is read in one piece, and goes on: larger ones are read as messages only.
+        fits = self.tools.meter.text("\n".join(foreign)) <= self.plan.summary_tokens
+        parts = (head.summary if head else "", *(foreign if fits else ()))
+        return "\n".join(part for part in parts if part)
 
     def _size(self, body: str) -> int:
         if self.tools.size is not None:

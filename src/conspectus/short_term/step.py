@@ -151,7 +151,7 @@ class Step:
 
         # A caller's history decides what is made anew: drafts are kept in archives only.
         anchor = records.RunningAnchor(
-            archive, Memory(), scope, chain, lambda record: name_of(after(record))
+            archive, Memory(), scope, chain, names=lambda record: name_of(after(record))
         )
         work = Work(_tools(given, archive), scope, anchor, history, decided, "")
         try:
