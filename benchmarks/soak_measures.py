@@ -16,10 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FunctionType
 
 from conspectus.short_term import records, settings
-from conspectus.tokens.estimate import _costs
 
 KEPT = 20_000
 """Latencies kept of each kind: beyond that, a random sample of all."""
@@ -103,20 +101,15 @@ def settle() -> None:
 
 
 def forget_caches() -> None:
-    """Empty what functions remember, ours and those of the libraries that we stand on.
+    """Empty what functions remember within a bound, ours and those of all that we stand on.
 
-    Those that have a bound are no leak; but some take longer to fill than a soak lasts. What has
-    none is left alone, as it could be one.
+    Those are no leak; but some take longer to fill than a soak lasts. What has no bound is left
+    alone, as it could be one. SQLite's statements are too: their number is set where it is opened.
     """
-    ours = ("conspectus", "langchain", "langgraph", "deepagents", "pydantic")
-    for name, module in sorted(sys.modules.items()):
-        if name.partition(".")[0].partition("_")[0] in ours:
-            for value in list(vars(module).values()):
-                cached = isinstance(value, functools._lru_cache_wrapper | FunctionType)
-                parameters = getattr(value, "cache_parameters", None) if cached else None
-                if parameters is not None and parameters()["maxsize"] is not None:
-                    value.cache_clear()
-    _costs.cache_clear()  # of a few families, each with a bound
+    for cached in gc.get_objects():
+        remembers = isinstance(cached, functools._lru_cache_wrapper)
+        if remembers and cached.__module__ != "sqlite3" and cached.cache_parameters()["maxsize"]:
+            cached.cache_clear()
     with settings._lock:
         for tallies in settings._tallies.values():  # emptied, as nodes hold them too
             with tallies._lock:

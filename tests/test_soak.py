@@ -28,8 +28,12 @@ def script() -> Iterator[Callable[[str], ModuleType]]:
 
 @pytest.fixture(scope="module")
 def small(script: Callable[[str], ModuleType]) -> Any:
-    """Ten agents of all kinds, with and without a loop, for some seconds."""
-    return script("soak").Soak(agents=10, seconds=6, wait=0.05, seed=7, renew=6).run()
+    """Ten agents of all kinds, with and without a loop, for some seconds; more where it is slow."""
+    for seconds in (6, 30, 120):
+        found = script("soak").Soak(agents=10, seconds=seconds, wait=0.05, seed=7, renew=6).run()
+        if found.counts.turns > 20:
+            break
+    return found
 
 
 def test_agents_with_faults_lose_nothing_and_stay_in_their_windows(small: Any) -> None:
@@ -37,7 +41,7 @@ def test_agents_with_faults_lose_nothing_and_stay_in_their_windows(small: Any) -
     assert not small.broken
     assert (counts.missing, counts.over) == (0, 0), counts.said
     assert counts.verified > 0
-    assert counts.turns > 10
+    assert counts.turns > 20
     assert counts.failures
 
 
