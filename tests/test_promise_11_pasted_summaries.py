@@ -153,19 +153,24 @@ def test_a_summary_that_is_pasted_behind_all_that_it_covers_is_said_there(
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("start", ["the same", "another"])
-def test_a_caller_may_put_a_message_before_the_view_each_time(form: str, start: str) -> None:
+@pytest.mark.parametrize("start", ["the same", "another", "another talk"])
+def test_a_caller_may_put_messages_before_the_view_each_time(form: str, start: str) -> None:
     say = Talk(form)
     compactor = engine(Scripted(short), keep=("messages", 2))
-    context = say("user", "You are at step 0")
-    view: list[Any] = [context, *say.turns("zebra", *"bcdef")]
+
+    def begin(step: int) -> list[Any]:
+        said = [say("user", f"You are at step {step}")]
+        return [*said, say("assistant", f"Step {step}")] if start == "another talk" else said
+
+    context = begin(0)
+    view: list[Any] = [*context, *say.turns("zebra", *"bcdef")]
     for step in range(3):
         view = compacted(view, compactor, force=True).messages
         assert len(heads(compactor)) == step + 1
-        kept = [one for one in view if one is not context]
-        if start == "another":
-            context = say("user", f"You are at step {step + 1}")
-        view = [context, *kept, *say.turns(*(f"{text}{step}" for text in "abcd"))]
+        kept = [one for one in view if all(one is not put for put in context)]
+        if start != "the same":
+            context = begin(step + 1)
+        view = [*context, *kept, *say.turns(*(f"{text}{step}" for text in "abcd"))]
     assert "zebra" in [text_of(original) for original in originals_in(compactor)]
 
 
