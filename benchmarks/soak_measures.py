@@ -103,12 +103,11 @@ def settle() -> None:
 def forget_caches() -> None:
     """Empty what functions remember within a bound, ours and those of all that we stand on.
 
-    Those are no leak; but some take longer to fill than a soak lasts. What has no bound is left
-    alone, as it could be one. SQLite's statements are too: their number is set where it is opened.
+    Those are no leak; but some take longer to fill than a soak lasts, such as the statements that a
+    connection to SQLite has compiled. What has no bound is left alone, as it could be a leak.
     """
     for cached in gc.get_objects():
-        remembers = isinstance(cached, functools._lru_cache_wrapper)
-        if remembers and cached.__module__ != "sqlite3" and cached.cache_parameters()["maxsize"]:
+        if isinstance(cached, functools._lru_cache_wrapper) and cached.cache_info().maxsize:
             cached.cache_clear()
     with settings._lock:
         for tallies in settings._tallies.values():  # emptied, as nodes hold them too
