@@ -93,12 +93,13 @@ def _keys(values: Sequence[Any], key: str | None) -> list[str | None]:
     keys: list[str | None] = [key] * len(values)
     curl = False
     for number, (option, given) in enumerate(pairwise(values), 1):
-        if not isinstance(option, str) or not isinstance(given, str) or given[:1] == "-":
+        if not isinstance(option, str) or not isinstance(given, str):
             continue
         curl = curl or option.rsplit("/", 1)[-1] == "curl"
-        if (curl and option in ("-u", "--user")) or (
-            option.startswith("--") and _A_NAME.fullmatch(option) and named_kind(option)
-        ):
+        told = curl and option in ("-u", "--user")
+        if not told and option.startswith("--") and _A_NAME.fullmatch(option):
+            told = named_kind(option) is not None
+        if told and given[:1] != "-":
             keys[number] = option
     return keys
 

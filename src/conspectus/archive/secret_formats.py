@@ -113,8 +113,9 @@ FORMATS: tuple[Format, ...] = (
     ),
     _format(
         "aws-secret-key",
-        "aws",
-        r"(?i:\baws[\W_]{0,3}secret(?:[\W_]{0,3}access)?(?:[\W_]{0,3}key)?)[\W_]{1,8}"
+        "aws secretaccesskey",
+        r"(?i:\baws[\W_]{0,3}secret(?:[\W_]{0,3}access)?(?:[\W_]{0,3}key)?|SecretAccessKey)"
+        r"[\W_]{1,8}"
         r"(?:is[\W_]{1,4})?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         _scattered,
     ),

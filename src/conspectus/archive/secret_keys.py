@@ -20,8 +20,12 @@ _RUN = r"[A-Za-z0-9+/=]"
 _LONG, _SHORT = rf"{_RUN}{{16,}}+", rf"{_RUN}{{1,15}}+"
 _BETWEEN = r"[\s'+,>|\\-]"
 
-_JOINT = r"\\{0,4}\"[ \t]{0,8}[+,.\\]?[ \t]{0,8}\r?\n[ \t]{0,40}\\{0,4}\""
-"""Between two lines of source that are texts in quotes. Any other quote ends a string of JSON."""
+_JOINT = (
+    r"\\{0,4}\"[ \t]{0,8}[+,.\\]?[ \t]{0,8}"
+    r"(?:\r?\n[ \t]{0,40})?\\{0,4}\""
+)
+"""Between two lines that are texts in quotes, of source or in a list. Any other quote ends a string
+of JSON."""
 
 _NUMBER = r"[ \t]{0,12}(?:[\w./-]{1,80}+:)?\d{1,6} {0,8}[\t:→|-][ \t]?"
 """In front of a line, as `cat -n` and `grep -n` number them."""
@@ -32,7 +36,7 @@ _CUT_OFF = re.compile(
 )
 
 _TNIOJ = (
-    r"\"\\{0,4}[ \t]{0,40}\n\r?[ \t]{0,8}[+,.\\]?[ \t]{0,8}\"\\{0,4}"
+    r"\"\\{0,4}(?:[ \t]{0,40}\n\r?)?[ \t]{0,8}[+,.\\]?[ \t]{0,8}\"\\{0,4}"
     + rf"(?=\s{{0,8}}{_RUN}{{16}})"
 )
 _REBMUN = r"[ \t]?[\t:→|-] {0,8}\d{1,6}(?::[\w./-]{1,80}+)?[ \t]{0,12}(?=\n|\"|\Z)"

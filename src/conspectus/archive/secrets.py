@@ -1,6 +1,6 @@
 """The default redactor: finds common secrets in texts and says in their place what they were.
 
-It knows the keys and tokens of some sixty providers by their form, private keys, and whatever
+It knows the keys and tokens of some seventy providers by their form, private keys, and whatever
 stands where passwords and tokens stand: after a name, in an address, a header, a cookie, a command.
 Its time grows with the length of a text and with nothing else.
 """
