@@ -65,6 +65,7 @@ class Bounds:
         self.text = text
         self.view = text if view is None else view
         self._runs = Runs(self.view)
+        self._ended: dict[int, int] = {}
 
     @cached_property
     def _lines(self) -> list[int]:
@@ -113,6 +114,11 @@ class Bounds:
 
     def line_end(self, at: int) -> int:
         """Where the line ends, or the string of JSON in which it stands; without spaces before."""
+        if at not in self._ended:  # blocks that lie in one another ask for the same lines
+            self._ended[at] = self._line_end(at)
+        return self._ended[at]
+
+    def _line_end(self, at: int) -> int:
         stop = min(len(self.text), at + LONGEST)
         fold = self.view.find("\n", at, stop)
         stop = stop if fold < 0 else fold
