@@ -131,6 +131,20 @@ def provider_secrets(made: Made) -> dict[str, str]:
         "facebook-token": "EAAC" + a(120),
         "airtable-token": "pat" + a(14) + "." + h(64),
         "jwt": made.jwt(),
+        "tavily-key": "tvly" + "-dev-" + a(32),
+        "nvidia-key": "nvapi" + "-" + a(64),
+        "pinecone-key": "pcsk" + "_" + a(60),
+        "e2b-key": "e2b" + "_" + h(40),
+        "langfuse-key": "sk-lf" + f"-{h(8)}-{h(4)}-{h(4)}-{h(4)}-{h(12)}",
+        "bedrock-key": "ABSK" + a(120),
+        "supabase-key": "sbp" + "_" + h(40),
+        "supabase-key (new)": "sb" + "_secret_" + a(31),
+        "planetscale-token": "pscale" + "_tkn_" + a(43),
+        "netlify-token": "nfp" + "_" + a(36),
+        "fly-token": "fm2" + "_" + a(120),
+        "1password-token": "ops" + "_eyJ" + a(200),
+        "posthog-key": "phx" + "_" + a(43),
+        "mapbox-token": "sk" + ".eyJ" + a(60) + "." + a(22),
     }
 
 
@@ -288,6 +302,16 @@ def said_secrets(made: Made) -> list[tuple[str, str, str]]:
         '{"auths": {"r.io": {"auth": "{}"}}}'.replace('"{}"', '"{}"'),
         base64.b64encode(f"ann:{p()}".encode()).decode(),
     )
+    add(
+        ".npmrc",
+        "//registry.npmjs.org/:_auth={}",
+        base64.b64encode(f"ann:{p()}".encode()).decode(),
+    )
+    add("header", "Authorization: token {}", made.hex(40))
+    add("header", "Ocp-Apim-Subscription-Key: {}", made.hex(32))
+    add("kubeconfig", "    client-key-data: {}\n", made.base64(1_700))
+    add("YAML", "data:\n  password: {}\n", made.base64(11))
+    add("command", "curl https://x \\\n  -su ann:{}", p())
     add(".npmrc", "//registry.npmjs.org/:_authToken={}", made.hex(8) + "-" + made.hex(27))
     add("other language", "密码: {}", p())
     add("other language", "パスワード：{}", p())
@@ -563,6 +587,11 @@ def no_secrets(made: Made) -> list[tuple[str, str]]:
             "keys: a1b2c3",
             "hotkey = ctrl+alt+f12",
             "tokens = ['a1', 'b2']",
+            "storage_key: SerializedStorageKey",
+            "token: TextGenerationStreamOutputToken\n\nclass TextGenerationStreamOutputToken: ...",
+            "private_key: X25519PrivateKey",
+            '{"pass": "step2", "fail": 0}',
+            f"CACHE_KEY={h(32)}",
         ],
         "public keys": [
             f"ssh-rsa AAAAB3NzaC1yc2E{made.base64(90)} ann@host",

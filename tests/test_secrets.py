@@ -21,13 +21,17 @@ from conspectus import SecretRedactor
 from conspectus.archive import (
     secret_bounds,
     secret_calls,
+    secret_ends,
     secret_escapes,
     secret_formats,
+    secret_json,
+    secret_keys,
     secret_marked,
     secret_names,
     secret_pairs,
     secret_places,
     secret_values,
+    secret_words,
     secrets,
 )
 from made_secrets import Made, no_secrets, provider_secrets, said_secrets
@@ -347,8 +351,9 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
     for place in secret_places.PLACES:
         yield place.kind, place.pattern
     for module in (
-        secret_bounds, secret_calls, secret_escapes, secret_formats, secret_marked, secret_names,
-        secret_pairs, secret_places, secret_values, secrets,
+        secret_bounds, secret_calls, secret_ends, secret_escapes, secret_formats, secret_json,
+        secret_keys, secret_marked, secret_names, secret_pairs, secret_places, secret_values,
+        secret_words, secrets,
     ):  # fmt: skip
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
@@ -393,6 +398,8 @@ HOSTILE += [
     "''",
 ]
 HOSTILE += ['setpassword("x9!abc")', "|password|a9b8c7d6", '**password** x9"a\\n', '\\\\"']
+HOSTILE += ["auth/", "auth:", "/auth/a", "api key: ", "pass='", "_-", '["password":"', "1\\t"]
+HOSTILE += ["curl -u a", "curl & ", 'name="password"\n\n', "\n  9\tAAAAAAAAAAAAAAAAAAAA"]
 HOSTILE += ["basic aaaaaaaa", "mysql -", "machine a ", "password is ", "password for is "]
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from conspectus.archive.secret_names import named_kind
+from conspectus.archive.secret_words import named_kind
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
 """Keys of messages, blocks and calls by which they hang together; what else has such keys, as the
@@ -72,9 +73,10 @@ def _value(value: Any, put: Put, key: str | None, free: bool) -> tuple[Any, bool
         made = put(text, key) if text else text
         return (made, True) if made != text else (value, False)
     if isinstance(value, Mapping):
-        return _mapping(value, put, free)
+        return _mapping(value, put, free, key)
     if isinstance(value, (list, tuple)):
-        parts = [_value(part, put, key if free else None, free) for part in value]
+        keys = _keys(value, key) if free else [None] * len(value)
+        parts = [_value(part, put, k, free) for part, k in zip(value, keys, strict=True)]
         if not any(changed for _, changed in parts):
             return value, False
         made_parts = [part for part, _ in parts]
@@ -85,7 +87,26 @@ def _value(value: Any, put: Put, key: str | None, free: bool) -> tuple[Any, bool
     return value, False  # an object of a program, of which only the type is archived
 
 
-def _mapping(value: Mapping[Any, Any], put: Put, free: bool) -> tuple[Any, bool]:
+def _keys(values: Sequence[Any], key: str | None) -> list[str | None]:
+    """The name of each part of a list: its own, or the option of a command that it stands behind,
+    as in `["mysql", "--password", "..."]`."""
+    keys: list[str | None] = [key] * len(values)
+    curl = False
+    for number, (option, given) in enumerate(pairwise(values), 1):
+        if not isinstance(option, str) or not isinstance(given, str):
+            continue
+        curl = curl or option.rsplit("/", 1)[-1] == "curl"
+        told = curl and option in ("-u", "--user")
+        if not told and option.startswith("--") and _A_NAME.fullmatch(option):
+            told = named_kind(option) is not None
+        if told and given[:1] != "-":
+            keys[number] = option
+    return keys
+
+
+def _mapping(
+    value: Mapping[Any, Any], put: Put, free: bool, key: str | None = None
+) -> tuple[Any, bool]:
     made: dict[Any, Any] = {}
     changed = False
     given = _given_name(value)
@@ -105,6 +126,8 @@ def _mapping(value: Mapping[Any, Any], put: Put, free: bool) -> tuple[Any, bool]
                 under = name if isinstance(name, str) else None
                 if given is not None and under is not None and under.lower() in VALUED:
                     under = given
+                if free and key is not None and key.lower() == "cookies":
+                    under = key
                 new_part, other = _value(part, put, under, free or name in FREE)
         changed = changed or other or new_name != name
         made[new_name] = new_part

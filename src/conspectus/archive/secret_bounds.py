@@ -12,14 +12,8 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
-from conspectus.archive.secret_names import (
-    LONGEST,
-    QUOTE,
-    STANDS_FOR,
-    can_be,
-    closing,
-    placeholder,
-)
+from conspectus.archive.secret_ends import LONGEST, LONGEST_QUOTED, QUOTE, Runs, closing, cut
+from conspectus.archive.secret_words import STANDS_FOR, can_be, placeholder
 
 _QUOTES = re.compile(r'(?<!\\)(\\*+)"')
 _STOPS = re.compile(r'(?<!\\)(\\++)[nr]|(?<!\\)(\\*+)"')
@@ -70,6 +64,8 @@ class Bounds:
     def __init__(self, text: str, view: str | None = None) -> None:
         self.text = text
         self.view = text if view is None else view
+        self._runs = Runs(self.view)
+        self._ended: dict[int, int] = {}
 
     @cached_property
     def _lines(self) -> list[int]:
@@ -90,6 +86,10 @@ class Bounds:
     def _depth(self, at: int) -> int:
         """The innermost string of JSON that is open here, 0 for the outermost; -1 for none."""
         return self._open(at)[0]
+
+    def run_end(self, at: int) -> int:
+        """Where what is written here without a break ends."""
+        return self._runs.end(at)
 
     def column(self, at: int) -> int:
         """So many characters stand before this on its line, or in its string of JSON."""
@@ -114,6 +114,11 @@ class Bounds:
 
     def line_end(self, at: int) -> int:
         """Where the line ends, or the string of JSON in which it stands; without spaces before."""
+        if at not in self._ended:  # blocks that lie in one another ask for the same lines
+            self._ended[at] = self._line_end(at)
+        return self._ended[at]
+
+    def _line_end(self, at: int) -> int:
         stop = min(len(self.text), at + LONGEST)
         fold = self.view.find("\n", at, stop)
         stop = stop if fold < 0 else fold
@@ -130,7 +135,19 @@ class Bounds:
             if level <= depth:
                 stop = match.start()
                 break
+        if stop == at + LONGEST and (end := self.run_end(at)) > stop:
+            stop = cut(self.text, at, end)
         return self.trimmed(at, stop)
+
+    def in_string(self, at: int, stop: int) -> bool:
+        """Whether what stands here goes on to there in the same string of JSON, if in any."""
+        depth = self._depth(at)
+        if depth < 0:
+            return True
+        return not any(
+            bisect_left(quotes, at) < bisect_left(quotes, stop)
+            for quotes in self._quotes[: depth + 1]
+        )
 
     def trimmed(self, at: int, stop: int) -> int:
         """Where it ends without spaces."""
@@ -145,7 +162,7 @@ class Bounds:
             return None
         quote, begin = match["quote"], match.end()
         stop = closing(self.text, begin, quote)
-        while stop is not None and begin < stop < begin + LONGEST:
+        while stop is not None and begin < stop < begin + LONGEST_QUOTED:
             if quote in ("'", '"') and self.text.startswith(quote, stop + 1):
                 stop = closing(self.text, stop + 2, quote)
             elif quote == "'" and self._escaped(begin, stop):

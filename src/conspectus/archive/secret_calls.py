@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 
 from conspectus.archive.secret_bounds import Bounds, believed
-from conspectus.archive.secret_names import Found, named_kind
+from conspectus.archive.secret_ends import Found
+from conspectus.archive.secret_words import named_kind
 
 _SETTERS = re.compile(
     r"(?:\b(?=[sS]et|with)|\.)(?P<name>[A-Za-z]\w{1,60})"
@@ -18,7 +19,7 @@ _SETTERS = re.compile(
 )
 _SETTINGS = re.compile(
     r"\b(?:(?P<sure>getenv|environ\.get|environ\.setdefault|env|config|ENV\.fetch"
-    r"|environ\.pop|set[eE]nv|putenv)|[sg]etProperty|put|set|setdefault|getOrDefault|[sS]etConf"
+    r"|environ\.pop|set[eE]nv|putenv|define)|[sg]etProperty|put|set|setdefault|getOrDefault|[sS]etConf"
     r"|[sS]etHeader|addHeader|setRequestHeader|header)"
     r"\(\s{0,4}\\{0,8}[\"'](?P<name>[A-Za-z][\w.:-]{1,80})\\{0,8}[\"'],\s{0,4}"
     r"(?:default\s{0,2}[=:]\s{0,2})?(?=[bBrRuU]?\\{0,8}[\"'`])"
@@ -36,13 +37,19 @@ _SECURE_STRINGS = re.compile(
     r"(?i:\bConvertTo-SecureString)\s{1,4}(?i:-String\s{1,4})?(?=\\{0,8}[\"'])"
 )
 _LINES = re.compile(
-    r"(?:\A|\n)[ \t]{0,16}(?:ENV|setx|SETX)[ \t]{1,4}(?P<name>[A-Z][A-Z0-9_]{1,80})[ \t]{1,4}"
+    r"(?:\A|\n)[ \t]{0,16}(?:ENV|setx|SETX|set -[A-Za-z]{1,4})[ \t]{1,4}"
+    r"(?P<name>[A-Z][A-Z0-9_]{1,80})[ \t]{1,4}"
     r"(?=[^\s=])"
 )
 _STORED = re.compile(
     r"\bconfig(?:ure)?\s(?:set\s|--?\w{1,20}\s){1,3}(?P<name>[A-Za-z/][\w./:-]{1,120})[ =]"
-    r"(?:\\{0,8}[\"'])?(?P<value>[^\s\"'`;|&<>()\\]{4,512}+)"
+    r"(?:\\{0,8}[\"'])?(?P<value>[^\s\"'`;|&<>()\\]{4,}+)"
 )
+_PARTS = re.compile(
+    r"\bname=\\{0,8}\"(?P<name>[A-Za-z][\w.-]{0,60})\\{0,8}\""
+    r"(?:[ \t]{0,4}\r?\n){2,4}[ \t]{0,4}(?=\S)"
+)
+"""A field of a form that is sent in parts."""
 
 
 def called_secrets(bounds: Bounds) -> Iterator[Found]:
@@ -59,7 +66,8 @@ def called_secrets(bounds: Bounds) -> Iterator[Found]:
         yield from _quoted(bounds, match, match["name"], True, "")
     for match in _SECURE_STRINGS.finditer(view):
         yield from _quoted(bounds, match, "password", True, "")
-    for match in _LINES.finditer(view):
+    parts = _PARTS.finditer(view) if "name=" in view else ()
+    for match in (*_LINES.finditer(view), *parts):
         kind = named_kind(match["name"])
         value = None if kind is None else bounds.secret(match.end(), kind, match["name"])
         if kind is not None and value is not None:

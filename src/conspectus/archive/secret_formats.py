@@ -9,12 +9,14 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-START = r"(?<![A-Za-z0-9])"
-"""No letter or digit before: a secret does not begin within a word, a hash or an encoded image."""
+from conspectus.archive.secret_words import can_be
+
+START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
+"""No letter or digit before, but for the end of a line in JSON: a secret does not begin within a
+word, a hash or an encoded image."""
 
 END = r"(?![A-Za-z0-9])"
 
@@ -56,6 +58,12 @@ def decoded_pair(encoded: str) -> bool:
     return bool(colon and user and password) and text.isprintable()
 
 
+def _credential(secret: str) -> bool:
+    """What stands in a header and no name, address or code: two digits or more among letters."""
+    digits = sum(map(str.isdigit, secret))
+    return digits >= 2 and "://" not in secret and can_be("token", secret, False, False)
+
+
 def _format(
     kind: str, hints: str, pattern: str, real: Callable[[str], bool] | None = None
 ) -> Format:
@@ -78,7 +86,23 @@ FORMATS: tuple[Format, ...] = (
     _format("perplexity-key", "pplx-", START + r"pplx-[A-Za-z0-9]{32,}+" + END, mixed),
     _format("replicate-token", "r8_", START + r"r8_[A-Za-z0-9]{32,}+" + END, mixed),
     _format("langsmith-key", "lsv2_", START + r"lsv2_(?:pt|sk)_[a-f0-9]{32}(?:_[a-f0-9]{10})?"),
+    _format("tavily-key", "tvly-", START + r"tvly-(?:dev-|prod-)?[A-Za-z0-9]{20,}+", mixed),
+    _format("nvidia-key", "nvapi-", START + r"nvapi-[A-Za-z0-9_-]{40,}+", mixed),
+    _format("pinecone-key", "pcsk_", START + r"pcsk_[A-Za-z0-9_]{40,}+", mixed),
+    _format("e2b-key", "e2b_", START + r"e2b_[a-f0-9]{40}" + END),
+    _format("langfuse-key", "sk-lf-", START + r"sk-lf-[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),
     # Clouds
+    _format("bedrock-key", "absk", START + r"ABSK[A-Za-z0-9+/]{60,}+=*+", mixed),
+    _format("supabase-key", "sbp_", START + r"sbp_(?:oauth_)?[a-f0-9]{40}" + END),
+    _format("supabase-key", "sb_secret_", START + r"sb_secret_[A-Za-z0-9_-]{20,}+", mixed),
+    _format(
+        "planetscale-token",
+        "pscale_",
+        START + r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{30,}+",
+        mixed,
+    ),
+    _format("netlify-token", "nfp_", START + r"nfp_[A-Za-z0-9]{32,}+" + END, mixed),
+    _format("fly-token", "fm2_", START + r"fm2_[A-Za-z0-9+/=_-]{60,}+", mixed),
     _format(
         "aws-access-key",
         "akia asia abia acca",
@@ -89,8 +113,10 @@ FORMATS: tuple[Format, ...] = (
     ),
     _format(
         "aws-secret-key",
-        "aws",
-        r"(?i:\baws[\W_]{0,3}secret)[\W_]{1,4}(?:is[\W_]{1,4})?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
+        "aws secretaccesskey",
+        r"(?i:\baws[\W_]{0,3}secret(?:[\W_]{0,3}access)?(?:[\W_]{0,3}key)?|SecretAccessKey)"
+        r"[\W_]{1,8}"
+        r"(?:is[\W_]{1,4})?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+=])",
         _scattered,
     ),
     _format("google-api-key", "aiza", START + r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
@@ -146,6 +172,9 @@ FORMATS: tuple[Format, ...] = (
     _format("newrelic-key", "nrak-", START + r"NRAK-[A-Z0-9]{27}" + END),
     _format("sentry-token", "sntrys_ sntryu_", START + r"sntry[su]_[A-Za-z0-9_+/=]{40,}+"),
     _format("doppler-token", "dp.pt. dp.st.", START + r"dp\.[ps]t\.[A-Za-z0-9_.-]{40,}+"),
+    _format("1password-token", "ops_eyj", START + r"ops_eyJ[A-Za-z0-9_-]{60,}+"),
+    _format("posthog-key", "phx_", START + r"phx_[A-Za-z0-9_-]{32,}+", mixed),
+    _format("mapbox-token", "sk.eyj", START + r"sk\.eyJ[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+"),
     _format("age-key", "age-secret-key-", START + r"AGE-SECRET-KEY-1[A-Z0-9]{50,}+"),
     # Messages, mail and money
     _format("slack-token", "xox", START + r"xox[abeoprs](?:\.xox[bp])?-[A-Za-z0-9-]{10,}+", mixed),
@@ -186,8 +215,12 @@ FORMATS: tuple[Format, ...] = (
     _format("facebook-token", "eaac", START + r"EAAC[A-Za-z0-9]{80,}+"),
     _format("airtable-token", "pat", START + r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}" + END),
     # Whoever it is of
-    _format("jwt", "eyj", r"(?<![\w-])eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?"),
-    _format("jwt", "eyj", r"(?<![\w-])eyJ[\w-]{8,}+\.[\w-]*+\.[\w-]{8,}+\.[\w-]{8,}+\.[\w-]{8,}+"),
+    _format("jwt", "eyj", r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?"),
+    _format(
+        "jwt",
+        "eyj",
+        r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[\w-]{8,}+\.[\w-]*+\.[\w-]{8,}+\.[\w-]{8,}+\.[\w-]{8,}+",
+    ),
     _format(
         "bearer-token",
         "bearer",
@@ -200,87 +233,25 @@ FORMATS: tuple[Format, ...] = (
         r"(?i:\bbasic)(?:\s|%20){1,3}([A-Za-z0-9+/]{8,}+={0,2})",
         decoded_pair,
     ),
+    # No anchor within the run that is read for another one, so each is read once.
     _format(
-        "docker-auth", "auth", r"\bauth\W{1,8}?([A-Za-z0-9+/]{8,}+={0,2})(?=[\\\"'])", decoded_pair
+        "docker-auth",
+        "auth",
+        r"(?<![\w+/])auth\W{1,8}?([A-Za-z0-9+/]{8,}+={0,2})(?=[\\\"'])",
+        decoded_pair,
+    ),
+    _format(
+        "npm-auth",
+        "_auth",
+        r"(?<![A-Za-z0-9_])_auth\s{0,3}=\s{0,3}[\"']?([A-Za-z0-9+/]{8,}+={0,2})",
+        decoded_pair,
+    ),
+    _format(
+        "authorization",
+        "authorization",
+        r"(?i:(?<![a-z])authorization)\\{0,8}[\"']?\s{0,3}[:=,]\s{0,3}\\{0,8}[\"']?"
+        r"(?:(?i:token|api-?key|key|bot|sso-key|genie-?key)[ =]{1,3})?"
+        r"([A-Za-z0-9._~+/:-]{16,}+=*+)(?![A-Za-z0-9._~+/:(\[-])",
+        _credential,
     ),
 )
-
-_BEGIN = re.compile(
-    r"-----?\s?BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?\s?-----?"
-    r"|PuTTY-User-Key-File-\d:"
-)
-_END_MARK = re.compile(r"-----?\s?END (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY(?: BLOCK)?\s?-----?")
-_MAC = re.compile(r"Private-MAC: ?[a-f0-9]{20,128}")
-_BODY = re.compile(r"[A-Za-z0-9+/=]{40,}+")
-_CUT_OFF = re.compile(r"(?:[ \t\"'+,>|-]|\\+[nrt]|\s|[A-Za-z0-9+/=]{16,}+)*+")
-
-_BETWEEN = r"[\s\"'+,>|\\-]"
-_HEAD_LOST = re.compile(
-    rf"{_BETWEEN}*+(?:[A-Za-z0-9+/=]{{1,15}}+{_BETWEEN}++){{0,2}}+"
-    rf"(?:{_BETWEEN}|[A-Za-z0-9+/=]{{16,}}+)*+(?:[A-Za-z0-9+/=]{{1,15}}+\Z)?+"
-)
-"""A key without its beginning, read backwards: its last lines may be short, and so may be the one
-at which the text was cut."""
-
-LONGEST = 40_000
-"""Characters of a private key at most, of which the longest have some 13,000."""
-
-LEAST = 40
-"""Characters of base64 in a row without which it only speaks of a key."""
-
-
-def private_keys(text: str) -> list[tuple[int, int, str]]:
-    """Where private keys stand, whole or cut off: begin, end and kind.
-
-    Example:
-        >>> private_keys("-----BEGIN PRIVATE KEY-----\\n...\\n-----END PRIVATE KEY-----")
-        []
-    """
-    if "PRIVATE KEY" not in text and "PuTTY-User-Key" not in text:
-        return []
-    found = []
-    begins = list(_BEGIN.finditer(text))
-    ends = [(m.start(), m.end()) for m in (*_END_MARK.finditer(text), *_MAC.finditer(text))]
-    ends.sort()
-    at = 0
-    for number, begin in enumerate(begins):
-        limit = begins[number + 1].start() if number + 1 < len(begins) else len(text)
-        limit = min(limit, begin.end() + LONGEST)
-        while at < len(ends) and ends[at][0] < begin.end():
-            at += 1
-        if at < len(ends) and ends[at][1] <= limit:
-            stop = ends[at][1]
-        else:  # cut off: as far as it looks like one
-            cut = _CUT_OFF.match(text, begin.end(), limit)
-            stop = cut.end() if cut else begin.end()
-        body = text[begin.end() : stop]
-        if _BODY.search(body) or _lines_of_key(body):
-            while stop > begin.end() and text[stop - 1].isspace():
-                stop -= 1
-            found.append((begin.start(), stop, "private-key"))
-    return sorted([*found, *_without_beginning(text, found)])
-
-
-def _without_beginning(
-    text: str, found: Sequence[tuple[int, int, str]]
-) -> Iterator[tuple[int, int, str]]:
-    """Where keys stand of which only the last lines were kept, as by `tail`."""
-    stops = [stop for _, stop, _ in found]
-    before = 0
-    for end in _END_MARK.finditer(text):
-        known = bisect_left(stops, end.end())
-        if known < len(found) and found[known][0] <= end.start():
-            before = end.end()
-            continue
-        head = text[max(before, end.start() - LONGEST) : end.start()]
-        body = head[::-1]
-        lost = _HEAD_LOST.match(body)
-        body = body[: lost.end()].rstrip() if lost else ""
-        if _BODY.search(body) or _lines_of_key(body):
-            yield end.start() - len(body), end.end(), "private-key"
-        before = end.end()
-
-
-def _lines_of_key(body: str) -> bool:
-    """Whether short lines make up a key together."""
-    return sum(map(len, re.findall(r"[A-Za-z0-9+/=]{12,}+", body))) >= LEAST

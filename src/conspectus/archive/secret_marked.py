@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator
 
 from conspectus.archive.secret_bounds import Bounds, Value, believed, telling
-from conspectus.archive.secret_names import LONGEST, STANDS_FOR, Found, can_be, named_kind
+from conspectus.archive.secret_ends import LONGEST, Found
+from conspectus.archive.secret_words import STANDS_FOR, can_be, named_kind
 
 _TAG = re.compile(r"<(?P<tag>[A-Za-z][\w.:-]{0,60})(?P<more>\s[^<>]{0,200})?>")
 _NAMED = re.compile(r"\b(?:name|key|id)\s{0,2}=\s{0,2}\\{0,8}[\"'](?P<name>[A-Za-z][\w.:/-]{1,80})")
@@ -26,7 +27,7 @@ _BOLD = re.compile(
 _ROW = re.compile(
     r"(?:\A|\n|(?<=\"))[ \t>]{0,16}\|(?:[^|\n]{0,80}\|){0,3}?[ \t]{0,40}"
     r"(?P<mark>[*_`]{0,3})(?P<name>[A-Za-z][\w. -]{1,40}?):?(?P=mark):?[ \t]{0,40}"
-    r"\|[ \t]{0,40}(?P<quote>[*_`]{0,3})(?P<value>(?:[^\s|\\]|\\.){4,512}+)[ \t]{0,80}(?=\|)"
+    r"\|[ \t]{0,40}(?P<quote>[*_`]{0,3})(?P<value>(?:[^\s|\\]|\\.){4,}+)[ \t]{0,80}(?=\|)"
 )
 _NEXT_TAG = re.compile(r"</?[A-Za-z]")
 
@@ -41,7 +42,9 @@ def marked_secrets(bounds: Bounds) -> Iterator[Found]:
         end = match.end("value")
         if match["quote"] and value.endswith(match["quote"]):
             value, end = value[: -len(match["quote"])], end - len(match["quote"])
-        if kind is not None and telling(kind, STANDS_FOR.sub("", value)):
+        if kind is None or not telling(kind, STANDS_FOR.sub("", value)):
+            continue
+        if bounds.line_end(match.start("value")) >= end:  # else a string of JSON ends in it
             yield match.start("value"), end, kind, ""
 
 
@@ -67,9 +70,13 @@ def _between(
     view = bounds.view
     first = view.find("</", at, at + LONGEST)
     if first < 0:
-        return
-    stop = view.find(f"</{tag}", first, at + LONGEST)
+        first = bounds.run_end(at)
+        if first - at < LONGEST or not view.startswith("</", first):
+            return
+    stop = view.find(f"</{tag}", first, max(at + LONGEST, first + len(tag) + 2))
     stop = first if stop < 0 else stop
+    if not bounds.in_string(at, stop):
+        return
     data = _CDATA.fullmatch(view, at, stop)
     begin, end = (data.start("value"), data.end("value")) if data else (at, stop)
     while begin < end and view[begin].isspace():

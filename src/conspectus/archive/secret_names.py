@@ -1,17 +1,21 @@
-"""Secrets that are told by the name before them: `password: ...`, `API_KEY=...`, `--token ...`.
-
-A name says what its last words say: `DB_PASSWORD` holds a password, `password_file` a path and
-`max_tokens` a number. A value is a secret if it can be one: no placeholder, no type, no variable,
-no call, no sentence.
-"""
+"""Secrets that are told by the name before them: `password: ...`, `API_KEY=...`, `--token ...`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-Found = tuple[int, int, str, str]
-"""Begin, end and kind of a secret in a text, and the quotes that what replaces it needs."""
+from conspectus.archive.secret_bounds import telling
+from conspectus.archive.secret_ends import QUOTE, Found, closing, cut, whole
+from conspectus.archive.secret_words import (
+    CODE,
+    can_be,
+    env_key,
+    named_kind,
+    passes,
+    placeholder,
+    scattered,
+)
 
 _KEYWORDS = (
     "passw passphrase passcode pwd secret token key pass contrase"
@@ -21,11 +25,11 @@ _KEYWORDS = (
 
 _LONGEST_NAME = 60
 _RIGHT = re.compile(r"[\w-]{0,80}")
-_WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 
 _SEPARATOR = re.compile(
     r"""(?P<close>\\{0,8}["'`])?(?P<gap>\s{0,4})(?:\]\s{0,2})?"""
-    r"""(?:(?P<typed>:\s{0,2}[A-Za-z_][\w.\[\]| ]{0,40}?\s{0,2}=(?!=))"""
+    r"""(?:(?P<typed>:\s{0,2}&?(?:'[a-z]{1,16}\s)?[A-Za-z_][\w.\[\]| ]{0,40}?\s{0,2}"""
+    r"""=(?!=|[ \t]{0,8}(?:[\r\n\\]|\Z)))"""
     r"""|(?P<sign>=>|:=|={1,3}(?![=~])|:(?!:)|：|%3[Aa]|%3[Dd]))(?P<after>[ \t]{0,8})"""
 )
 _SAID = re.compile(
@@ -34,179 +38,24 @@ _SAID = re.compile(
 )
 """A sentence: `the password for staging is ...`."""
 
-QUOTE = re.compile(r"""[bBrRfFuU]{0,2}(?P<quote>\\{0,8}(?:\"\"\"|'''|["'`]))""")
-_LINE = re.compile(r"""[^\s"'`\\]{1,512}+""")
+_IN_LINE = r"""(?:[^\s"'`]|'(?=\w))"""
+_LINE, _LINE_MORE = re.compile(_IN_LINE + "{1,512}+"), re.compile(_IN_LINE + "*+")
 """A value to the end of its line, as in an `.env` file."""
 
 _STARTS_LINE = re.compile(r"(?:\A|\n|\\n|\bexport |\bENV |\bset |-e |--env[= ])\s{0,8}\Z")
-_BARE = re.compile(
-    r"""(?:[^\s"'`,;&|<>(){}\[\]]|(?<=[^\s&])&(?=[^\s"'`,;&|<>(){}\[\]])(?!amp;|[\w.%-]{1,64}=)){1,512}+"""
+_STARTS_FIELD = re.compile(r"(?:\A|\n|\\n)[ \t]{0,40}(?:-[ \t]{1,4})?\Z")
+_IN_BARE = (
+    r"""(?:[^\s"'`,;&|<>(){}\[\]]"""
+    r"""|(?<=[^\s&])&(?=[^\s"'`,;&|<>(){}\[\]])(?!amp;|[\w.%-]{1,64}=))"""
 )
+_BARE, _BARE_MORE = re.compile(_IN_BARE + "{1,512}+"), re.compile(_IN_BARE + "*+")
 """A `&` belongs to it unless the next field of an address, or another command, follows."""
 
 _GAP = re.compile(r"(?:[ \t]{1,4}|[\"'],\s{0,4}(?=[\"'])|\\\s?\n\s{0,8})")
 """Between `--password` and its value."""
 
-LONGEST = 4_096
-"""Characters of a value in quotes at most."""
-
-PASSWORDS = frozenset(
-    "password passwort passwd passphrase passcode pwd pass contraseña contrasena contrasenya"
-    " 密码 口令 パスワード 비밀번호 пароль motdepasse passe".split()
-)
-SECRETS = frozenset("secret 密钥".split())
-_KEYS = frozenset(
-    "api access account private encryption signing shared master auth service storage deploy"
-    " webhook hmac jwt fernet session secret client".split()
-)
-_NO_SECRET_TOKEN = frozenset(
-    """max min num n next prev page continuation pad eos bos unk sep mask cls special stop prompt
-    completion input output cancellation cancel start end last first current previous sync total
-    csrf xsrf per count new line op operator keyword string name comment is no the type lookahead
-    sub logprob image audio video text text_ special_ target source context vocab word each this
-    a one any""".split()
-)
-_PLACEHOLDERS = frozenset(
-    """your my the some a an insert enter put replace change changeme example sample dummy fake
-    mock placeholder todo tbd secret password passwd passphrase passwort pass pwd token tokens api
-    key keys apikey access auth client private here me this with value string str text int integer
-    number bool boolean bytes none null nil undefined true false yes no required optional optionally
-    missing invalid incorrect wrong correct empty unset set not is are was be must should can of in
-    to for and or on from by if it default prompt hidden env environment variable var config
-    settings self user username name email new old current db database login foo bar baz qux test
-    testing redacted masked removed omitted hash hashed encrypted plain plaintext field input type
-    varchar char file path url id any object list dict tuple optionalstr secretstr final field
-    charfield textfield stringfield form forms func function method class def return lambda async
-    await bearer basic authorization header headers read write admin root only more less than
-    strength confirm confirmation confirmed reset forgot forgotten change changed expired expires
-    valid validator validators validation check length minlength maxlength match matches mismatch
-    session public secretkey mysecret mypassword yourpassword pw guest anonymous ok error failed
-    failure success support generated generate generator random randomly unknown blank ignored
-    repeat again via using use used""".split()
-)
-_TYPES = frozenset("str int bool bytes float any none null true false undefined string".split())
-_TEMPLATE = re.compile(
-    r"\A(?:<.*>|\$\{.*|\$\(.*|\$[A-Za-z_]\w*|\{\{.*|\{[\w.!:\[\]'\"]*\}|%[sdr]|%\(\w+\)s|%\w+%"
-    r"|\[redacted: [a-z0-9-]+\]|[*xX•·.…_#?-]+|@\w+@|__\w+__|#\{.*)\Z",
-    re.DOTALL,
-)
-STANDS_FOR = re.compile(r"\[redacted: [a-z0-9-]{1,40}\]|\$\{[^{}]{0,200}\}|\{\{[^{}]{0,200}\}\}")
-_CODE = re.compile(r"\A[A-Za-z_]\w*+(?:(?:\.|->|::)[A-Za-z_]\w*+)+\Z")
-_ALGORITHM = re.compile(r"\A(?:base|sha|md|utf|aes|des|argon|rot|hs|rs)-?\d{1,4}\Z", re.IGNORECASE)
-"""How something is written: `the password is base64`."""
-_PATH = re.compile(r"\A(?:[A-Za-z]:\\|\.{0,2}/|~/|[a-z]+://)")
-
-
-def named_kind(name: str) -> str | None:
-    """What kind of secret stands under a name: `password`, `secret`, or None for no secret.
-
-    Example:
-        >>> named_kind("DB_PASSWORD"), named_kind("max_tokens"), named_kind("clientSecret")
-        ('password', None, 'secret')
-    """
-    words = [word.lower() for word in _WORDS.findall(name[-120:])]
-    while words and (words[-1].isdigit() or words[-1] in ("value", "plain", "plaintext", "raw")):
-        words.pop()
-    if not words:
-        return None
-    last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if last in PASSWORDS or last.endswith(
-        ("password", "passwd", "passphrase", "passwort", "пароль")
-    ):
-        return "password" if last != "pass" or before or name[:1] in "\"'" else None
-    if last in SECRETS or last.endswith(("secret", "密钥")):
-        return "secret"
-    if last == "base" and words[-3:-1] == ["secret", "key"]:
-        return "secret"
-    if last.endswith("token"):
-        told = before or last.removesuffix("token")
-        return None if told in _NO_SECRET_TOKEN else "token"
-    if last == "key" and before in _KEYS:
-        return "secret" if before == "secret" else "api-key" if before in ("api", "x") else "key"
-    if last.endswith("apikey") or last in ("secretkey", "accesskey", "privatekey", "accountkey"):
-        return "api-key"
-    if last == "data" and words[-3:-1] == ["client", "key"]:
-        return "private-key"
-    return None
-
-
-def placeholder(value: str) -> bool:
-    """Whether it stands for a value that is not there: `<password>`, `YOUR_API_KEY`."""
-    if len(value) > 200:
-        return False
-    if _TEMPLATE.match(value):
-        return True
-    words = [word.lower() for word in _WORDS.findall(value)]
-    letters = [word for word in words if not word.isdigit()]
-    if not letters:
-        return not any(c.isdigit() for c in value)
-    digits = "".join(word for word in words if word.isdigit())
-    if value.isalpha() and any(word in value.lower() for word in ("passwor", "passwd")):
-        return True  # `testpassword`
-    known = all(word in _PLACEHOLDERS or set(word) == {"x"} for word in letters)
-    return known and len(digits) <= 3 and (not digits or digits in "0123" or len(letters) > 1)
-
-
-def can_be(kind: str, value: str, quoted: bool, shell: bool) -> bool:
-    """Whether a value can be a secret of this kind.
-
-    Args:
-        kind: as `named_kind` has it.
-        value: without its quotes.
-        quoted: it stood in quotes, so it is no variable and no type.
-        shell: it stood in a line such as `NAME=value` of a shell, where words need no quotes.
-    """
-    if placeholder(value):
-        return False
-    value = STANDS_FOR.sub("", value)  # marks of ours, and variables, hide nothing behind them
-    size = len(value)
-    if size < 4 or placeholder(value) or any(c.isspace() for c in value.strip()):
-        return False
-    if _PATH.match(value) or (not quoted and _ALGORITHM.match(value)):
-        return False
-    digit = any(c.isdigit() for c in value)
-    letter = any(c.isalpha() for c in value)
-    sign = any(not c.isalnum() and c not in "_-.:/" for c in value)
-    if kind == "password":
-        if not quoted and not shell:
-            # Bare, it could be a variable, a type or prose.
-            return (digit or sign) and not _CODE.match(value) and _ends_plain(value)
-        if not quoted and _CODE.match(value):
-            return False
-        return not _is_identifier_of_secret(value)
-    if not quoted and _CODE.match(value):
-        return False
-    if kind == "secret":
-        return size >= 6 and ((digit and letter) or sign) and _ends_plain(value)
-    # Tokens and keys are made by machines.
-    if kind == "private-key":
-        return size >= 40
-    if not (digit and letter):
-        cases = value.lower() != value != value.upper()
-        return size >= 20 and letter and cases and not _worded(value)
-    return size >= (8 if quoted or shell else 12) and not _worded(value)
-
-
-def _ends_plain(value: str) -> bool:
-    """No sentence, no code: `word.` and `word:` end a sentence or open a block."""
-    return value[-1] not in ".:?!" or sum(not c.isalpha() for c in value) > 1
-
-
-def _worded(value: str) -> bool:
-    """Whether it is a name made of words, such as `token_2_end` or `gpt-4o-mini`."""
-    if "_" not in value and "-" not in value and "." not in value:
-        return False
-    parts = re.split(r"[_.-]", value)
-    return all(
-        part.isalpha() or (part.isdigit() and len(part) < 4) or len(part) < 4 for part in parts
-    )
-
-
-def _is_identifier_of_secret(value: str) -> bool:
-    """Whether it only names what it would be, such as `new_password1` or `id_password`."""
-    words = [word.lower() for word in _WORDS.findall(value)]
-    named = any(word in PASSWORDS or word in ("token", "secret") for word in words)
-    return named and ("_" in value or "-" in value) and sum(map(str.isdigit, value)) < 3
+_TWO_WORDS = re.compile(r"(?i:\b(?:api|access|secret|account|auth)) \Z")
+"""`API key: ...` is a name of two words."""
 
 
 def named_secrets(text: str, lower: str) -> Iterator[Found]:
@@ -224,17 +73,39 @@ def named_secrets(text: str, lower: str) -> Iterator[Found]:
         least = max(done, at - _LONGEST_NAME)
         while begin > least and (text[begin - 1].isalnum() or text[begin - 1] in "_.-"):
             begin -= 1
+        if text[begin - 1 : begin] == "\\" and text[begin] in "nrt" and begin < at:
+            begin += 1  # the end of a line, in JSON
         rest = _RIGHT.match(text, at)
         end = rest.end() if rest else at
         name = text[begin:end]
-        kind = named_kind(name)
+        if name.lower() == "key" and (more := _TWO_WORDS.search(text, max(0, begin - 9), begin)):
+            name = f"{more[0].strip()}_key"
         done = end
-        if kind is None:
-            continue
-        value = _value_of(text, begin, end, kind, name)
+        value = _value_under(text, begin, end, name)
         if value is not None:
             yield value
             done = value[1]
+
+
+def _value_under(text: str, begin: int, end: int, name: str) -> Found | None:
+    """The secret under this name, if it tells of one."""
+    kind = named_kind(name)
+    if kind is not None:
+        return _value_of(text, begin, end, kind, name)
+    if name.lower().removeprefix("--") == "pass":
+        value = _value_of(text, begin, end, "password", name)
+        sure = name.isupper() or name[0] == "-"
+        if value is None or not (sure or text[value[0] - 1] in "\"'`"):
+            return None
+        return value if passes(text[value[0] : value[1]]) else None
+    if name.isupper() and name.endswith("_KEY") and _starts_line(text, begin):
+        value = _value_of(text, begin, end, "key", name)
+        return value if value and env_key(name, text[value[0] : value[1]]) else None
+    return None
+
+
+def _starts_line(text: str, begin: int) -> bool:
+    return _STARTS_LINE.search(text, max(0, begin - 24), begin) is not None
 
 
 def _keywords(lower: str) -> list[int]:
@@ -256,13 +127,13 @@ def _value_of(text: str, begin: int, end: int, kind: str, name: str) -> Found | 
     if (sign["sign"] or "").startswith("==") and kind != "password":
         return None  # code that compares
     plain = sign["sign"] in ("=", "%3D", "%3d") and not sign["gap"] and not sign["after"]
-    lined = plain and name.isupper() and _STARTS_LINE.search(text, max(0, begin - 24), begin)
+    lined = plain and name.isupper() and _starts_line(text, begin)
     quote = QUOTE.match(text, at)
     if quote is not None:
         start = quote.end()
         stop = closing(text, start, quote["quote"])
         if stop is None:
-            return None
+            return _read(text, start, kind)
         value = text[start:stop]
         if lined and kind == "secret" and value.isalnum():
             return (start, stop, kind, "") if can_be("password", value, True, False) else None
@@ -273,24 +144,57 @@ def _value_of(text: str, begin: int, end: int, kind: str, name: str) -> Found | 
         return (start, stop, kind, "") if can_be(kind, value, True, False) else None
     if (sign["sign"] or "").startswith("=="):
         return None
-    bare = (_LINE if lined else _BARE).match(text, at)
-    if bare is None:
-        return None
-    value, stop = bare.group(), bare.end()
-    while value and value[-1] in "\\":
-        value, stop = value[:-1], stop - 1
-    if (cut := re.search(r"\\+[nrt]", value)) is not None:  # a line ends there, in JSON
-        value, stop = value[: cut.start()], at + cut.start()
-    if not value or text[stop : stop + 1] in ("(", "["):  # a call, an element
-        return None
-    if sign["close"] is not None:
-        # A name in quotes and a bare value, as in JSON: a number may be a password.
-        number = kind == "password" and value.isdigit() and len(value) >= 4
-        return (at, stop, kind, sign["close"]) if number else None
+    if kind == "password" and sign["sign"] == ":" and sign["after"] and not sign["close"]:
+        field = _field(text, begin, at)
+        if field is not None:
+            return field
     shell = (
         plain and (name.isupper() or flag or text[max(0, begin - 1) : begin] in ("?", "&"))
     ) or (sign["sign"] == "=" and _in_connection_string(text, begin))
-    return (at, stop, kind, "") if can_be(kind, value, False, shell) else None
+    if sign["close"] is None:
+        return _read(text, at, kind, shell, lined)
+    # A name in quotes and a bare value, as in JSON: a number may be a password.
+    bare = _BARE.match(text, at)
+    value = text[at : cut(text, at, bare.end())] if bare else ""
+    number = kind == "password" and value.isdigit() and len(value) >= 4
+    stop = at + len(value)
+    called = text[stop : stop + 1] in ("(", "[")
+    return (at, stop, kind, sign["close"]) if number and not called else None
+
+
+def _read(text: str, at: int, kind: str, shell: bool = False, lined: bool = False) -> Found | None:
+    """The value without quotes from here, or the one of which the quote is not closed."""
+    bare = (_LINE if lined else _BARE).match(text, at)
+    if bare is None:
+        return None
+    stop = cut(text, at, bare.end())
+    value = text[at:stop]
+    if not value or text[stop : stop + 1] in ("(", "["):  # a call, an element
+        return None
+    if lined and CODE.match(value) and any(map(str.isdigit, value)):
+        value = value.replace(".", "-")  # `NAME=value` of a shell is no code
+    if not can_be(kind, value, False, shell):
+        return None
+    if stop == bare.end():
+        stop = whole(text, at, stop, _LINE_MORE if lined else _BARE_MORE)
+    return at, stop, kind, ""
+
+
+def _field(text: str, begin: int, at: int) -> Found | None:
+    """A password in a line of YAML with a sign in it that would end it elsewhere."""
+    if not _STARTS_FIELD.search(text, max(0, begin - 48), begin):
+        return None
+    line, bare = _LINE.match(text, at), _BARE.match(text, at)
+    if line is None or bare is None or line.end() == bare.end():
+        return None
+    stop = cut(text, at, line.end())
+    while stop > at and text[stop - 1] in ",;":
+        stop -= 1
+    value = text[at:stop]
+    if stop <= bare.end() or len(value) < 8 or not telling("password", value):
+        return None
+    sure = scattered(bare.group()) and scattered(value) and "(" not in value
+    return (at, stop, "password", "") if sure else None
 
 
 def _in_connection_string(text: str, begin: int) -> bool:
@@ -304,21 +208,9 @@ def _in_connection_string(text: str, begin: int) -> bool:
 def _flagged(text: str, end: int, kind: str) -> Found | None:
     """The value of `--password value`."""
     gap = _GAP.match(text, end)
-    if gap is None:
+    if gap is None or text.startswith("-", gap.end()):
         return None
-    quote = QUOTE.match(text, gap.end())
-    if quote is not None:
-        stop = closing(text, quote.end(), quote["quote"])
-        value = "" if stop is None else text[quote.end() : stop]
-        if stop is not None and can_be(kind, value, True, False):
-            return quote.end(), stop, kind, ""
-        return None
-    bare = _BARE.match(text, gap.end())
-    if bare is None or bare.group().startswith("-"):
-        return None
-    return (
-        (bare.start(), bare.end(), kind, "") if can_be(kind, bare.group(), False, False) else None
-    )
+    return _quoted(text, gap.end(), kind) or _read(text, gap.end(), kind)
 
 
 def _said(text: str, end: int, kind: str) -> Found | None:
@@ -326,49 +218,24 @@ def _said(text: str, end: int, kind: str) -> Found | None:
     gap = _SAID.match(text, end)
     if gap is None:
         return None
-    quote = QUOTE.match(text, gap.end())
-    if quote is not None and quote["quote"]:
-        stop = closing(text, quote.end(), quote["quote"])
-        if stop is not None and can_be(kind, text[quote.end() : stop], True, False):
-            return quote.end(), stop, kind, ""
-        return None
+    found = _quoted(text, gap.end(), kind)
+    if found is not None:
+        return found
     bare = _BARE.match(text, gap.end())
     value = bare.group().partition("\\")[0].rstrip(".:!?") if bare else ""
-    fits = value and can_be(kind, value, False, False)
-    return (gap.end(), gap.end() + len(value), kind, "") if fits else None
+    if not value or not can_be(kind, value, False, False):
+        return None
+    stop = whole(text, gap.end(), gap.end() + len(value), _BARE_MORE)
+    return gap.end(), stop, kind, ""
 
 
-def closing(text: str, start: int, quote: str) -> int | None:
-    """Where a value in quotes ends; within `LONGEST` characters, and one line."""
-    limit = min(len(text), start + LONGEST)
-    at = start
-    mark, escaped = quote[-1:], quote.count("\\")
-    while True:
-        at = text.find(quote, at, limit)
-        if at < 0:
-            return None
-        backslashes = 0
-        while at - 1 - backslashes >= start and text[at - 1 - backslashes] == "\\":
-            backslashes += 1
-        if (not escaped and backslashes % 2 == 0) or (escaped and backslashes == 0) or not mark:
-            break
-        at += len(quote)
-    return None if "\n" in text[start:at] else at
-
-
-def can_be_password(value: str) -> bool:
-    """Whether a bare word after `the password is` can be one: no plain word, no variable.
-
-    Example:
-        >>> can_be_password("Geheim123"), can_be_password("required"), can_be_password("sha256")
-        (True, False, False)
-    """
-    return can_be("password", value, False, False)
-
-
-def value_kind(name: str, value: str) -> str | None:
-    """What kind of secret a value is that stands by itself under a name, as in a dict."""
-    kind = named_kind(name)
-    if kind == "password" and name.isupper() and len(value) <= 200 and not placeholder(value):
-        value = "-".join(value.split())  # several words are no sentence there
-    return kind if kind is not None and can_be(kind, value, True, False) else None
+def _quoted(text: str, at: int, kind: str) -> Found | None:
+    """The value in quotes from here; where they are not closed, what is not broken."""
+    quote = QUOTE.match(text, at)
+    if quote is None:
+        return None
+    stop = closing(text, quote.end(), quote["quote"])
+    if stop is None:
+        return _read(text, quote.end(), kind)
+    fits = can_be(kind, text[quote.end() : stop], True, False)
+    return (quote.end(), stop, kind, "") if fits else None

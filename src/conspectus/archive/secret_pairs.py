@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from conspectus.archive.secret_bounds import Bounds, Value, believed, telling, unfolded
 from conspectus.archive.secret_calls import called_secrets
+from conspectus.archive.secret_ends import Found
 from conspectus.archive.secret_marked import marked_secrets
-from conspectus.archive.secret_names import STANDS_FOR, Found, can_be, named_kind, placeholder
+from conspectus.archive.secret_words import STANDS_FOR, can_be, named_kind, placeholder
 
 _FIELD = re.compile(
     r"(?<![\w$.-])(?P<quote>\\{0,8}[\"'])?"
@@ -35,7 +36,8 @@ _BLOCK = re.compile(
     r"(?P<name>[A-Za-z][\w.-]{1,60})(?P=quote):[ \t]{1,4}[|>][+-]?\d?[+-]?[ \t]{0,4}(?=\n)"
 )
 _BLOCK_MARK = re.compile(r"[|>][+-]?\d?[+-]?[ \t]{0,4}(?=\n)")
-_LINE = re.compile(r"\n([ \t]{0,80})([^\n]{0,2048})")
+_LINE = re.compile(r"\n(?:[ \t]{0,80}\n){0,16}([ \t]{0,80})([^\n]{0,2048})")
+"""The next line that is not empty, behind a few that are."""
 
 FAR = 600
 """Characters between a name and its value at most."""
@@ -150,9 +152,10 @@ def _held(
         if word is None or not ("," in word[0] or "}" in word[0] or telling(kind, word[0])):
             return None
         line = _INLINE.match(bounds.view, field.at)
-        if line is None:
-            return None
-        stop = bounds.trimmed(field.at, min(line.end(), bounds.line_end(field.at)))
+        end = line.end() if line else bounds.run_end(field.at)
+        stop = bounds.trimmed(field.at, min(end, bounds.line_end(field.at)))
+        while line is None and stop > field.at and bounds.view[stop - 1] in "},]":
+            stop -= 1
         value = Value(field.at, stop, "")
         sure = False
     else:
@@ -199,7 +202,9 @@ def _block(bounds: Bounds, at: int, column: int, kind: str) -> Value | None:
         if line[2].strip():
             if len(line[1]) <= column:
                 break
-            stop = min(line.end(), max(line.start(2), bounds.line_end(line.start(2))))
+            stop = max(line.start(2), bounds.line_end(line.start(2)))
+            if len(line[2]) < 2048:
+                stop = min(line.end(), stop)
             lines.append((line.start(2), bounds.trimmed(line.start(2), stop)))
         at = line.end()
         if at - begin > 20_000 or (lines and lines[-1][1] < bounds.trimmed(begin, at)):

@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from conspectus.archive.secret_ends import Found
 from conspectus.archive.secret_formats import mixed
-from conspectus.archive.secret_names import Found, can_be_password, placeholder
+from conspectus.archive.secret_words import can_be_password, placeholder
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,11 @@ def _given(value: str) -> bool:
     return len(value) >= 3 and not placeholder(value)
 
 
+def _scattered(value: str) -> bool:
+    """It holds a `/`, `#` or `?`, which end what stands before an `@` in most addresses."""
+    return "://" not in value and mixed(value) and not placeholder(value)
+
+
 def _session(value: str) -> bool:
     return len(value) >= 12 and mixed(value)
 
@@ -30,19 +36,28 @@ def _place(kind: str, hints: str, pattern: str, real: Callable[[str], bool] = _g
     return _Place(kind, tuple(hints.split()), re.compile(pattern), real)
 
 
-_VALUE = r"""(?P<q>\\{0,4}["']?)(?P<value>[^\s"'\\;|&<>()\[\]]{1,256}+)(?P=q)"""
+_VALUE = r"""(?P<q>\\{0,4}["']?)(?P<value>[^\s"'\\;|&<>()\[\]]++)(?P=q)"""
 """A word of a command, in quotes or not."""
+
+_REST = r"(?:[^\n|;&]|&(?![&\s])|(?<=\\)\r?\n){0,240}?"
+"""What may stand in a command before an option: an address with `&`, the next of its lines."""
 
 PLACES = (
     _place(
         "url-password",
         "://",
-        r"""://[^\s/:@"'<>\[\]{}()$\\]{0,128}:(?P<value>[^\s/"'<>\\]{1,256})@(?=[\w\[])""",
+        r"""://[^\s/:@"'<>\[\]{}()$\\]{0,128}:(?P<value>[^\s/"'<>\\]{1,2048})@(?=[\w\[${])""",
+    ),
+    _place(
+        "url-password",
+        "://",
+        r"""://[^\s/:@"'<>\[\]{}()$\\]{1,128}:(?!\d{1,5}[/?#])(?P<value>[^\s@"'<>\\]{6,256}+)@(?=[\w\[${])""",
+        _scattered,
     ),
     _place(
         "url-token",
         "://",
-        r"://(?P<value>[A-Za-z0-9_-]{24,200}+)@(?=[\w\[])",
+        r"://(?P<value>[A-Za-z0-9_-]{24,200}+)@(?=[\w\[${])",
         mixed,
     ),
     _place(
@@ -55,7 +70,7 @@ PLACES = (
         "password",
         "machine",
         r"\bmachine\s{1,8}\S{1,200}\s{1,8}(?:login\s{1,8}\S{1,200}\s{1,8})?"
-        r"password\s{1,8}(?P<value>[^\s\\\"']{1,200}+)",
+        r"password\s{1,8}(?P<value>[^\s\\\"']++)",
     ),
     _place("password", "sshpass", r"\bsshpass\s{1,4}-p\s{0,4}" + _VALUE),
     _place(
@@ -95,8 +110,9 @@ PLACES = (
     _place(
         "password",
         "curl wget http",
-        r"\b(?:curl|https?)\b[^\n|;&]{0,160}?\s(?:-u|--user|--proxy-user|-a)[ =]"
-        r"(?:\\{0,4}[\"']?)[^\s:\"'\\]{1,128}:(?P<value>[^\s\"'\\]{3,128}+)",
+        rf"\b(?:curl\b{_REST}\s(?:-[A-Za-z]{{0,6}}u[ =]?|--(?:proxy-)?user[ =])"
+        rf"|https?\b[^\n|;&]{{0,160}}?\s(?:-u|--user|--proxy-user|-a)[ =])"
+        r"(?:\\{0,4}[\"']?)[^\s:\"'\\]{1,128}:(?P<value>[^\s\"'\\]{3,}+)",
     ),
     _place(
         "password",
@@ -107,15 +123,13 @@ PLACES = (
         "session-id",
         "sess sid auth",
         r"(?i:\b(?:(?:php|j|asp\.net_)?sess(?:ion)?_?(?:id)?|connect\.sid|sid|_?[a-z0-9_]{0,24}_session"
-        r"|remember_token|auth(?:_?session)?|\.aspxauth))=(?P<value>[A-Za-z0-9%._~+/-]{12,512}+=*)",
+        r"|remember_token|auth(?:_?session)?|\.aspxauth))=(?P<value>[A-Za-z0-9%._~+/-]{12,}+=*+)",
         _session,
     ),
 )
 
 _COOKIES = re.compile(r"(?i:\b(?:set-)?cookie\d?)\\{0,4}[\"']?\s{0,3}[:=,]\s{0,3}\\{0,4}[\"']?")
-_COOKIE = re.compile(
-    r"\s{0,2}(?P<name>[\w.$!%*+-]{1,64}+)=(?P<value>[^\s;,\"'\\]{0,4096}+)(?P<more>;?)"
-)
+_COOKIE = re.compile(r"\s{0,2}(?P<name>[\w.$!%*+-]{1,64}+)=(?P<value>[^\s;,\"'\\]*+)(?P<more>;?)")
 _PUBLIC = frozenset(
     "path domain expires max-age samesite secure httponly priority lang locale theme tz".split()
 )

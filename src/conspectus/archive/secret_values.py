@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from conspectus.archive.secret_escapes import unescaped
 
@@ -26,10 +25,6 @@ FEW = 64
 _PIECE = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|\\[nrt]|[A-Za-z0-9]+|[^\W_A-Za-z0-9]+|[\W_]")
 """A mark, the end of a line in JSON, a word, or one sign. A value is so many whole pieces."""
 
-_Tree = dict[str, Any]
-_HERE = ""
-"""In a tree, under this stands the kind of the value that ends there; no piece is empty."""
-
 
 def spreading(value: str, kind: str) -> Iterator[tuple[str, str]]:
     """A value that was recognised, as it is looked for elsewhere, if it is; each with its kind.
@@ -44,7 +39,7 @@ def spreading(value: str, kind: str) -> Iterator[tuple[str, str]]:
         return
     value = unescaped(value)[0].strip()
     for one in dict.fromkeys((value, value.rstrip(".,:;!?"))):
-        if telling(one):
+        if telling(one) and one[0] != "\\":  # which could be half of an escape elsewhere
             yield one, kind
 
 
@@ -73,14 +68,15 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
         return text, counts
     plain, places = unescaped(text)
     here = [one for one in values if one in plain] if len(values) <= FEW else values
-    tree = _tree({one: values[one] for one in here if telling(one)})
-    if not tree:
+    sought = {one: values[one] for one in here if telling(one)}
+    if not sought:
         return text, counts
     pieces = _PIECE.findall(plain)
+    longest = _Values(sought).longest(pieces)
     parts: list[str] = []
     done = at = number = 0  # of the text, of the plain text, of its pieces
     while number < len(pieces):
-        count, kind = _match(pieces, number, tree)
+        count, kind = longest[number]
         if not count:
             at += len(pieces[number])
             number += 1
@@ -93,26 +89,47 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
     return ("".join([*parts, text[done:]]) if parts else text), counts
 
 
-def _tree(values: Mapping[str, str]) -> _Tree:
-    """All values, piece by piece, so that each place of a text is looked at once for all."""
-    root: _Tree = {}
-    for value, kind in values.items():
-        at = root
-        for piece in _PIECE.findall(value):
-            at = at.setdefault(piece, {})
-        at[_HERE] = kind
-    return root
+class _Values:
+    """All values, piece by piece, so that a text is gone over once for all of them.
 
+    It is read from its end, and so are they: then what was read last tells of the longest value
+    that begins here. Where a value does not go on, the longest beginning of another one does that
+    was read with it, so no piece is read twice.
 
-def _match(pieces: list[str], number: int, tree: _Tree) -> tuple[int, str]:
-    """How many pieces from here make up the longest value, and its kind; 0 for none."""
-    best, kind = 0, ""
-    at, count = tree, 0
-    while number + count < len(pieces):
-        step = at.get(pieces[number + count])
-        if step is None:
-            break
-        at, count = step, count + 1
-        if _HERE in at:
-            best, kind = count, at[_HERE]
-    return best, kind
+    Args:
+        values: of what kind each is.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._steps: list[dict[str, int]] = [{}]
+        self._best: list[tuple[int, str]] = [(0, "")]
+        for value, kind in values.items():
+            at, pieces = 0, _PIECE.findall(value)
+            for piece in reversed(pieces):
+                if piece not in self._steps[at]:
+                    self._steps[at][piece] = len(self._steps)
+                    self._steps.append({})
+                    self._best.append((0, ""))
+                at = self._steps[at][piece]
+            self._best[at] = (len(pieces), kind)
+        self._else = [0] * len(self._steps)
+        places = list(self._steps[0].values())
+        for place in places:  # it grows: nearest to the root first
+            for piece, further in self._steps[place].items():
+                self._else[further] = self._step(self._else[place], piece)
+                places.append(further)
+            self._best[place] = max(self._best[place], self._best[self._else[place]])
+
+    def _step(self, at: int, piece: str) -> int:
+        while at and piece not in self._steps[at]:
+            at = self._else[at]
+        return self._steps[at].get(piece, 0)
+
+    def longest(self, pieces: list[str]) -> list[tuple[int, str]]:
+        """From each piece on, how many make up the longest value, and its kind; 0 for none."""
+        found = [self._best[0]] * len(pieces)
+        at = 0
+        for number in range(len(pieces) - 1, -1, -1):
+            at = self._step(at, pieces[number])
+            found[number] = self._best[at]
+        return found

@@ -1,6 +1,6 @@
 """The default redactor: finds common secrets in texts and says in their place what they were.
 
-It knows the keys and tokens of some sixty providers by their form, private keys, and whatever
+It knows the keys and tokens of some seventy providers by their form, private keys, and whatever
 stands where passwords and tokens stand: after a name, in an address, a header, a cookie, a command.
 Its time grows with the length of a text and with nothing else.
 """
@@ -11,18 +11,33 @@ from collections import Counter
 from collections.abc import Iterator
 
 from conspectus.archive.redactor import Redacted
+from conspectus.archive.secret_ends import Found
 from conspectus.archive.secret_escapes import unescaped
-from conspectus.archive.secret_formats import FORMATS, private_keys
-from conspectus.archive.secret_names import Found, named_secrets, value_kind
+from conspectus.archive.secret_formats import FORMATS
+from conspectus.archive.secret_json import within_strings
+from conspectus.archive.secret_keys import private_keys
+from conspectus.archive.secret_names import named_secrets
 from conspectus.archive.secret_pairs import paired_secrets
 from conspectus.archive.secret_places import placed_secrets
 from conspectus.archive.secret_values import MARK, spreading, without_values
+from conspectus.archive.secret_words import value_kind
 
-VERSION = 4
+VERSION = 5
 """Goes up whenever something else is found, so that drafts made before are not used."""
 
 ROUNDS = 4
 """A text is searched again while something was found: what a secret hid is found too."""
+
+
+_SAYING = {
+    "authorization": "authorization: ",
+    "proxy-authorization": "authorization: ",
+    "cookie": "cookie: ",
+    "set-cookie": "cookie: ",
+    "-u": "curl -u ",
+    "--user": "curl -u ",
+}
+"""What tells of a secret in what stands under these names: a header, the argument of a command."""
 
 
 class SecretRedactor:
@@ -47,6 +62,10 @@ class SecretRedactor:
         """
         if key is not None and (kind := value_kind(key, text)) is not None:
             return Redacted(MARK.format(kind=kind), {kind: 1}, dict(spreading(text, kind)))
+        saying = _SAYING.get(key.lower(), "") if key is not None else ""
+        if saying:
+            done = self.redact(saying + text)
+            return Redacted(done.text[len(saying) :], done.counts, done.values)
         counts: Counter[str] = Counter()
         values: dict[str, str] = {}
         for _ in range(ROUNDS):
@@ -67,17 +86,18 @@ class SecretRedactor:
 def _found(text: str) -> list[Found]:
     """Where secrets stand, in order; of those that overlap, one that begins first."""
     plain, places = unescaped(text)
-    lower = _lower(plain)
+    found = list(_all(plain, _lower(plain)))
+    if places is not None:
+        found = [(places[begin], places[end], kind, quotes) for begin, end, kind, quotes in found]
+    found = within_strings(text, found)
     best: list[Found] = []
-    for begin, end, kind, quotes in sorted(_all(plain, lower), key=lambda one: (one[0], -one[1])):
+    for begin, end, kind, quotes in sorted(found, key=lambda one: (one[0], -one[1])):
         if end <= begin or (best and begin < best[-1][1]):
             if best and end > best[-1][1]:  # what sticks out of the one before goes with it
                 best[-1] = (best[-1][0], end, *best[-1][2:])
             continue
         best.append((begin, end, kind, quotes))
-    if places is None:
-        return best
-    return [(places[begin], places[end], kind, quotes) for begin, end, kind, quotes in best]
+    return best
 
 
 def _lower(text: str) -> str:
