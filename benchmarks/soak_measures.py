@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from conspectus.short_term import records, settings
+from conspectus.short_term import prompts, records, settings
+from conspectus.tokens.estimate import _costs
 
 KEPT = 20_000
 """Latencies kept of each kind: beyond that, a random sample of all."""
@@ -109,6 +110,9 @@ def forget_caches() -> None:
     for cached in gc.get_objects():
         if isinstance(cached, functools._lru_cache_wrapper) and cached.cache_info().maxsize:
             cached.cache_clear()
+    _costs.cache_clear()  # of a few families, each with a bound
+    with prompts._lock:
+        prompts._standing.clear()
     with settings._lock:
         for tallies in settings._tallies.values():  # emptied, as nodes hold them too
             with tallies._lock:
