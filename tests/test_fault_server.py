@@ -234,7 +234,14 @@ def test_a_slow_answer_does_not_keep_the_server_from_closing() -> None:
         (lambda: FaultServer(["a"], window=0), "window=0 is no number of tokens"),
         (lambda: FaultServer(["a"], window="x"), "window='x'"),  # type: ignore[arg-type]
         (lambda: Answer("a", stop="ended"), "'stop', 'tool_calls', 'length'"),  # type: ignore[arg-type]
+        (lambda: Answer(3), "text=3 is not"),  # type: ignore[arg-type]
+        (lambda: Answer(calls=["read"]), "calls='read' is not"),  # type: ignore[arg-type]
+        (lambda: ToolCall(""), "name is empty"),
+        (lambda: ToolCall("read", args="x"), "args='x' is not"),  # type: ignore[arg-type]
+        (lambda: Usage("1", 2), "input='1' is not"),  # type: ignore[arg-type]
+        (lambda: FaultServer(["a"], count=3), "count=3 is no function"),  # type: ignore[arg-type]
         (lambda: faults.slow(-1), "seconds=-1 is no time"),
+        (lambda: faults.rate_limited("soon"), "retry_after='soon' is no time"),  # type: ignore[arg-type]
         (lambda: faults.rate_limited(-1), "retry_after=-1 is no time"),
         (lambda: faults.unavailable(float("nan")), "retry_after=nan"),
     ],
@@ -251,3 +258,11 @@ def test_another_script_is_looked_at_too() -> None:
         with pytest.raises(TypeError, match="not 3"):
             server.script = [3]  # type: ignore[list-item]
         assert server.script == ["a"]
+
+
+def test_what_a_script_raised_is_forgotten_where_another_begins() -> None:
+    with FaultServer([]) as server:
+        body = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).encode()
+        with pytest.raises(urllib.error.HTTPError, match="500"):
+            urllib.request.urlopen(server.openai_url + "/chat/completions", body)
+        server.restart(["a"])

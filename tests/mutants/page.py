@@ -22,7 +22,7 @@ what it asserts and not by an error on the way; without the defect it must pass.
 ```console
 $ make mutants
 $ make mutants PROMISE=3
-$ make mutants NAME="read-back"
+$ make mutants NAME="read back"
 $ make mutants WRITE=1
 ```
 

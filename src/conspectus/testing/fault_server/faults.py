@@ -27,11 +27,21 @@ class ToolCall:
         name: of the tool.
         args: what it is called with.
         id: of the call; by default one that names the request and the place in it.
+
+    Raises:
+        TypeError: the name is no text, or the arguments are no mapping.
+        ValueError: the name is empty.
     """
 
     name: str
     args: Mapping[str, Any] = field(default_factory=dict)
     id: str = ""
+
+    def __post_init__(self) -> None:
+        _check_kind("name", self.name, str, "the name of a tool")
+        _check_kind("args", self.args, Mapping, "a mapping, such as {'page': 1}")
+        if not self.name:
+            raise ValueError("name is empty; give the name of a tool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +50,17 @@ class Usage:
 
     Attributes:
         input, output: of the request, and of the answer.
+
+    Raises:
+        TypeError: one of them is no whole number.
     """
 
     input: int
     output: int
+
+    def __post_init__(self) -> None:
+        _check_kind("input", self.input, int, "tokens")
+        _check_kind("output", self.output, int, "tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +75,7 @@ class Answer:
         usage: the tokens to report. Default: what the server counts.
 
     Raises:
+        TypeError: the text is none, or what it calls are no `ToolCall`s.
         ValueError: no model ends for that reason.
     """
 
@@ -67,6 +85,9 @@ class Answer:
     usage: Usage | None = None
 
     def __post_init__(self) -> None:
+        _check_kind("text", self.text, str, "what the model says")
+        for call in self.calls:
+            _check_kind("calls", call, ToolCall, "ToolCalls")
         if self.stop is not None and self.stop not in get_args(Stop):
             known = ", ".join(map(repr, get_args(Stop)))
             raise ValueError(f"stop={self.stop!r} is no reason to end; there are {known}")
@@ -352,7 +373,14 @@ def lying_usage(input: int, output: int, text: str = TEXT) -> Answer:
     return Answer(text, usage=Usage(input, output))
 
 
+def _check_kind(name: str, value: object, kind: type, wanted: str) -> None:
+    if not isinstance(value, kind):
+        raise TypeError(f"{name}={value!r} is not what it should be; give {wanted}")
+
+
 def _check_seconds(name: str, seconds: float) -> None:
+    if not isinstance(seconds, int | float):
+        raise TypeError(f"{name}={seconds!r} is no time to wait; give seconds, 0 or more")
     if not (math.isfinite(seconds) and seconds >= 0):
         raise ValueError(f"{name}={seconds!r} is no time to wait; give seconds, 0 or more")
 

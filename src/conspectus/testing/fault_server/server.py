@@ -81,7 +81,7 @@ class FaultServer:
         connections: connections that were opened.
 
     Raises:
-        TypeError: the script is neither a list of replies nor a function.
+        TypeError: the script is neither a list of replies nor a function, or count no function.
         ValueError: the window is no number of tokens.
         Exception: on leaving, what a script has raised, unless something else is raised already.
             The client was told 500. A list that is used up raises `IndexError`.
@@ -106,6 +106,8 @@ class FaultServer:
     ) -> None:
         if window is not None and not (isinstance(window, int) and window > 0):
             raise ValueError(f"window={window!r} is no number of tokens; give 1 or more, or None")
+        if count is not None and not callable(count):
+            raise TypeError(f"count={count!r} is no function of a request's body")
         self.script = script
         self.requests: list[Request] = []
         self.refused: list[Request] = []
@@ -150,9 +152,10 @@ class FaultServer:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def restart(self, script: Script) -> None:
-        """Begin with another script, and forget what was asked so far."""
+        """Begin with another script, and forget what was asked, and what a script raised so far."""
         with self._lock:
             self.script, self._place = script, 0
+            self._failures.clear()
             for seen in (self.requests, self.refused, self.torn):
                 seen.clear()
 
