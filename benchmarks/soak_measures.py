@@ -106,6 +106,9 @@ def forget_caches() -> None:
 
     Those are no leak; but some take longer to fill than a soak lasts, such as the statements that a
     connection to SQLite has compiled. What has no bound is left alone, as it could be a leak.
+
+    Only while nobody is at work: a tuple that another thread is building would be held here too,
+    and Python then refuses to finish it.
     """
     for cached in gc.get_objects():
         if isinstance(cached, functools._lru_cache_wrapper) and cached.cache_info().maxsize:

@@ -45,6 +45,15 @@ def test_agents_with_faults_lose_nothing_and_stay_in_their_windows(small: Any) -
     assert counts.failures
 
 
+def test_nothing_is_looked_at_while_agents_are_still_being_built(
+    script: Callable[[str], ModuleType],
+) -> None:
+    one = script("soak").Soak(agents=2)
+    one.driven = [object()]
+    one._sample()  # no gate is there yet, and none is asked
+    assert one.memory == []
+
+
 def test_the_tables_say_what_was_counted(small: Any) -> None:
     main, faults, late = small.tables()
     assert f"{small.counts.steps:,}" in main.columns[1]._cells

@@ -45,7 +45,6 @@ _PLACEHOLDERS = frozenset(
     failure success support generated generate generator random randomly unknown blank ignored
     repeat again via using use used""".split()
 )
-_TYPES = frozenset("str int bool bytes float any none null true false undefined string".split())
 _TEMPLATE = re.compile(
     r"\A(?:<.*>|\$\{.*|\$\(.*|\$[A-Za-z_]\w*|\{\{.*|\{[\w.!:\[\]'\"]*\}|%[sdr]|%\(\w+\)s|%\w+%"
     r"|\[redacted: [a-z0-9-]+\]|[*xX•·.…_#?-]+|@\w+@|__\w+__|#\{.*)\Z",

@@ -314,11 +314,11 @@ def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
 
 def thread_id_of(runtime: object) -> str | None:
     """The id of the thread, of the run or of its configuration; None where neither has one."""
-    thread = checkpointed_thread(runtime) or _configured_thread()
+    thread = thread_of_run(runtime) or _configured_thread()
     return str(thread) if thread else None
 
 
-def checkpointed_thread(runtime: object) -> str | None:
+def thread_of_run(runtime: object) -> str | None:
     """The thread that a run names; None where it names none, or outside a graph."""
     thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
     return str(thread) if thread else None

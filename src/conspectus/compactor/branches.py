@@ -20,9 +20,9 @@ from conspectus.archive import Archive
 from conspectus.compactor.agent_state import (
     Held,
     Tenant,
-    checkpointed_thread,
     is_checkpointed,
     scope_of,
+    thread_of_run,
 )
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
@@ -67,7 +67,7 @@ class Branches:
             runtime: of the run.
             turn: whether to look at the pointer whenever a user has spoken last.
         """
-        own = checkpointed_thread(runtime)
+        own = thread_of_run(runtime)
         if own is None or not is_checkpointed():  # nothing is kept between runs, nor goes back
             return held
         if held.data is not None and own != held.thread:

@@ -19,13 +19,7 @@ from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive
 from conspectus.archive.values import manifest
-from conspectus.compactor.agent_state import (
-    Held,
-    Requested,
-    Tenant,
-    is_checkpointed,
-    scope_of,
-)
+from conspectus.compactor.agent_state import Held, Requested, Tenant, is_checkpointed, scope_of
 from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine

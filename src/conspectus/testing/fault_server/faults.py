@@ -379,9 +379,7 @@ def _check_kind(name: str, value: object, kind: type, wanted: str) -> None:
 
 
 def _check_seconds(name: str, seconds: float) -> None:
-    if not isinstance(seconds, int | float):
-        raise TypeError(f"{name}={seconds!r} is no time to wait; give seconds, 0 or more")
-    if not (math.isfinite(seconds) and seconds >= 0):
+    if not (isinstance(seconds, int | float) and math.isfinite(seconds) and seconds >= 0):
         raise ValueError(f"{name}={seconds!r} is no time to wait; give seconds, 0 or more")
 
 
