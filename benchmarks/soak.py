@@ -33,7 +33,9 @@ from command_line import Options, Progress, at_least, ended, stopped, whole
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from soak_agents import KINDS, Settings, Soaked, living
+from soak_agents import Settings, Soaked, living
+from soak_callers import SoakedCaller, SoakedNode
+from soak_graphs import SoakedAgent
 from soak_measures import (
     PERCENTILES,
     Counts,
@@ -51,6 +53,15 @@ from worker_places import aplace, place
 from conspectus._drive import arun, run
 
 screen = Console(width=110)
+
+KINDS: tuple[tuple[str, type[Soaked]], ...] = (
+    ("agent, replace", SoakedAgent),
+    ("agent, preserve", SoakedAgent),
+    ("Compactor", SoakedCaller),
+    ("short_term", SoakedNode),
+    ("deep agent", SoakedAgent),
+)
+"""What agents there are; they take turns in this order."""
 
 GROWTH = 128 * 1024
 """Bytes by which memory may grow in 1,000 steps: the interval must not lie wholly above it."""

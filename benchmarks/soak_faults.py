@@ -191,3 +191,27 @@ class Player(ScriptedChatModel):
         await asyncio.sleep(self.wait)
         self.interrupt = False
         return self._next(messages, kwargs)
+
+
+class Cancelled(Exception):
+    """A step was stopped from outside."""
+
+
+def stoppable(call: Callable[[], Any]) -> Callable[[], Any]:
+    """The call, telling of a stop from outside by an exception that the soak may catch."""
+
+    def called() -> Any:
+        try:
+            return call()
+        except Interrupted:
+            raise Cancelled from None
+
+    return called
+
+
+async def astopped(acall: Callable[[], Any]) -> Any:
+    """What an asynchronous call gives, or the same exception."""
+    try:
+        return await acall()
+    except Interrupted:
+        raise Cancelled from None

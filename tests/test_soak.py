@@ -65,10 +65,10 @@ def agents_alone(script: Callable[[str], ModuleType], folder: Path) -> Iterator[
     """An agent of each kind, driven without a loop, and the counts."""
     soak, agents, places = script("soak"), script("soak_agents"), script("worker_places")
     with places.place("memory", folder) as (saver, store):
-        for kind, _ in agents.KINDS:
+        for kind, _ in soak.KINDS:
             one = soak.Soak(seed=3)
             one.settings = agents.Settings(one.counts, folder, renew=50, faults=0.0)
-            number = 2 * [name for name, _ in agents.KINDS].index(kind)
+            number = 2 * [name for name, _ in soak.KINDS].index(kind)
             made = one._agent(number, saver, store)
             made.writer.share = 0.0
             yield made, one.counts

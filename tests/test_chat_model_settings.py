@@ -1,0 +1,82 @@
+"""Which model, which window, which identity, and what makes no sense."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from conspectus.errors import (
+    PolicyError,
+)
+from conspectus.summarize.chat_model import DEFAULT_WINDOW, ChatModelSummarizer
+from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus.tokens import estimate
+from summarizer_support import NOTE, profile, request, turns
+
+
+def test_the_window_comes_from_the_argument_else_the_profile_else_a_careful_default() -> None:
+    def pieces(**options: Any) -> int:
+        known = options.pop("profile", None)
+        model = ScriptedChatModel(answers=lambda _: NOTE, profile=known)
+        ChatModelSummarizer(model, **options).summarize(request(turns(40)))
+        return len(model.calls)
+
+    size = sum(estimate(str(m.text)) for m in turns(40))
+    assert 5_000 < size < DEFAULT_WINDOW
+    assert pieces() == 1
+    assert pieces(profile=profile(4_000)) > 1
+    assert pieces(window=4_000) > 1
+    assert pieces(window=60_000, profile=profile(4_000)) == 1
+
+
+def test_a_model_behind_a_binding_keeps_its_name_and_its_window() -> None:
+    model = ScriptedChatModel(answers=lambda _: NOTE, profile=profile(4_000))
+    summarizer = ChatModelSummarizer(model.bind(temperature=0))
+    summarizer.summarize(request(turns(40)))
+    assert summarizer.name == "ScriptedChatModel:scripted"
+    assert len(model.calls) > 1
+
+
+def test_identity_changes_with_whatever_changes_the_summary() -> None:
+    def identity(name: str = "a", **options: Any) -> str:
+        return ChatModelSummarizer(
+            ScriptedChatModel(answers=[], model_name=name), **options
+        ).identity
+
+    assert identity() == identity()
+    assert identity() == identity(max_concurrency=1, timeout=3)
+    changed = [
+        identity(),
+        identity("b"),
+        identity(prompt="Sum up: {messages}"),
+        identity(trim_tokens_to_summarize=500),
+        identity(window=9_000),
+        identity(max_summarizer_tokens=9_000),
+    ]
+    assert len(set(changed)) == len(changed)
+
+
+@pytest.mark.parametrize("model", ["nobody:no-model", "no-such-model", "mistralai:small", 7])
+def test_a_model_that_cannot_be_had_is_refused_with_what_to_do(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "langchain_mistralai", None)
+    with pytest.raises(PolicyError, match=r"pip install|LangChain chat model"):
+        ChatModelSummarizer(model)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"window": 0},
+        {"trim_tokens_to_summarize": -1},
+        {"max_summarizer_tokens": 1.5},
+        {"max_concurrency": True},
+        {"timeout": 0},
+    ],
+)
+def test_numbers_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(PolicyError, match=next(iter(options))):
+        ChatModelSummarizer(ScriptedChatModel(answers=[]), **options)
