@@ -63,9 +63,9 @@ def everything() -> None:
     usage: Any = {"input_tokens": 900, "output_tokens": 50, "total_tokens": 950}
     usage |= {"input_token_details": {"cache_read": 64}, "output_token_details": {"reasoning": 9}}
     told = ScriptedChatModel(answers=[AIMessage("## Done\n- Seen.", usage_metadata=usage)])
-    Compactor(ChatModelSummarizer(told), keep=("messages", 2), archive="memory:").compact(
-        dicts(9), thread_id="a", force=True
-    )
+    Compactor(
+        ChatModelSummarizer(told), keep=("messages", 2), archive="memory:", redact=True
+    ).compact(dicts(9), thread_id="a", force=True)
     Compactor("openai:gpt-5-mini", keep=("messages", 2), on_failure="keep").compact(
         dicts(9), thread_id="b", force=True
     )

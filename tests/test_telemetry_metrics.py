@@ -9,7 +9,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ChatModelSummarizer, Compactor, ContextGuard, StuckError, __version__
 from conspectus.errors import ArchiveError, NotFoundError
-from conspectus.telemetry import Price, instrument, uninstrument
+from conspectus.telemetry import Compaction, Event, Price, instrument, uninstrument
 from conspectus.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
 from telemetry_support import SECRET, Own, busy, dicts, instrumented
@@ -40,6 +40,25 @@ def test_what_compactions_did_is_counted_by_cause_and_outcome() -> None:
         assert found.total("conspectus.compaction.failures") == 0
         for operation in ("write", "read_back", "commit"):
             assert found.total("conspectus.archive.duration", operation=operation) == 2
+
+
+def test_secrets_that_were_taken_out_are_counted_where_there_is_a_redactor() -> None:
+    messages = [*dicts(10), {"role": "user", "content": "The password is hunter2-Quay.", "id": "p"}]
+    messages += dicts(20)[10:]
+    name = "conspectus.secrets.redacted"
+    heard: list[Event] = []
+    with instrumented() as found:
+        for redact in (None, True):
+            own = {"window": 2_000, "keep": ("messages", 4), "archive": "memory:"}
+            compactor = Compactor(redact=redact, telemetry=heard.append, **own)
+            result = compactor.compact(messages, thread_id="a", force=True)
+            [event] = [one for one in heard if isinstance(one, Compaction)]
+            heard.clear()
+            if redact is None:
+                assert event.redacted is None
+                assert found.points(name) == {}
+        assert event.redacted == sum(result.redacted.values()) == 1
+        assert found.points(name) == {(("cause", "forced"),): 1}
 
 
 class Full(InMemoryStore):

@@ -145,6 +145,8 @@ class Work:
         try:
             yield from self._gather()
             seen.tell(evicted=len(self.leaving))
+            if self.redaction is not None:
+                seen.tell(redacted=sum(self.redacted.values()))
             order = yield from self._order()
             return (yield from interpret(flow.compaction(order), self._perform))
         except RedactionError as error:

@@ -71,6 +71,7 @@ class Compaction(Event):
         budget: what the view must fit in, in tokens; None where no window is known.
         evicted: messages that were to leave the view.
         clipped: messages that were to be shown short.
+        redacted: secrets that were taken out of those; None where there is no redactor.
         record: id of the record in force.
         by: name of the summariser; empty where messages were only shown short.
         failure: what kept it from happening: `archive`, `timeout`, `overflow`, `rejected` or
@@ -90,6 +91,7 @@ class Compaction(Event):
     budget: int | None = None
     evicted: int = 0
     clipped: int = 0
+    redacted: int | None = None
     record: str = ""
     by: str = ""
     failure: str = ""

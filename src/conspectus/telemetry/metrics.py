@@ -54,6 +54,7 @@ class Metrics:
         self._freed = counter("tokens.freed", "{token}", "Tokens that compactions took from views.")
         self._evicted = counter("messages.evicted", "{message}", "Messages that left views.")
         self._clipped = counter("messages.clipped", "{message}", "Messages shown short.")
+        self._redacted = counter("secrets.redacted", "{secret}", "Secrets that were taken out.")
         self._compacting = histogram(
             "compaction.duration", "s", "How long a compaction takes.", SECONDS
         )
@@ -129,6 +130,8 @@ class Metrics:
             self._freed.add(max(0, event.tokens_before - after), cause)
             self._evicted.add(event.evicted, cause)
             self._clipped.add(event.clipped, cause)
+            if event.redacted is not None:
+                self._redacted.add(event.redacted, cause)
 
     def _call(self, event: SummarizerCall) -> None:
         who = {"summarizer": event.summarizer}
