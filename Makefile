@@ -187,7 +187,8 @@ properties: $(READY)
 	@$(BIN)/python benchmarks/properties.py $(if $(SEED),--seed $(SEED)) \
 		$(if $(ONLY),--only "$(ONLY)" --least 0)
 
-# Defects planted one at a time: PROMISE=3, NAME="some words" for some of them, WRITE=1 to keep the table.
+# Defects planted one at a time: PROMISE=3, NAME="some words" for some of them, WORKERS=4 at once
+# rather than two, WRITE=1 to keep the table.
 .PHONY: mutants
 mutants: $(READY)
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(if $(PROMISE),--promise "$(PROMISE)") \

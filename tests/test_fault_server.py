@@ -239,6 +239,7 @@ def test_a_slow_answer_does_not_keep_the_server_from_closing() -> None:
         (lambda: ToolCall(""), "name is empty"),
         (lambda: ToolCall("read", args="x"), "args='x' is not"),  # type: ignore[arg-type]
         (lambda: Usage("1", 2), "input='1' is not"),  # type: ignore[arg-type]
+        (lambda: FaultServer(["a"], strict="no"), "neither True nor"),  # type: ignore[arg-type]
         (lambda: FaultServer(["a"], count=3), "count=3 is no function"),  # type: ignore[arg-type]
         (lambda: faults.slow(-1), "seconds=-1 is no time"),
         (lambda: faults.rate_limited("soon"), "retry_after='soon' is no time"),  # type: ignore[arg-type]

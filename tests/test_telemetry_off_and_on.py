@@ -122,6 +122,8 @@ def test_what_happens_after_an_operation_belongs_to_it_no_more() -> None:
 def test_what_is_no_listener_is_refused() -> None:
     with pytest.raises(PolicyError, match="telemetry must be a listener"):
         Compactor(telemetry="otel")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="takes a callable that gets an event"):
+        listen(3)  # type: ignore[arg-type]
 
 
 class Broken:

@@ -23,12 +23,13 @@ what it asserts and not by an error on the way; without the defect it must pass.
 $ make mutants
 $ make mutants PROMISE=3
 $ make mutants NAME="read back"
+$ make mutants WORKERS=4
 $ make mutants WRITE=1
 ```
 
-The command takes a few minutes, fails if one defect goes unnoticed, and with `WRITE=1` writes this
-page. The defects are data in `tests/mutants`, one file a promise. Files are below `src/conspectus`,
-tests below `tests`.
+The command plants two at once, or `WORKERS`, and takes a quarter of an hour. It fails if one defect
+goes unnoticed; with `WRITE=1` it writes this page. The defects are data in `tests/mutants`, one file
+a promise. Files are below `src/conspectus`, tests below `tests`.
 """
 
 

@@ -96,7 +96,16 @@ _own: ContextVar[tuple[Listener, ...]] = ContextVar("conspectus listeners", defa
 
 
 def add(listener: Listener) -> None:
-    """Tell a listener of everything in this process; one that is there already is told once."""
+    """Tell a listener of everything in this process; one that is there already is told once.
+
+    Raises:
+        TypeError: it cannot be called with an event.
+    """
+    if not callable(listener):
+        raise TypeError(
+            "listen() takes a callable that gets an event, such as "
+            f"conspectus.telemetry.UsageTally() or a function: {listener!r}"
+        )
     with _state.lock:
         if listener not in _state.listeners:
             _state.listeners = (*_state.listeners, listener)

@@ -81,7 +81,8 @@ class FaultServer:
         connections: connections that were opened.
 
     Raises:
-        TypeError: the script is neither a list of replies nor a function, or count no function.
+        TypeError: the script is neither a list of replies nor a function, count no function, or
+            strict neither True nor False.
         ValueError: the window is no number of tokens.
         Exception: on leaving, what a script has raised, unless something else is raised already.
             The client was told 500. A list that is used up raises `IndexError`.
@@ -108,6 +109,8 @@ class FaultServer:
             raise ValueError(f"window={window!r} is no number of tokens; give 1 or more, or None")
         if count is not None and not callable(count):
             raise TypeError(f"count={count!r} is no function of a request's body")
+        if not isinstance(strict, bool):
+            raise TypeError(f"strict={strict!r} is neither True nor False")
         self.script = script
         self.requests: list[Request] = []
         self.refused: list[Request] = []
