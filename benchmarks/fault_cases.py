@@ -144,7 +144,10 @@ CASES = (
         _always(AIMessage(f"{GOOD}\n- {MARK} and", response_metadata={"finish_reason": "length"})),
     ),
     Case("hangs", _always(f"{GOOD}\n- {MARK}"), delay=1.5, timeout=0.2),
-    Case("fails always (500)", _always(ProviderError(500, f"Internal error, {MARK}"))),
+    # Made anew each time: an error that is raised again keeps the frames of all times before.
+    Case(
+        "fails always (500)", lambda: lambda prompt: ProviderError(500, f"Internal error, {MARK}")
+    ),
     Case("another language (Korean)", _always(f"## Done\n{KOREAN}\n- {MARK} [m2]")),
     Case("another language (Hebrew)", _always(f"## Done\n{HEBREW}\n- {MARK} [m2]")),
 )

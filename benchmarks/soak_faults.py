@@ -69,7 +69,7 @@ class Writer(ScriptedChatModel):
     def _written(self, case: Case | None, messages: list[BaseMessage]) -> ChatResult:
         answer: Any = _good(messages) if case is None else case.script()(messages)
         if isinstance(answer, BaseException):
-            raise answer
+            raise answer.with_traceback(None)
         if isinstance(answer, str):
             answer = AIMessage(answer)
         return ChatResult(generations=[ChatGeneration(message=answer.model_copy(deep=True))])

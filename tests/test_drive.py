@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Generator
 from typing import Any
 
@@ -22,6 +24,47 @@ def double(n: int) -> Flow[int]:
 
 def both(flow_of: Any) -> list[Any]:
     return [run(flow_of()), asyncio.run(arun(flow_of()))]
+
+
+@pytest.mark.parametrize("timeout", [None, 20.0])
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_what_a_step_failed_with_goes_with_the_last_who_holds_it(
+    mode: str, timeout: float | None
+) -> None:
+    """Not only when the collector comes: its frames hold messages, and whatever was under way."""
+
+    class Large:
+        pass
+
+    left: list[weakref.ref[Large]] = []
+
+    def fail() -> None:
+        large = Large()
+        left.append(weakref.ref(large))
+        raise ValueError("no")
+
+    async def afail() -> None:
+        fail()
+
+    def flow() -> Flow[str]:
+        try:
+            yield Io(fail, afail, timeout=timeout)
+        except ValueError:
+            return "caught"
+        return "nothing"
+
+    async def main() -> str:
+        return await arun(flow())
+
+    gc.disable()
+    try:
+        assert (run(flow()) if mode == "sync" else asyncio.run(main())) == "caught"
+        for thread in threading.enumerate():
+            if thread.name == "conspectus-timeout":
+                thread.join(20)
+        assert left[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_answers_are_sent_in_and_the_result_comes_out() -> None:

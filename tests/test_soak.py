@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 
 from conspectus._drive import run
 
@@ -140,6 +140,17 @@ def test_a_request_over_the_window_would_be_counted(
     agent.window = 10
     run(agent.step())
     assert counts.over > 0
+
+
+def test_no_error_is_raised_twice_as_it_would_keep_what_was_under_way_each_time(
+    script: Callable[[str], ModuleType],
+) -> None:
+    errors = []
+    for case in script("fault_cases").CASES:
+        for _ in range(5):
+            answer = case.script()([HumanMessage("Sum it up. " * 3_000)])
+            errors += [answer] if isinstance(answer, BaseException) else []
+    assert len({*map(id, errors)}) == len(errors) >= 10
 
 
 @pytest.mark.parametrize(("growth", "found"), [(0.0, False), (300.0, True)])

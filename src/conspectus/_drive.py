@@ -89,6 +89,7 @@ def run(flow: Flow[T]) -> T:
         return result
     finally:
         flow.close()
+        failure = None  # it holds this frame, which must not hold it
 
 
 async def arun(flow: Flow[T]) -> T:
@@ -108,6 +109,7 @@ async def arun(flow: Flow[T]) -> T:
         return result
     finally:
         flow.close()
+        failure = None  # it holds this frame, which must not hold it
 
 
 def interpret(
@@ -132,6 +134,7 @@ def interpret(
         return result
     finally:
         effects.close()
+        failure = None
 
 
 def _do(step: Io | Gather) -> Any:
@@ -215,6 +218,7 @@ async def _awithin(waiting: Awaitable[T], seconds: float | None, whole: bool = F
             task.add_done_callback(_forget)
             task.cancel()
             await asyncio.wait({task}, timeout=CLEAN_UP)
+        del task  # its failure holds this frame
 
 
 async def _ended(task: asyncio.Future[Any], until: float) -> None:
@@ -285,6 +289,6 @@ def _within(call: Callable[[], T], seconds: float) -> T:
     if not done.wait(seconds):
         raise StepTimeout(f"no answer within {seconds:g} seconds")
     if "failure" in box:
-        raise box["failure"]
+        raise box.pop("failure")  # it holds this frame, which holds the box
     answer: T = box["answer"]
     return answer

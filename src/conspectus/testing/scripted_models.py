@@ -150,7 +150,8 @@ class ScriptedChatModel(BaseChatModel):
                 "add an answer, or give a callable"
             )
         if isinstance(answer, BaseException):
-            raise answer
+            # One that a script raises again would keep the frames of all times before, and theirs.
+            raise answer.with_traceback(None)
         if isinstance(answer, str):
             answer = AIMessage(answer, response_metadata=dict(self.response_metadata))
             if self.usage is not None:

@@ -1,0 +1,20 @@
+"""The scripted model: what its script raises again and again does not pile up."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+
+def test_an_error_that_a_script_raises_again_forgets_where_it_was_raised_before() -> None:
+    error = ValueError("busy")
+    model = ScriptedChatModel(answers=lambda messages: error)
+    frames = []
+    for _ in range(4):
+        with pytest.raises(ValueError, match="busy"):
+            model.invoke("hello")
+        frames.append(len(traceback.extract_tb(error.__traceback__)))
+    assert len(set(frames)) == 1
