@@ -181,7 +181,7 @@ soak: $(READY)
 
 # The eleven promises as properties, with many examples; and the tests themselves, tested.
 # make properties [SEED=1] [ONLY="valid sequences"], promises by name or number, or words of tests' names;
-# all take some half an hour
+# all take some fifty minutes on two cores
 .PHONY: properties
 properties: $(READY)
 	@$(BIN)/python benchmarks/properties.py $(if $(SEED),--seed $(SEED)) \
