@@ -43,6 +43,7 @@ from soak_measures import (
     forget_caches,
     in_one_arena,
     in_use,
+    none_left_behind,
     percentiles,
     resident,
     settle,
@@ -71,6 +72,9 @@ WARM_UP = 0.5
 
 LEAST = 5_000
 """Steps, after the warm-up, from which on memory is judged: before, conversations still grow."""
+
+MANY = 300
+"""Turns of one kind of agents within which some must have compacted."""
 
 EVERY = 20.0
 """Seconds between two looks at memory."""
@@ -163,8 +167,10 @@ class Soak:
     def _sample(self) -> None:
         if len(self.driven) < self.agents:
             return  # some are still being built, and no gate keeps these
+        if time.monotonic() >= self.until:
+            return  # agents come to their end, one by one
         with self.settings.gate.closed(PATIENCE) as quiet:
-            if not quiet:
+            if not quiet or not none_left_behind(PATIENCE):
                 self.counts.failed("memory not looked at: turns took too long")
                 return
             forget_caches()
@@ -242,6 +248,13 @@ class Soak:
             found.append(
                 "nothing was compacted or looked at: the run was too short to say anything"
             )
+        found += [
+            f"of the agents of the kind {kind} none has compacted in {turns:,} turns"
+            for kind, turns in sorted(counts.turns_of.items())
+            if turns >= MANY and not counts.kinds[kind]
+        ]
+        if growth is None and counts.steps >= 3 * LEAST:
+            found.append("memory was looked at too seldom to be judged")
         if growth is not None and growth.steps >= LEAST and growth.low > GROWTH / 1_000:
             found.append("memory grows")
         return [*found, *counts.said]
@@ -263,9 +276,9 @@ class Soak:
             "turns": counts.turns,
             "steps": counts.steps,
             "compactions": counts.compactions,
+            **{f"  of {kind}": counts.kinds[kind] for kind, _ in KINDS},
             "looks at a message": counts.verified,
             "messages missing": counts.missing,
-            "requests": counts.requests,
             "budget misses": counts.over,
         }
         for name, value in rows.items():

@@ -14,7 +14,6 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -124,7 +123,7 @@ class Soaked:
     def heard(self, event: str, data: Any) -> None:
         """Listen to compactions."""
         if event == "end":
-            self.counts.add(compactions=1)
+            self.counts.compacted_by(self.kind)
         elif event == "attempt_failed":
             self.fail("a summary failed or was refused")
         elif event == "failed":
@@ -182,7 +181,7 @@ class Soaked:
             yield from self.say()
         finally:
             self.weather.fault = ""
-        self.counts.add(turns=1)
+        self.counts.turn_of(self.kind)
         if self.turn % self.settings.check == 0 or self.turn >= self.ends:
             yield from self.verify()
         self.marks.append(((yield from self.place()), len(self.ever)))
@@ -254,5 +253,9 @@ def living(agent: Soaked, until: float, wait: float, patience: Callable[[], bool
             gate.leave()
         left = max(0.0, until - time.monotonic())
         yield pause(min(left, wait * (0.5 + agent.random.random())))
-    with suppress(GeneratorExit):
+    while not gate.enter():
+        yield pause(0.1)
+    try:
         yield from agent.verify()
+    finally:
+        gate.leave()

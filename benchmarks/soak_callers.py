@@ -85,7 +85,7 @@ class SoakedCaller(Soaked):
             return
         finally:
             self.writer.interrupt = False
-        self.counts.add(steps=1, requests=1)
+        self.counts.add(steps=1)
         self.timed("Compactor", start, waited, failed)
         self.view = result.messages
         if result.outcome == "stuck":
@@ -167,7 +167,7 @@ class SoakedNode(Soaked):
             return
         finally:
             self.writer.interrupt = False
-        self.counts.add(steps=1, requests=1)
+        self.counts.add(steps=1)
         self.timed("short_term", start, waited, failed)
         shown = [m for m in update["messages"] if not isinstance(m, RemoveMessage)]
         # While the archive fails nothing is summarised, and the history stays as long as it is.
@@ -175,7 +175,8 @@ class SoakedNode(Soaked):
             "running_summary"
         ):
             size = count_tokens_approximately(shown)
-            self.counts.add(compactions=1, over=size > SHORT)
+            self.counts.compacted_by(self.kind)
+            self.counts.add(over=size > SHORT)
             if size > SHORT:
                 self.counts.say(f"{self.kind} {self.thread}: {size} tokens; {[*self.diary]}")
         self.state = {"messages": shown, "context": update.get("context", self.state["context"])}

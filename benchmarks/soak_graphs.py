@@ -23,6 +23,7 @@ from conspectus.compactor.agent_state import HELD, LOCAL
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import ConspectusError
 from conspectus.guard import ContextGuard
+from conspectus.messages import read_messages
 from conspectus.middleware import PreservedState, SummarizationMiddleware
 
 TRIES = 6
@@ -158,7 +159,7 @@ class SoakedAgent(Soaked):
         """A request as it is sent: what is said in it, and whether it fits."""
         size = self.meter.messages(messages) + self.meter.tools(tools)
         over = size > self.window
-        self.counts.add(requests=1, steps=1, over=over)
+        self.counts.add(steps=1, over=over)
         if over:
             self.counts.say(f"{self.kind} {self.thread}: a request of {size} tokens")
         self._note(messages)
@@ -288,14 +289,17 @@ class SoakedAgent(Soaked):
         messages = state.values.get("messages", ())
         self._note(messages)
         found: dict[str, set[str]] = {}
-        for message in messages:
-            found.setdefault(str(message.id), set()).add(str(message.text))
-        held = state.values.get(HELD)
+        held, keys = state.values.get(HELD), set[str]()
         if held and held["head"]:
             archive, scope = Archive(self.store), Scope(LOCAL, held["thread"], held["session"])
             chain = yield from archive.chain_at_flow(scope, held["head"])
-            keys = [key for one in chain for key in one.covers]
-            keys += [mark.key for one in chain for mark in one.clips]
-            for one in (yield from archive.find_flow(scope, keys)).values():
+            keys = {key for one in chain for key in one.covers}
+            keys |= {mark.key for one in chain for mark in one.clips}
+            for one in (yield from archive.find_flow(scope, sorted(keys))).values():
                 found.setdefault(str(one.message.id), set()).add(str(one.message.text))
+        # A channel that keeps every message also holds those that the model is not shown any more:
+        # these must come from the archive.
+        for entry, message in zip(read_messages(messages), messages, strict=True):
+            if entry.key not in keys:
+                found.setdefault(str(message.id), set()).add(str(message.text))
         return found

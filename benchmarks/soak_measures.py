@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import threading
+import time
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from conspectus._drive import LEFT_BEHIND
 from conspectus.short_term import prompts, records, settings
 from conspectus.tokens.estimate import _costs
 
@@ -33,7 +35,6 @@ class Counts:
     steps: int = 0
     turns: int = 0
     compactions: int = 0
-    requests: int = 0
     verified: int = 0
     missing: int = 0
     over: int = 0
@@ -43,6 +44,8 @@ class Counts:
         default_factory=lambda: defaultdict(lambda: array("d"))
     )
     timed: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    turns_of: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _random: random.Random = field(default_factory=lambda: random.Random(1))
 
@@ -51,6 +54,18 @@ class Counts:
         with self._lock:
             for name, number in more.items():
                 setattr(self, name, getattr(self, name) + number)
+
+    def turn_of(self, kind: str) -> None:
+        """One more turn of an agent of this kind."""
+        with self._lock:
+            self.turns += 1
+            self.turns_of[kind] += 1
+
+    def compacted_by(self, kind: str) -> None:
+        """One more compaction of an agent of this kind."""
+        with self._lock:
+            self.compactions += 1
+            self.kinds[kind] += 1
 
     def failed(self, kind: str) -> None:
         """One more fault of a kind."""
@@ -123,6 +138,16 @@ def forget_caches() -> None:
     for kept in (records._ledgers, records._followed):
         with kept._lock:
             kept._kept.clear()
+
+
+def none_left_behind(patience: float) -> bool:
+    """Whether no call of ours that took too long is under way, once so many seconds are over."""
+    until = time.monotonic() + patience
+    while any(thread.name == LEFT_BEHIND for thread in threading.enumerate()):
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.05)
+    return True
 
 
 ARENAS = -8

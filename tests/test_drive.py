@@ -13,8 +13,18 @@ from typing import Any
 
 import pytest
 
-from conspectus import _drive
-from conspectus._drive import Flow, Gather, Io, StepTimeout, arun, interpret, pause, run
+from conspectus import Compactor, _drive
+from conspectus._drive import (
+    LEFT_BEHIND,
+    Flow,
+    Gather,
+    Io,
+    StepTimeout,
+    arun,
+    interpret,
+    pause,
+    run,
+)
 
 
 def double(n: int) -> Flow[int]:
@@ -26,16 +36,30 @@ def both(flow_of: Any) -> list[Any]:
     return [run(flow_of()), asyncio.run(arun(flow_of()))]
 
 
-@pytest.mark.parametrize("timeout", [None, 20.0])
+class Large:
+    """Something under way when a step fails."""
+
+
+def one_step(fail: Any, afail: Any, **more: Any) -> Flow[Any]:
+    answer = yield Io(fail, afail, **more)
+    return answer
+
+
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_what_a_step_failed_with_goes_with_the_last_who_holds_it(
-    mode: str, timeout: float | None
-) -> None:
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda fail, afail: Io(fail, afail),
+        lambda fail, afail: Io(fail),
+        lambda fail, afail: Io(fail, afail, timeout=20),
+        lambda fail, afail: Io(fail, timeout=20),
+        lambda fail, afail: Io(fail, afail, whole=True),
+        lambda fail, afail: Gather([one_step(fail, afail) for _ in range(3)]),
+        lambda fail, afail: Gather([one_step(fail, None, timeout=20)]),
+    ],
+)
+def test_what_a_step_failed_with_goes_with_the_last_who_holds_it(step: Any, mode: str) -> None:
     """Not only when the collector comes: its frames hold messages, and whatever was under way."""
-
-    class Large:
-        pass
-
     left: list[weakref.ref[Large]] = []
 
     def fail() -> None:
@@ -46,25 +70,59 @@ def test_what_a_step_failed_with_goes_with_the_last_who_holds_it(
     async def afail() -> None:
         fail()
 
-    def flow() -> Flow[str]:
+    def effects() -> Generator[Any, Any, str]:
         try:
-            yield Io(fail, afail, timeout=timeout)
+            yield step(fail, afail)
         except ValueError:
             return "caught"
         return "nothing"
 
-    async def main() -> str:
-        return await arun(flow())
+    def perform(effect: Any) -> Flow[Any]:
+        return (yield effect)
 
+    async def main() -> str:
+        return await arun(interpret(effects(), perform))
+
+    def driven() -> str:
+        return run(interpret(effects(), perform)) if mode == "sync" else asyncio.run(main())
+
+    assert freed_without_the_collector(driven, left) == "caught"
+
+
+def freed_without_the_collector(work: Any, left: list[weakref.ref[Large]]) -> Any:
     gc.disable()
     try:
-        assert (run(flow()) if mode == "sync" else asyncio.run(main())) == "caught"
+        found = work()
         for thread in threading.enumerate():
-            if thread.name == "conspectus-timeout":
+            if thread.name == LEFT_BEHIND:
                 thread.join(20)
-        assert left[0]() is None
+        assert left
+        assert [one() for one in left] == [None] * len(left)
     finally:
         gc.enable()
+    return found
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("timeout", [None, 20.0])
+def test_what_a_summary_failed_with_goes_too(timeout: float | None, mode: str) -> None:
+    left: list[weakref.ref[Large]] = []
+
+    def fail(messages: Any) -> str:
+        large = Large()
+        left.append(weakref.ref(large))
+        raise ValueError("no")
+
+    own: Any = {"keep": ("messages", 2), "archive": "memory:", "on_failure": "keep"}
+    compactor = Compactor(fail, summarizer_timeout=timeout, **own)
+    said = [{"role": "user", "content": f"Look at module {n}. " * 20} for n in range(12)]
+
+    def compacted() -> Any:
+        if mode == "sync":
+            return compactor.compact(said, thread_id="t", force=True)
+        return asyncio.run(compactor.acompact(said, thread_id="t", force=True))
+
+    assert freed_without_the_collector(compacted, left).outcome == "kept"
 
 
 def test_answers_are_sent_in_and_the_result_comes_out() -> None:

@@ -88,17 +88,21 @@ def test_each_kind_compacts_and_a_message_that_is_gone_would_be_missed(
         assert counts.missing == 1, agent.kind
 
 
-def test_what_the_archive_has_lost_would_be_missed(
+def test_what_the_archive_has_lost_would_be_missed_by_each_kind(
     script: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:
-    agent, counts = next(agents_alone(script, tmp_path))
-    for _ in range(20):
-        run(agent.step())
-    place = [space for space in agent.store.list_namespaces() if space[-1] == "messages"]
-    for item in agent.store.search(place[0], limit=3):
-        agent.store.delete(item.namespace, item.key)
-    run(agent.verify())
-    assert counts.missing == 3
+    """Also where a channel keeps every message: the model is not shown those that left."""
+    for agent, counts in agents_alone(script, tmp_path):
+        while not counts.compactions and agent.turn < 45:
+            run(agent.step())
+        spaces = [one for one in agent.store.list_namespaces() if one[-1] == "messages"]
+        lost = [item for space in spaces for item in agent.store.search(space, limit=3)]
+        assert lost, agent.kind
+        for item in lost:
+            agent.store.delete(item.namespace, item.key)
+        run(agent.verify())
+        assert counts.missing == len(lost), agent.kind
+        run(agent.renew())  # nothing of it is left for the next one to find
 
 
 def test_what_langgraph_shows_but_no_checkpoint_holds_is_not_expected_back(
@@ -191,6 +195,22 @@ def test_percentiles_are_latencies_that_were_measured(script: Callable[[str], Mo
     found = measures.percentiles([float(n) for n in range(1, 1_001)])
     assert found == [500.0, 900.0, 990.0, 999.0, 1_000.0]
     assert measures.percentiles([0.5]) == [0.5] * 5
+
+
+def test_a_kind_that_never_compacts_and_memory_that_nobody_looked_at_fail(
+    script: Callable[[str], ModuleType],
+) -> None:
+    module = script("soak")
+    soak = module.Soak()
+    soak.counts.add(verified=1, steps=3 * module.LEAST)
+    for kind, _ in module.KINDS:
+        for _ in range(module.MANY):
+            soak.counts.turn_of(kind)
+        if kind != "Compactor":
+            soak.counts.compacted_by(kind)
+    [never, seldom] = soak.wrong
+    assert "kind Compactor" in never
+    assert "too seldom" in seldom
 
 
 def test_a_run_that_says_nothing_fails(script: Callable[[str], ModuleType]) -> None:

@@ -16,6 +16,7 @@ from conspectus.telemetry import (
     JsonFormatter,
     LogLines,
     SummarizerCall,
+    UsageTally,
     instrument,
     listen,
     unlisten,
@@ -124,6 +125,8 @@ def test_what_is_no_listener_is_refused() -> None:
         Compactor(telemetry="otel")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes a callable that gets an event"):
         listen(3)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="takes a callable that gets an event"):
+        listen(UsageTally)  # type: ignore[arg-type]  # the class, and not one of it
 
 
 class Broken:

@@ -26,6 +26,9 @@ CLEAN_UP = 1.0
 LONGEST_END = 30.0
 """Seconds that one which is to come to its end has for it, where it has no time of its own."""
 
+LEFT_BEHIND = "conspectus-timeout"
+"""Name of the threads whose calls may take too long, and are left behind then."""
+
 _LEFT_BEHIND: set[asyncio.Future[Any]] = set()
 
 Flow = Generator["Io | Gather", Any, T]
@@ -85,8 +88,7 @@ def run(flow: Flow[T]) -> T:
             except Exception as error:
                 failure = error
     except StopIteration as end:
-        result: T = end.value
-        return result
+        return cast("T", end.value)
     finally:
         flow.close()
         failure = None  # it holds this frame, which must not hold it
@@ -105,8 +107,7 @@ async def arun(flow: Flow[T]) -> T:
             except Exception as error:
                 failure = error
     except StopIteration as end:
-        result: T = end.value
-        return result
+        return cast("T", end.value)
     finally:
         flow.close()
         failure = None  # it holds this frame, which must not hold it
@@ -130,8 +131,7 @@ def interpret(
             except Exception as error:
                 failure = error
     except StopIteration as end:
-        result: T = end.value
-        return result
+        return cast("T", end.value)
     finally:
         effects.close()
         failure = None
@@ -163,6 +163,7 @@ def _do(step: Io | Gather) -> Any:
             return [job.result() for job in jobs]
         finally:
             stop.set()
+            jobs = job = None  # type: ignore[assignment]  # their failures hold this frame
 
 
 async def _ado(step: Io | Gather) -> Any:
@@ -192,6 +193,7 @@ async def _ado(step: Io | Gather) -> Any:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        tasks = task = None  # type: ignore[assignment]  # their failures hold this frame
 
 
 async def _awithin(waiting: Awaitable[T], seconds: float | None, whole: bool = False) -> T:
@@ -243,15 +245,17 @@ async def in_a_daemon(call: Callable[[], T]) -> T:
     answered: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
-    def tell(answer: T | None, failure: BaseException | None) -> None:
-        if answered.done():
+    # Given on rather than closed over: a failure holds the frames that it went through, and
+    # whatever these hold would hold it.
+    def tell(future: asyncio.Future[T], answer: T | None, failure: BaseException | None) -> None:
+        if future.done():
             return
         if failure is not None:
-            answered.set_exception(failure)
+            future.set_exception(failure)
         else:
-            answered.set_result(cast("T", answer))
+            future.set_result(cast("T", answer))
 
-    def work() -> None:
+    def work(future: asyncio.Future[T]) -> None:
         answer: T | None = None
         failure: BaseException | None = None
         try:
@@ -262,10 +266,15 @@ async def in_a_daemon(call: Callable[[], T]) -> T:
         except BaseException as error:
             failure = error
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(tell, answer, failure)
+            loop.call_soon_threadsafe(tell, future, answer, failure)
+        del future, failure
 
-    threading.Thread(target=work, daemon=True, name="conspectus-timeout").start()
-    return await answered
+    thread = threading.Thread(target=work, args=(answered,), daemon=True, name=LEFT_BEHIND)
+    thread.start()
+    try:
+        return await answered
+    finally:
+        del answered
 
 
 def _within(call: Callable[[], T], seconds: float) -> T:
@@ -285,7 +294,7 @@ def _within(call: Callable[[], T], seconds: float) -> T:
         finally:
             done.set()
 
-    threading.Thread(target=work, daemon=True, name="conspectus-timeout").start()
+    threading.Thread(target=work, daemon=True, name=LEFT_BEHIND).start()
     if not done.wait(seconds):
         raise StepTimeout(f"no answer within {seconds:g} seconds")
     if "failure" in box:

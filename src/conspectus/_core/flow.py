@@ -381,7 +381,10 @@ def _summary(
             if wait is None or not retry or asked > LONGEST_WAIT:
                 break
             yield Wait(max(wait, asked))
-    return Failed(str(error), error, spent)
+    try:
+        return Failed(str(error), error, spent)
+    finally:
+        del error  # it holds this frame
 
 
 def with_tokens(draft: Draft, text: str, tokens: int) -> Draft:

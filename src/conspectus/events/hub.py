@@ -101,7 +101,7 @@ def add(listener: Listener) -> None:
     Raises:
         TypeError: it cannot be called with an event.
     """
-    if not callable(listener):
+    if not callable(listener) or isinstance(listener, type):
         raise TypeError(
             "listen() takes a callable that gets an event, such as "
             f"conspectus.telemetry.UsageTally() or a function: {listener!r}"

@@ -71,11 +71,12 @@ class Compaction(Event):
         budget: what the view must fit in, in tokens; None where no window is known.
         evicted: messages that were to leave the view.
         clipped: messages that were to be shown short.
-        redacted: secrets that were taken out of those; None where there is no redactor.
+        redacted: secrets that were taken out of those; None where there is no redactor, or where
+            it failed.
         record: id of the record in force.
         by: name of the summariser; empty where messages were only shown short.
-        failure: what kept it from happening: `archive`, `timeout`, `overflow`, `rejected` or
-            `summary`.
+        failure: what kept it from happening: `archive`, `redaction`, `timeout`, `overflow`,
+            `rejected` or `summary`.
         tries_failed: tries of summarisers that failed on the way to a summary.
         calls: calls of summarising models; retries, readings of parts, merges and failed ones too.
         input_tokens, output_tokens: of all of them together.

@@ -117,7 +117,10 @@ class PromptedSummarizer:
                 seen.tell(outcome=outcome_of(failure))
                 if isinstance(failure, SummarizerTimeout):
                     seen.tell(input_tokens=sent, estimated=True)
-                raise failure from error
+                try:
+                    raise failure from error
+                finally:
+                    del failure  # it holds this frame
             usage = getattr(answer, "usage_metadata", None)
             said = request.count(str(getattr(answer, "text", answer)))
             cost = reported(usage) if usage else Cost(1, sent, said, estimated_calls=1)

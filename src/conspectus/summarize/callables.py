@@ -107,7 +107,10 @@ class CallableSummarizer:
                     )
                     seen.tell(outcome=outcome_of(failure))
                     failure.cost = cost + Cost(1)
-                    raise failure from error
+                    try:
+                        raise failure from error
+                    finally:
+                        del failure  # it holds this frame
                 if not isinstance(answer, str):
                     seen.tell(outcome="rejected")
                     raise SummaryError(

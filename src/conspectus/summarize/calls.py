@@ -161,7 +161,10 @@ class Caller:
                 seen.tell(**told(spent))
             failure = explained(error, self.name, self._timeout)
             seen.tell(outcome=outcome_of(failure))
-            raise failure from error
+            try:
+                raise failure from error
+            finally:
+                del failure  # it holds this frame
         finally:
             self.bill.settle(size + limit, spent, unreported)
         try:

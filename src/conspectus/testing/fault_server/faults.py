@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -379,7 +379,7 @@ def _check_kind(name: str, value: object, kind: type, wanted: str) -> None:
 
 
 def _check_seconds(name: str, seconds: float) -> None:
-    if not (isinstance(seconds, int | float) and math.isfinite(seconds) and seconds >= 0):
+    if not (isinstance(seconds, int | float) and 0 <= seconds <= threading.TIMEOUT_MAX):
         raise ValueError(f"{name}={seconds!r} is no time to wait; give seconds, 0 or more")
 
 
