@@ -221,6 +221,13 @@ class GraphEngine:
         self.reaches.keep(held, channel, found)
         return found
 
+    def pointed(self, held: Held, runtime: object) -> Flow[tuple[Record, ...]]:
+        """The records that the archive's own pointer leads to; none without an archive."""
+        archive = self._open(runtime)
+        if archive is None:
+            return ()
+        return (yield from archive.chain_flow(scope_of(held, self.tenant, runtime)))
+
     def now(
         self, held: Held, channel: Sequence[BaseMessage], runtime: object
     ) -> Flow[Sequence[BaseMessage]]:

@@ -10,9 +10,10 @@ import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
-from langchain_core.messages import BaseMessage, RemoveMessage
+from langchain_core.messages import BaseMessage, HumanMessage, RemoveMessage
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus._core.items import Size, Window
@@ -24,9 +25,9 @@ from conspectus.compactor.agent_state import (
     HELD,
     Held,
     Requested,
+    is_checkpointed,
     read_held,
     read_requested,
-    scope_of,
 )
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.naming import name_messages
@@ -114,13 +115,14 @@ class Planner:
         found = read_held(state, runtime, messages)
         if self.preserve:
             name_messages(messages)
-        if self.preserve and found.data is None and state.get(FORKED):
-            forked = yield from self._inherited(found, messages, runtime)
-            if forked.data is not None:
-                return {HELD: forked.to_json()}
-        held = yield from self.graph.follow(found, messages, runtime, turn=True)
+        known = found
+        if found.data is None and self._may_be_known(state, messages):
+            known = yield from self._inherited(found, messages, runtime)
+            if self.preserve and state.get(FORKED) and known.data is not None:
+                return {HELD: known.to_json()}
+        held = yield from self.graph.follow(known, messages, runtime, turn=True)
         view = messages
-        if self.preserve and held.data is not None:
+        if held.data is not None and (self.preserve or held.pending):
             before = held
             held, view = yield from self.graph.fitting(held, messages, runtime)
             if held is not before:
@@ -153,26 +155,35 @@ class Planner:
         self._report(result)
         return self._update(result, held, messages, copied)
 
+    def _may_be_known(self, state: Mapping[str, Any], messages: Sequence[BaseMessage]) -> bool:
+        """Whether the archive may hold records of a history that came without any: that of a
+        forked subagent, or one that a client sends again to a graph without a checkpointer."""
+        if state.get(FORKED):
+            return self.preserve
+        turn = len(messages) > 1 and isinstance(messages[-1], HumanMessage)
+        return turn and not is_checkpointed()
+
     def _inherited(
         self, held: Held, messages: Sequence[BaseMessage], runtime: object
     ) -> Flow[Held]:
-        """For a forked subagent: the records of its parent that fit what it was given.
+        """The records that the archive points to, as far as they fit what came.
 
-        Deep Agents hands a fork its parent's messages and no private state. What the archive points
-        to may be of another branch; records that do not fit are dropped, as always.
+        Deep Agents hands a fork its parent's messages and no private state; without a checkpointer
+        messages are all that comes back. What the archive points to may be of another branch;
+        records that do not fit are dropped, as always.
         """
-        archive = self.graph.archive(runtime)
-        if archive is None:
-            return held
-        chain = yield from archive.chain_flow(scope_of(held, self.graph.tenant, runtime))
+        chain = yield from self.graph.pointed(held, runtime)
         if not chain:
             return held
+        name_messages(messages)
         named = replace(held, data=chain[-1].id)
         history = yield from self.graph.session(named, runtime, None).fold(messages)
         if not history.chain:
             return held
-        view = [one for one in history.sources if isinstance(one, BaseMessage)]
-        return replace(named, data=history.chain[-1].id, after=self._size(view))
+        head, view = history.chain[-1], history.sources
+        whole = len(view) == len(messages) and all(map(is_, view, messages))
+        pending = not self.preserve and not whole
+        return replace(named, data=head.id, after=head.size_after, pending=pending)
 
     def _size(self, view: Sequence[BaseMessage]) -> Size:
         """As the trigger counts."""

@@ -1,0 +1,157 @@
+"""Graphs without a checkpointer: what comes back with each run finds its records in the archive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import Archive, SummarizationMiddleware
+from conspectus.messages import is_summary_message
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+TRIGGER, KEEP = 10, 4
+
+
+class Server:
+    """A stateless server: each request builds the agent anew and brings its own messages.
+
+    Attributes:
+        read: how often each text was read by the summariser.
+        requests: what the model was sent.
+        looks: a call of the recall tool for each request that holds the word LOOK.
+    """
+
+    def __init__(self, history: str, mode: str = "sync", thread: str | None = "t") -> None:
+        self.store = InMemoryStore()
+        self.read: Counter[str] = Counter()
+        self.requests: list[list[BaseMessage]] = []
+        self.query = "zebra"
+        self._history, self._mode, self._thread = history, mode, thread
+
+    def _summarise(self, messages: list[Any]) -> str:
+        self.read.update(str(one.text) for one in messages if not is_summary_message(one))
+        return "## Done\n- What was asked was done."
+
+    def _answer(self, messages: list[BaseMessage]) -> AIMessage:
+        self.requests.append(messages)
+        last = messages[-1]
+        if last.type == "human" and "LOOK" in last.text:
+            args = {"query": self.query}
+            call = {"name": "recall", "args": args, "id": f"c{len(self.requests)}"}
+            return AIMessage("", tool_calls=[call])
+        return AIMessage(f"Answer {len(self.requests)} to what was asked last.")
+
+    def request(self, messages: list[BaseMessage]) -> list[BaseMessage]:
+        own = SummarizationMiddleware(
+            None,
+            trigger=("messages", TRIGGER),
+            keep=("messages", KEEP),
+            summarizer=self._summarise,
+            archive=Archive(self.store),
+            history=self._history,  # type: ignore[arg-type]
+            recall="tool",
+        )
+        graph: Any = create_agent(ScriptedChatModel(answers=self._answer), [], middleware=[own])
+        given = {"messages": [one.model_copy() for one in messages]}
+        config = {"configurable": {"thread_id": self._thread}} if self._thread else {}
+        if self._mode == "sync":
+            found = graph.invoke(given, config)
+        else:
+            found = asyncio.run(graph.ainvoke(given, config))
+        return list(found["messages"])
+
+
+def asked(n: int, text: str = "") -> HumanMessage:
+    return HumanMessage(text or f"Request {n}: look at module {n}, please.", id=f"u{n}")
+
+
+def talk(server: Server, turns: int) -> list[BaseMessage]:
+    """A client that keeps all that was said, and sends all of it each time."""
+    history: list[BaseMessage] = []
+    for n in range(turns):
+        history.append(asked(n))
+        history.append(server.request(history)[-1])
+    return history
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize("thread", ["t", None])
+def test_a_whole_history_sent_each_time_is_summarised_once(
+    history: str, mode: str, thread: str | None
+) -> None:
+    server = Server(history, mode, thread)
+    whole = talk(server, 40)
+    assert len(whole) == 80
+    assert max(map(len, server.requests)) <= TRIGGER
+    assert set(server.read.values()) == {1}
+    assert len(server.read) >= len(whole) - TRIGGER
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_what_is_read_and_what_is_shown_is_all_that_was_said(history: str) -> None:
+    server = Server(history)
+    whole = talk(server, 21)
+    shown = {one.text for one in server.requests[-1]}
+    assert {one.text for one in whole[:-1]} == {*server.read} | {
+        text for text in shown if not text.startswith("Here is a summary")
+    }
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_what_a_client_has_edited_is_read_as_it_is_now(history: str) -> None:
+    server = Server(history)
+    whole = talk(server, 20)
+    whole[2] = asked(1, "Request 1: leave module 1 alone.")
+    before = Counter(server.read)
+    server.request([*whole, asked(20)])
+    seen = {one.text for one in server.requests[-1]}
+    assert "Request 1: leave module 1 alone." in {*(server.read - before)} | seen
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_another_history_under_the_same_name_has_no_part_in_it(history: str) -> None:
+    server = Server(history)
+    talk(server, 20)
+    other: list[BaseMessage] = [
+        HumanMessage(f"Something else, {n}.", id=f"other{n}") for n in range(5)
+    ]
+    server.request(other)
+    assert [one.text for one in server.requests[-1]] == [one.text for one in other]
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize("sends", ["all", "what the run returned"])
+def test_recall_finds_what_left_in_earlier_runs(history: str, sends: str) -> None:
+    server = Server(history)
+    messages: list[BaseMessage] = []
+    for n in range(20):
+        text = "The zebra has the number 4711." if n == 1 else ""
+        messages.append(asked(n, text))
+        done = server.request(messages)
+        messages = [*messages, done[-1]] if sends == "all" else done
+    messages.append(asked(20, "LOOK it up."))
+    server.request(messages)
+    [found] = [one for one in server.requests[-1] if isinstance(one, ToolMessage)]
+    assert "4711" in found.text
+    assert "4711" not in str(server.requests[-2])
+
+
+def test_an_archive_that_cannot_be_read_fails_no_run(caplog: pytest.LogCaptureFixture) -> None:
+    server = Server("replace")
+    whole = talk(server, 20)
+
+    class Down(InMemoryStore):
+        def batch(self, ops: Any) -> Any:
+            raise ConnectionError("connection refused")
+
+    server.store = Down()
+    server.request([*whole, asked(20)])
+    assert [one.text for one in server.requests[-1]] == [one.text for one in [*whole, asked(20)]]
+    assert "the history was kept as it was" in caplog.text
