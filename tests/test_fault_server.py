@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -225,6 +226,57 @@ def test_a_slow_answer_does_not_keep_the_server_from_closing() -> None:
         json.load(answer)
 
 
+async def answers_late(request: Any) -> str:
+    return "late"
+
+
+def test_a_server_that_nobody_has_entered_says_so_instead_of_keeping_clients_waiting() -> None:
+    server = FaultServer(["hello"])
+    with pytest.raises(RuntimeError, match="enter it: with FaultServer"):
+        _ = server.openai_url
+    with server:
+        assert server.openai_url.startswith("http://127.0.0.1:")
+        with pytest.raises(RuntimeError, match="entered once"):
+            server.__enter__()
+    with pytest.raises(RuntimeError, match="make another one"):
+        server.__enter__()
+
+
+def posted(url: str, body: Any) -> tuple[int, str]:
+    try:
+        answer = urllib.request.urlopen(url, json.dumps(body).encode())
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    return answer.status, answer.read().decode()
+
+
+def miscounted(body: Any) -> int:
+    raise LookupError("no such tokenizer")
+
+
+@pytest.mark.parametrize(
+    ("script", "count", "raised", "said"),
+    [
+        (["a"], miscounted, LookupError, "no such tokenizer"),
+        (["a"], lambda body: "many", TypeError, "returned 'many'"),
+        ([Answer(calls=(ToolCall("a", {"x": object()}),))], None, TypeError, "JSON"),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_mistake_of_ones_own_is_told_and_passes_for_no_fault(
+    script: Any, count: Any, raised: type[Exception], said: str, stream: bool
+) -> None:
+    def asked() -> None:
+        with FaultServer(script, count=count) as server:
+            body = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream": stream}
+            status, answer = posted(server.openai_url + "/chat/completions", body)
+            assert status == 500
+            assert re.search(said, answer)
+
+    with pytest.raises(raised, match=said):
+        asked()
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
@@ -239,6 +291,11 @@ def test_a_slow_answer_does_not_keep_the_server_from_closing() -> None:
         (lambda: ToolCall(""), "name is empty"),
         (lambda: ToolCall("read", args="x"), "args='x' is not"),  # type: ignore[arg-type]
         (lambda: Usage("1", 2), "input='1' is not"),  # type: ignore[arg-type]
+        (lambda: FaultServer([faults.unauthorized]), r"call it: unauthorized\(\)"),  # type: ignore[list-item]
+        (lambda: FaultServer(answers_late), "must not be async"),  # type: ignore[arg-type]
+        (lambda: Answer("a", usage=(1, 2)), r"give a Usage\(input, output\)"),  # type: ignore[arg-type]
+        (lambda: Answer(calls=ToolCall("a")), "a tuple of ToolCalls"),  # type: ignore[arg-type]
+        (lambda: faults.error_in_the_stream("a", error="b"), "give a fault such as"),  # type: ignore[arg-type]
         (lambda: FaultServer(["a"], strict="no"), "neither True nor"),  # type: ignore[arg-type]
         (lambda: FaultServer(["a"], count=3), "count=3 is no function"),  # type: ignore[arg-type]
         (lambda: faults.slow(-1), "seconds=-1 is no time"),

@@ -115,6 +115,16 @@ def test_promises_or_words_of_names_choose_what_is_run(
     assert script.chosen(only) == (promises, names)
 
 
+@pytest.mark.parametrize(
+    ("only", "said"), [("12", "there is no promise 12"), (" ; ", "names nothing")]
+)
+def test_what_chooses_nothing_is_refused_before_anything_runs(
+    script: ModuleType, only: str, said: str
+) -> None:
+    with pytest.raises(ValueError, match=said):
+        script.chosen(only)
+
+
 def test_promises_and_names_at_once_are_refused(script: ModuleType) -> None:
     with pytest.raises(ValueError, match="not both"):
         script.chosen("3; extractive")

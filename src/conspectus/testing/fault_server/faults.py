@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Any, Literal, get_args
 
 Stop = Literal["stop", "tool_calls", "length", "content_filter", "refusal"]
@@ -86,8 +87,11 @@ class Answer:
 
     def __post_init__(self) -> None:
         _check_kind("text", self.text, str, "what the model says")
+        _check_kind("calls", self.calls, list | tuple, "a tuple of ToolCalls")
         for call in self.calls:
-            _check_kind("calls", call, ToolCall, "ToolCalls")
+            _check_kind("one of calls", call, ToolCall, "a ToolCall")
+        if self.usage is not None:
+            _check_kind("usage", self.usage, Usage, "a Usage(input, output)")
         if self.stop is not None and self.stop not in get_args(Stop):
             known = ", ".join(map(repr, get_args(Stop)))
             raise ValueError(f"stop={self.stop!r} is no reason to end; there are {known}")
@@ -133,6 +137,7 @@ class Broken:
         error: the error of an event, where one comes in the stream.
 
     Raises:
+        TypeError: the error is no `HttpError`.
         ValueError: the seconds are no time, or there is no such way to break.
     """
 
@@ -146,6 +151,8 @@ class Broken:
         if self.how not in get_args(How):
             known = ", ".join(map(repr, get_args(How)))
             raise ValueError(f"how={self.how!r} is no way to break; there are {known}")
+        if self.error is not None:
+            _check_kind("error", self.error, HttpError, "a fault such as faults.unavailable()")
 
 
 Fault = HttpError | Broken
@@ -373,7 +380,7 @@ def lying_usage(input: int, output: int, text: str = TEXT) -> Answer:
     return Answer(text, usage=Usage(input, output))
 
 
-def _check_kind(name: str, value: object, kind: type, wanted: str) -> None:
+def _check_kind(name: str, value: object, kind: type | UnionType, wanted: str) -> None:
     if not isinstance(value, kind):
         raise TypeError(f"{name}={value!r} is not what it should be; give {wanted}")
 

@@ -15,8 +15,7 @@ from conspectus.testing.fault_server import anthropic_wire, faults, openai_wire
 from conspectus.testing.fault_server.faults import Answer, Broken, HttpError, Reply, Usage
 from conspectus.testing.fault_server.request import Protocol as Speaks
 from conspectus.testing.fault_server.request import Request
-
-Script = Sequence[Reply] | Callable[[Request], Reply]
+from conspectus.testing.fault_server.scripts import Script, check_reply, check_script
 
 PIECES = 20
 """The most pieces in which a slow answer comes."""
@@ -84,8 +83,10 @@ class FaultServer:
         TypeError: the script is neither a list of replies nor a function, count no function, or
             strict neither True nor False.
         ValueError: the window is no number of tokens.
-        Exception: on leaving, what a script has raised, unless something else is raised already.
-            The client was told 500. A list that is used up raises `IndexError`.
+        RuntimeError: it is asked for its address before it was entered, or entered twice.
+        Exception: on leaving, what a script or count has raised, or what could not be written,
+            unless something else is raised already. The client was told 500. A list that is used
+            up raises `IndexError`.
 
     Example:
         >>> import json, urllib.request
@@ -117,7 +118,7 @@ class FaultServer:
         self.torn: list[Request] = []
         self.connections = 0
         self.window, self._strict = window, strict
-        self._count = count or _count
+        self._count = count
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._failures: list[Exception] = []
@@ -133,15 +134,7 @@ class FaultServer:
 
     @script.setter
     def script(self, script: Script) -> None:
-        if not callable(script):
-            if isinstance(script, (str, Answer, HttpError, Broken)):
-                raise TypeError(f"a script is a list of replies: give [{script!r}]")
-            if not isinstance(script, Sequence):
-                raise TypeError(
-                    f"a script is a list of replies or a function of a Request, not {script!r}"
-                )
-            for reply in script:
-                _check_reply(reply)
+        check_script(script)
         self._script = script
 
     @property
@@ -152,6 +145,10 @@ class FaultServer:
     @property
     def anthropic_url(self) -> str:
         """The `base_url` for a client of Anthropic."""
+        if self._thread.ident is None:  # the port is taken, and nobody would ever answer
+            raise RuntimeError(
+                "this server answers nobody yet; enter it: with FaultServer(...) as server"
+            )
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def restart(self, script: Script) -> None:
@@ -163,6 +160,11 @@ class FaultServer:
                 seen.clear()
 
     def __enter__(self) -> Self:
+        if self._thread.ident is not None:
+            raise RuntimeError(
+                "a server is entered once; make another one, or give this one another script "
+                "with restart() inside its `with`"
+            )
         self._thread.start()
         return self
 
@@ -185,13 +187,24 @@ class FaultServer:
         named = {name.lower(): value for name, value in headers.items()}
         with self._lock:
             number = len(self.requests) + 1
-            made = Request(number, speaks, body, named, self._count(body), torn)
+            made = Request(number, speaks, body, named, self._counted(body), torn)
             self.requests.append(made)
             if torn:
                 self.torn.append(made)
             if self.window is not None and made.tokens > self.window:
                 self.refused.append(made)
         return made
+
+    def _counted(self, body: dict[str, Any]) -> int:
+        if self._count is None:
+            return _count(body)
+        try:
+            tokens = self._count(body)
+            if not isinstance(tokens, int):
+                raise TypeError(f"count must return a number of tokens, and returned {tokens!r}")
+        except Exception as error:
+            raise _OwnMistake from error
+        return tokens
 
     def _reply(self, request: Request) -> Answer | HttpError | Broken:
         if not request.messages:
@@ -202,11 +215,15 @@ class FaultServer:
             return faults.context_length(self.window, request.tokens)
         try:
             reply = self._scripted(request)
-            _check_reply(reply)
+            check_reply(reply)
             return Answer(reply) if isinstance(reply, str) else reply
         except Exception as error:
-            self._failures.append(error)
-            return faults.HttpError(500, f"the script failed: {error}", "api_error", "server_error")
+            return self._failed(error)
+
+    def _failed(self, error: Exception) -> HttpError:
+        """What a client is told of a mistake in the script, which is raised at the end."""
+        self._failures.append(error)
+        return faults.HttpError(500, f"the script failed: {error}", "api_error", "server_error")
 
     def _scripted(self, request: Request) -> Reply:
         script = self.script
@@ -225,9 +242,8 @@ class FaultServer:
         return self._closing.wait(seconds)
 
 
-def _check_reply(reply: object) -> None:
-    if not isinstance(reply, (str, Answer, HttpError, Broken)):
-        raise TypeError(f"a reply must be a text, an Answer or a fault, not {reply!r}")
+class _OwnMistake(Exception):
+    """The caller's own function has failed, as its cause says."""
 
 
 class _Server(ThreadingHTTPServer):
@@ -282,11 +298,21 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             body = json.loads(raw)
             request = owner._take(speaks, wire, body, self.headers)
+        except _OwnMistake as mistake:
+            self._error(wire, owner._failed(cast("Exception", mistake.__cause__)), 0)
+            return
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             said = f"this is no request: {type(error).__name__}: {error}"
             self._error(wire, faults.bad_request(said), 0)
             return
-        reply = owner._reply(request)
+        try:
+            self._answer(wire, request, owner._reply(request))
+        except OSError:
+            raise  # the client has gone
+        except Exception as error:  # what cannot be written, such as arguments that are no JSON
+            self._error(wire, owner._failed(error), request.number)
+
+    def _answer(self, wire: Wire, request: Request, reply: Answer | HttpError | Broken) -> None:
         if isinstance(reply, HttpError):
             self._error(wire, reply, request.number)
         elif isinstance(reply, Broken):
