@@ -116,6 +116,20 @@ def test_what_a_client_has_edited_is_read_as_it_is_now(history: str) -> None:
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_what_a_client_asks_again_is_asked_wherever_a_summary_ends(history: str) -> None:
+    server = Server(history)
+    whole = talk(server, 20)
+    for n in range(20):
+        again = whole[: 2 * n + 1]
+        server.request(again)
+        request = [one.text for one in server.requests[-1]]
+        assert request[-1] == again[-1].text
+        told = {*request, *server.read}
+        assert {one.text for one in again} <= told
+        assert not {one.text for one in whole[2 * n + 1 :]} & {*request}
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_another_history_under_the_same_name_has_no_part_in_it(history: str) -> None:
     server = Server(history)
     talk(server, 20)
