@@ -65,6 +65,14 @@ def test_a_deleted_message_is_not_brought_back_by_a_summary() -> None:
     assert shown(view) == ["a", "c", "d", "e"]
 
 
+def test_a_record_that_covers_what_a_user_said_last_is_dropped() -> None:
+    history = [*sent("a", "b", "c"), Sent("d", user=True)]
+    assert shown(fold([R1, R2], history)) == ["SUMMARY", "c", "d"]
+    assert shown(fold([R1, R2], [*history, Sent("e", user=True)])) == ["SUMMARY", "e"]
+    clip = Sent("new-id", text="d-short", original="d", user=True)
+    assert fold([R1, R2], [*sent("a", "b", "c"), clip]).chain == (R1,)
+
+
 def test_messages_in_another_order_are_another_history() -> None:
     assert fold([R1], sent("b", "a", "e")).chain == ()
 

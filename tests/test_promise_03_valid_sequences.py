@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
 from langgraph.runtime import Runtime
+from langgraph.store.memory import InMemoryStore
 
-from conspectus import SummarizationMiddleware, is_summary_message
+from conspectus import Archive, Compactor, SummarizationMiddleware, is_summary_message
+from conspectus.messages import SUMMARY_LINE
 from engine import check_nothing_missing, check_sequence, compacted, engine
 from histories import assistant, histories, talk, tool, user
 
@@ -103,3 +105,33 @@ def test_what_another_librarys_summary_tore_apart_stays_together_in_view() -> No
     assert update is not None
     shown = [m.id for m in update["messages"] if m.type != "remove" and not is_summary_message(m)]
     assert shown == ["m1", "m2", "m3", "m4"]
+
+
+@pytest.mark.parametrize("form", ["dicts", "messages"])
+@pytest.mark.parametrize("archived", [True, False])
+def test_what_a_client_asks_again_stays_wherever_a_summary_ends(form: str, archived: bool) -> None:
+    history: list[Any] = talk(12)
+    if form == "messages":
+        kinds: dict[str, Any] = {"user": HumanMessage, "assistant": AIMessage}
+        history = [kinds[m["role"]](m["content"], id=f"m{n}") for n, m in enumerate(history)]
+    for n in range(0, len(history), 2):
+        compactor = Compactor(
+            trigger=("messages", 10),
+            keep=("messages", 4),
+            archive=Archive(InMemoryStore()) if archived else None,
+        )
+        for end in range(1, len(history) + 1):
+            compactor.compact(history[:end], thread_id="t")
+        result = compactor.compact(history[: n + 1], thread_id="t")
+        assert result.messages[-1] is history[n], n
+
+
+def test_another_librarys_summary_is_not_what_a_user_said_last() -> None:
+    mark = {"lc_source": "summarization"}
+    before = HumanMessage(f"{SUMMARY_LINE}\n\nWe began.", id="s", additional_kwargs=mark)
+    history = [before, *(AIMessage(f"Step {n} is done.", id=f"a{n}") for n in range(10))]
+    compactor = Compactor(trigger=("messages", 10), keep=("messages", 4))
+    first = compactor.compact(history, thread_id="t")
+    assert first.outcome == "compacted"
+    again = compactor.compact(history, thread_id="t")
+    assert (again.outcome, again.messages) == ("kept", first.messages)

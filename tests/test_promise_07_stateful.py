@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from conspectus import Compactor, NotFoundError
-from stateful.agent_world import THREADS, AgentWorld
+from stateful.agent_talk import THREADS
+from stateful.agent_world import AgentWorld
 from stateful.budgets import budgeted
 from stateful.compactor_world import CompactorWorld
 from stateful.conversations import NAMES

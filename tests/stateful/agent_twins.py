@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from langgraph.checkpoint.memory import InMemorySaver
@@ -41,6 +42,13 @@ class TwinAgents(AgentWorld):
         here = config["configurable"].get("checkpoint_id")
         return config if here is None else {**self.places[here], "recursion_limit": 60}
 
+    def changed(self, config: Any, messages: Sequence[Any], node: str) -> Any:
+        copied = [message.model_copy() for message in messages]
+        after = self.second.update_state(self.placed(config), {"messages": copied}, as_node=node)
+        now = super().changed(config, messages, node)
+        self.places[str(now["configurable"]["checkpoint_id"])] = after
+        return now
+
     def run_graph(self, given: Any, config: Any, on_a_loop: bool, how: Any) -> Any:
         script, whole, planted = list(self.script), list(self.at.whole), self.planted
         if self.kind == "side by side":
@@ -78,6 +86,3 @@ class TwinAgents(AgentWorld):
 
     def the_agent_recalls(self, by_id: bool, which: int, on_a_loop: bool) -> None:
         """The tool's message gets its id by chance, so the twins do not recall by it."""
-
-    def a_message_is_edited(self, place: int, text: str) -> None:
-        """An edit is one of the first agent's checkpoints only, so here there is none."""

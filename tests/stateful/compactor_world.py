@@ -22,7 +22,7 @@ from stateful.conversations import NAMES, Conversation, Moment
 from stateful.counting import STEPS
 from stateful.looks import Look, counted
 from stateful.messages import FORMS, WRITTEN
-from stateful.oracle import plain
+from stateful.oracle import plain, role_of
 from stateful.stores import TroubledStore
 from stateful.summarizers import GOOD, KINDS, Moods, embedded_is_heard
 
@@ -201,8 +201,19 @@ class CompactorWorld(Talk):
 
     @rule(left=st.integers(0, 1_000))
     def the_history_is_cut_short(self, left: int) -> None:
+        self.cut(left % (len(self.at.whole) + 1))
+
+    @rule(which=st.integers(0, 1_000), how=HOW)
+    def a_client_asks_again(self, which: int, how: tuple[bool, bool, bool]) -> None:
+        """What a user has said is sent once more, without all that came of it."""
+        said = [n for n, m in enumerate(self.at.whole) if role_of(m) == "user"]
+        if said:
+            self.cut(said[which % len(said)] + 1)
+            self.look(*how)
+
+    def cut(self, left: int) -> None:
         at = self.at
-        del at.whole[left % (len(at.whole) + 1) :]
+        del at.whole[left:]
         at.pending = []
         if len(at.whole) < at.seen:
             at.same, at.whole_only, at.back, at.quiet = False, True, None, False

@@ -175,6 +175,13 @@ def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
         gone = (key for keys in missing.values() for key in keys)
         name_entries(entries, occurrences(gone), missing)
     return [
-        Sent(entry.key, entry.role == "system", record, *clip)
-        for entry, record, clip in zip(entries, records, clips, strict=True)
+        Sent(
+            entry.key,
+            system=entry.role == "system",
+            record=record,
+            text=text,
+            original=original,
+            user=entry.role == "user" and record is None and not _bears_mark(entry),
+        )
+        for entry, record, (text, original) in zip(entries, records, clips, strict=True)
     ]

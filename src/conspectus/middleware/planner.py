@@ -173,23 +173,17 @@ class Planner:
         records that do not fit are dropped, as always.
         """
         chain = yield from self.graph.pointed(held, runtime)
-        if chain:
-            name_messages(messages)
-        while chain:
-            named = replace(held, data=chain[-1].id)
-            history = yield from self.graph.session(named, runtime, None).fold(messages)
-            chain, view = history.chain, history.sources
-            if not chain:
-                break
-            if messages[-1].id in [getattr(one, "id", None) for one in view]:
-                whole = len(view) == len(messages) and all(map(is_, view, messages))
-                pending = not self.preserve and not whole
-                return replace(
-                    named, data=chain[-1].id, after=chain[-1].size_after, pending=pending
-                )
-            # A client asks again for what the newest record covers: an earlier one may still fit.
-            chain = chain[:-1]
-        return held
+        if not chain:
+            return held
+        name_messages(messages)
+        named = replace(held, data=chain[-1].id)
+        history = yield from self.graph.session(named, runtime, None).fold(messages)
+        if history.head is None:
+            return held
+        view = history.sources
+        whole = len(view) == len(messages) and all(map(is_, view, messages))
+        pending = not self.preserve and not whole
+        return replace(named, data=history.head.id, after=history.head.size_after, pending=pending)
 
     def _size(self, view: Sequence[BaseMessage]) -> Size:
         """As the trigger counts."""

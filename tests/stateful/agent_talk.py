@@ -1,0 +1,216 @@
+"""What happens to an agent: users speak, tools work, approvals wait, threads are gone back in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
+
+from stateful.messages import WRITTEN, blocks
+from stateful.oracle import is_summary
+from stateful.stores import TroubledStore
+from stateful.summarizers import GOOD, KINDS, Moods, Reading
+
+THREADS = [("local", "t"), ("local", "u"), ("acme", "t")]
+
+
+@dataclass
+class Tip:
+    """A place in a thread to which somebody can go back."""
+
+    config: Any
+    whole: list[Any]
+    reach: Counter[str]
+
+
+@dataclass
+class Talk:
+    """What an observer knows of one thread."""
+
+    name: tuple[str, str]
+    whole: list[Any] = field(default_factory=list)
+    tips: list[Tip] = field(default_factory=list)
+    tip: Tip | None = None
+    readings: list[Reading] = field(default_factory=list)
+    back: bool = False
+
+
+class AgentTalk(RuleBasedStateMachine):
+    """A conversation goes on; `AgentWorld` runs the agent and says who looks at it."""
+
+    at: Talk
+    all: dict[tuple[str, str], Talk]
+    settings: Mapping[str, Any]
+    script: list[AIMessage]
+    store: TroubledStore
+    moods: Moods
+    graph: Any
+    planted = 0
+    ready = False
+
+    def builds(self) -> None:
+        """The agent, as a new process would build it."""
+        raise NotImplementedError
+
+    def talk(self, name: tuple[str, str]) -> Talk:
+        """What is known of a thread."""
+        raise NotImplementedError
+
+    def text(self, text: str) -> str:
+        """A text with words by which it is known again."""
+        raise NotImplementedError
+
+    def says(self, text: str, calls: Sequence[str] = ()) -> AIMessage:
+        """A message of the agent."""
+        raise NotImplementedError
+
+    def goes(self, given: Any, on_a_loop: bool, **how: Any) -> None:
+        """One run of the agent, and a look at all that its model is sent."""
+        raise NotImplementedError
+
+    def changed(self, config: Any, messages: Sequence[BaseMessage], node: str) -> Any:
+        """The place of a thread once its channel was changed by hand, as if by a node."""
+        raise NotImplementedError
+
+    @rule(
+        text=WRITTEN,
+        calls=st.lists(
+            st.lists(st.sampled_from("abc"), min_size=1, max_size=3, unique=True), max_size=4
+        ),
+        content=st.data(),
+        on_a_loop=st.booleans(),
+    )
+    def a_user_speaks(
+        self, text: str, calls: list[list[str]], content: st.DataObject, on_a_loop: bool
+    ) -> None:
+        more = content.draw(blocks(False)) if not calls else []
+        self.user_says(self.text(text), calls, on_a_loop, more)
+
+    def say(self, *messages: Any) -> None:
+        """Somebody says something, to which the agent answers."""
+        self.script = []
+        self.goes({"messages": list(messages)}, False)
+
+    def name(self) -> str:
+        return f"h{self.planted}"
+
+    def user_says(
+        self,
+        said: str,
+        calls: Sequence[Sequence[str]] = (),
+        on_a_loop: bool = False,
+        more: Sequence[Any] = (),
+        steps: Sequence[AIMessage] = (),
+        **how: Any,
+    ) -> None:
+        content: Any = [*more, {"type": "text", "text": said}] if more else said
+        self.script = [*(self.says("Looking.", made) for made in calls), *steps]
+        message = HumanMessage(content, id=f"h{self.planted}")
+        self.planted += 1
+        self.goes({"messages": [message]}, on_a_loop, **how)
+
+    @rule(turns=st.integers(2, 5), on_a_loop=st.booleans())
+    def the_talk_goes_on(self, turns: int, on_a_loop: bool) -> None:
+        for turn in range(turns):
+            self.user_says(
+                self.text("Look at the next module, please. " * 8), ["a"] * (turn % 3), on_a_loop
+            )
+
+    @rule(size=st.sampled_from([5_000, 20_000]))
+    def a_user_pastes_a_giant(self, size: int) -> None:
+        self.user_says(self.text("a line of a log, as it is\n" * (size // 26)))
+
+    @precondition(lambda self: self.ready and self.settings["recall"] != "off")
+    @rule(by_id=st.booleans(), which=st.integers(0, 1_000), on_a_loop=st.booleans())
+    def the_agent_recalls(self, by_id: bool, which: int, on_a_loop: bool) -> None:
+        """With its own tool, after some talk; an id may be one of another thread or branch."""
+        self.the_talk_goes_on(4, on_a_loop)
+        query = {"query": "the next module, a line of a log, what was said and done"}
+        ids = [str(message.id) for talk in self.all.values() for message in talk.whole]
+        args = {"id": ids[which % len(ids)]} if by_id else query
+        call: Any = {"name": "recall", "args": args, "id": "r", "type": "tool_call"}
+        asks = AIMessage(self.text("What was it?"), tool_calls=[call], id=f"a{self.planted}")
+        self.user_says(self.text("What did we say of it?"), (), on_a_loop, steps=[asks])
+
+    @rule(on_a_loop=st.booleans())
+    def an_approval_is_pending(self, on_a_loop: bool) -> None:
+        self.user_says(self.text("Delete it."), ["abc"], on_a_loop, interrupt_before=["tools"])
+
+    @rule(on_a_loop=st.booleans())
+    def it_is_approved(self, on_a_loop: bool) -> None:
+        if self.at.tip is None:
+            return
+        if self.graph.get_state(self.at.tip.config).next == ("tools",):
+            self.script = []
+            self.goes(None, on_a_loop)
+
+    @rule(
+        kinds=st.lists(st.sampled_from([*KINDS, *GOOD]), min_size=1, max_size=4),
+        on_a_loop=st.booleans(),
+    )
+    def summarisers_behave(self, kinds: list[str], on_a_loop: bool) -> None:
+        self.moods.kinds[:] = kinds
+        self.the_talk_goes_on(3, on_a_loop)
+
+    @rule(after=st.integers(0, 10), times=st.integers(1, 6), on_a_loop=st.booleans())
+    def the_archive_is_in_trouble(self, after: int, times: int, on_a_loop: bool) -> None:
+        self.store.fails(after, times)
+        self.user_says(self.text("Look once more. " * 40), ["a", "bc", "a"], on_a_loop)
+
+    @rule()
+    def the_process_restarts(self) -> None:
+        self.builds()
+
+    @rule(name=st.sampled_from(THREADS))
+    def another_thread_goes_on(self, name: tuple[str, str]) -> None:
+        self.at = self.talk(name)
+
+    @rule(which=st.integers(0, 1_000), calls=st.integers(0, 3), on_a_loop=st.booleans())
+    def somebody_goes_to_another_checkpoint(self, which: int, calls: int, on_a_loop: bool) -> None:
+        """Back, forward again, or over to another branch."""
+        if not self.at.tips:
+            return
+        self.at.tip = self.at.tips[which % len(self.at.tips)]
+        self.at.whole, self.at.back = list(self.at.tip.whole), True
+        self.user_says(self.text("Look the other way."), ["ab"] * calls, on_a_loop)
+
+    @rule(place=st.integers(0, 1_000), text=WRITTEN)
+    def a_message_is_edited(self, place: int, text: str) -> None:
+        if self.at.tip is None:
+            return
+        state = self.graph.get_state(self.at.tip.config)
+        own = [
+            m for m in state.values["messages"] if not is_summary(m) and isinstance(m.content, str)
+        ]
+        own = [m for m in own if "clip_of" not in str(m.additional_kwargs)]
+        if not own or state.next:
+            return
+        new = own[place % len(own)].model_copy(update={"content": self.text(text)})
+        config = self.changed(self.at.tip.config, [new], "model")
+        self.at.whole = [new if m.id == new.id else m for m in self.at.whole]
+        self.at.tip = Tip(config, list(self.at.whole), Counter())
+        self.at.back = False
+
+    @rule(which=st.integers(0, 1_000), on_a_loop=st.booleans())
+    def a_client_asks_again(self, which: int, on_a_loop: bool) -> None:
+        """All that came of what a user has said is taken out of the channel, and it is answered
+        anew."""
+        if self.at.tip is None:
+            return
+        channel = self.graph.get_state(self.at.tip.config).values["messages"]
+        said = [n for n, m in enumerate(channel) if m.type == "human" and not is_summary(m)]
+        if not said:
+            return
+        place = said[which % len(said)]
+        removed = [RemoveMessage(id=message.id) for message in channel[place + 1 :]]
+        config = self.changed(self.at.tip.config, removed, "__start__")
+        ids = [message.id for message in self.at.whole]
+        del self.at.whole[ids.index(channel[place].id) + 1 :]
+        self.at.tip, self.at.back = Tip(config, list(self.at.whole), Counter()), False
+        self.script = []
+        self.goes(None, on_a_loop)
