@@ -95,7 +95,28 @@ def test_it_runs_as_a_program_and_ends(
 ) -> None:
     assert example.main(["--port", "0", "--turns", "3", "--once"]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"http://127.0.0.1:\d+/metrics\n3 turns done", said)
+    assert re.search(r"http://127.0.0.1:\d+/metrics\n3 turns done\nconspectus_\w+{", said)
+
+
+@pytest.mark.parametrize("odd", ["--port=99999", "--port=x", "--turns=0", "--turns=-3"])
+def test_numbers_that_mean_nothing_are_refused(
+    example: ModuleType, capsys: pytest.CaptureFixture[str], odd: str
+) -> None:
+    with pytest.raises(SystemExit):
+        example.main([odd, "--once"])
+    assert "is no number from" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_refused(
+    example: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port, end = example.serve(0)
+    try:
+        with pytest.raises(SystemExit):
+            example.main(["--port", str(port), "--once"])
+    finally:
+        end()
+    assert f"port {port} cannot be served" in capsys.readouterr().err
 
 
 def test_prometheus_finds_the_rules() -> None:

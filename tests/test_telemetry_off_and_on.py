@@ -129,6 +129,18 @@ def test_what_is_no_listener_is_refused() -> None:
         listen(UsageTally)  # type: ignore[arg-type]  # the class, and not one of it
 
 
+def test_providers_that_are_mixed_up_are_refused_and_nothing_is_switched_on() -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.trace import TracerProvider
+
+    with pytest.raises(PolicyError, match="tracer_provider is a MeterProvider"):
+        instrument(MeterProvider(), TracerProvider())  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match="meter_provider is a TracerProvider"):
+        instrument(None, TracerProvider())  # type: ignore[arg-type]
+    assert not listening()
+
+
 class Broken:
     """A listener that fails whatever it is told."""
 

@@ -4,8 +4,9 @@
 
 Serves /metrics while a LangChain agent works with a scripted model (no key, no network) in a window
 of 4,000 tokens. A summariser that is busy now and then shows retries, a provider that refuses a
-request shows the rescue, and a question about what has left shows recall. `--once` ends after the
-turns; else it goes on serving until it is interrupted.
+request shows the rescue, and a question about what has left shows recall. `--once` reads
+/metrics itself after the turns, prints what it found and ends; else it goes on serving until it is
+interrupted.
 
 In a program of your own, three lines are new: the reader, the provider, and `instrument`.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import sys
 import threading
+import urllib.request
 from collections.abc import Callable
 from typing import Any
 
@@ -95,8 +97,8 @@ def serve(port: int) -> tuple[int, Callable[[], None]]:
     """Serve /metrics; answers with the port and what ends it. Port 0 takes any that is free."""
     registry = CollectorRegistry()
     reader = PrometheusMetricReader(registry=registry)
-    instrument(meter_provider=MeterProvider([reader]), prices=PRICES)
     server, thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+    instrument(meter_provider=MeterProvider([reader]), prices=PRICES)
 
     def end() -> None:
         uninstrument()
@@ -107,20 +109,45 @@ def serve(port: int) -> tuple[int, Callable[[], None]]:
     return server.server_port, end
 
 
+def whole_number(least: int, most: int) -> Callable[[str], int]:
+    """Reads a number of the command line."""
+
+    def read(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text!r} is no number from {least:,} to {most:,}")
+        return int(text)
+
+    return read
+
+
+def read_metrics(port: int) -> str:
+    """What Prometheus would read just now of Conspectus, without comments and buckets."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        lines = answer.read().decode().splitlines()
+    own = [line for line in lines if line.startswith("conspectus_")]
+    return "\n".join(line for line in own if "_bucket{" not in line)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Serve and work."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--port", type=int, default=9464, help="0 for any that is free")
-    parser.add_argument("--turns", type=int, default=60, help="turns of the agent")
-    parser.add_argument("--once", action="store_true", help="end after the turns")
+    port_number, turns = whole_number(0, 65_535), whole_number(1, 1_000_000)
+    parser.add_argument("--port", type=port_number, default=9464, help="0 for any that is free")
+    parser.add_argument("--turns", type=turns, default=60, help="turns of the agent, from 1")
+    parser.add_argument("--once", action="store_true", help="print /metrics after the turns; end")
     asked = parser.parse_args(arguments)
-    port, end = serve(asked.port)
+    try:
+        port, end = serve(asked.port)
+    except OSError as error:
+        parser.error(f"port {asked.port} cannot be served: {error.strerror}; take another, or 0")
     stop = threading.Event()
     try:
         print(f"http://127.0.0.1:{port}/metrics", flush=True)
         work(build_agent(), asked.turns, stop)
         print(f"{asked.turns} turns done", flush=True)
-        if not asked.once:
+        if asked.once:
+            print(read_metrics(port), flush=True)
+        else:
             print("serving until interrupted (Ctrl-C)", flush=True)
             stop.wait()
     except KeyboardInterrupt:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from conspectus.errors import PolicyError
 from conspectus.events import Event, Whose
 from conspectus.telemetry.naming import Naming, check_naming
 
@@ -23,7 +24,7 @@ class OpenTelemetry:
 
     Raises:
         ImportError: OpenTelemetry is not installed; names the extra.
-        PolicyError: `thread` cannot mean anything.
+        PolicyError: `thread` cannot mean anything, or a provider is none.
     """
 
     def __init__(
@@ -35,6 +36,8 @@ class OpenTelemetry:
         error_messages: bool = False,
     ) -> None:
         check_naming(thread)
+        _check_provider("tracer_provider", tracer_provider, "get_tracer")
+        _check_provider("meter_provider", meter_provider, "get_meter")
         try:
             from conspectus.telemetry.metrics import Metrics
             from conspectus.telemetry.spans import Spans
@@ -63,3 +66,11 @@ class OpenTelemetry:
     def __call__(self, event: Event) -> None:
         """What begins and ends at once."""
         self.end(event, None)
+
+
+def _check_provider(name: str, given: object, needs: str) -> None:
+    if given is not None and not hasattr(given, needs):
+        raise PolicyError(
+            f"{name} is a {type(given).__name__}, which has no {needs}: pass OpenTelemetry's "
+            "tracer provider first and its meter provider second, or each by its name"
+        )
