@@ -135,3 +135,44 @@ def test_another_librarys_summary_is_not_what_a_user_said_last() -> None:
     assert first.outcome == "compacted"
     again = compactor.compact(history, thread_id="t")
     assert (again.outcome, again.messages) == ("kept", first.messages)
+
+
+@pytest.mark.parametrize("summary", ["pinned", "among dicts"])
+def test_a_marked_summary_that_counts_as_a_message_is_not_what_a_user_said_last(
+    summary: str,
+) -> None:
+    pinned = summary == "pinned"
+    mark = {"lc_source": "summarization", "keep": pinned}
+    asked = HumanMessage("Do the thing.", id="u1")
+    history: list[Any] = [
+        asked if pinned else user("Do the thing."),
+        AIMessage("I do.", id="b1"),
+        HumanMessage(f"{SUMMARY_LINE}\n\nWe began.", id="s", additional_kwargs=mark),
+    ]
+    read: list[Any] = []
+
+    def summarise(messages: list[Any]) -> str:
+        read.extend(messages)
+        return "## Done\n- Steps."
+
+    compactor = Compactor(
+        summarise, trigger=("messages", 10), keep=("messages", 4), pin="keep" if pinned else None
+    )
+    for n in range(30):
+        history.append(AIMessage(f"Step {n} is done.", id=f"a{n}"))
+        result = compactor.compact(list(history), thread_id="t")
+        assert any(one is history[0] for one in result.messages), n
+    texts = [one.text for one in read if isinstance(one, AIMessage)]
+    assert texts
+    assert len(texts) == len(set(texts)), "a message was read again"
+
+
+def test_results_of_tools_in_the_name_of_a_user_are_not_what_he_said_last() -> None:
+    history: list[AnyMessage] = [HumanMessage("Fix the bug.", id="u")]
+    for n in range(8):
+        call: Any = {"name": "look", "args": {}, "id": f"c{n}", "type": "tool_call"}
+        history.append(AIMessage("", tool_calls=[call], id=f"a{n}"))
+        result: Any = {"type": "tool_result", "tool_use_id": f"c{n}", "content": f"line {n}"}
+        history.append(HumanMessage([result], id=f"t{n}"))
+    compactor = Compactor(trigger=("messages", 10), keep=("messages", 4))
+    assert history[0] in compactor.compact(history, thread_id="t").messages

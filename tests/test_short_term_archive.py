@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,32 @@ def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall() -> None:
     assert originals(archive)
     assert summarise(messages[:1], archive=archive).running_summary is None
     assert originals(archive) == []
+
+
+@pytest.mark.parametrize("archived", [True, False])
+@pytest.mark.parametrize("sends", ["all", "what came back"])
+def test_what_a_client_asks_again_is_in_view_and_is_read_once(archived: bool, sends: str) -> None:
+    messages = talk(20)
+    for n in range(0, len(messages), 2):
+        archive = Archive(InMemoryStore()) if archived else None
+        model, running = PlainModel(), None
+        for upto in range(1, len(messages) + 1, 2):
+            found = summarise(messages[:upto], running, archive=archive, model=model)
+            running = found.running_summary
+        whole: list[Any] = list(messages[: n + 1])
+        shown = summarise(whole, running, archive=archive, model=model)
+        assert shown.messages[-1] is messages[n], n
+        for turn in range(12):
+            more = [ai(f"more-a{turn}", 20), human(f"more-h{turn}", 20)]
+            whole = [*(whole if sends == "all" else shown.messages), *more]
+            shown = summarise(whole, shown.running_summary, archive=archive, model=model)
+            assert shown.messages[-1] is more[-1]
+        read = Counter(m.id for call in model.calls for m in call if m.id is not None)
+        assert read["more-h3"]
+        assert set(read.values()) == {1}
+        if archive is not None:
+            left = summarised(shown.running_summary)
+            assert Counter(m.id for m in originals(archive)) == dict.fromkeys(left, 1)
 
 
 def test_a_giant_newest_message_is_shown_short_and_read_whole_later() -> None:

@@ -21,7 +21,13 @@ THREADS = [("local", "t"), ("local", "u"), ("acme", "t")]
 
 @dataclass
 class Tip:
-    """A place in a thread to which somebody can go back."""
+    """A place in a thread to which somebody can go back.
+
+    Attributes:
+        config: its checkpoint.
+        whole: what was said up to there.
+        reach: the originals that its record answers for; empty where no look has told yet.
+    """
 
     config: Any
     whole: list[Any]
@@ -30,7 +36,16 @@ class Tip:
 
 @dataclass
 class Talk:
-    """What an observer knows of one thread."""
+    """What an observer knows of one thread.
+
+    Attributes:
+        name: tenant and thread.
+        whole: what was said on this branch.
+        tips: the places that were looked at.
+        tip: where it goes on.
+        readings: what summarisers read for what is in force or kept as a draft.
+        back: somebody has just gone to another of its places.
+    """
 
     name: tuple[str, str]
     whole: list[Any] = field(default_factory=list)
@@ -50,8 +65,8 @@ class AgentTalk(RuleBasedStateMachine):
     store: TroubledStore
     moods: Moods
     graph: Any
-    planted = 0
-    ready = False
+    planted: int
+    ready: bool
 
     def builds(self) -> None:
         """The agent, as a new process would build it."""
@@ -73,9 +88,26 @@ class AgentTalk(RuleBasedStateMachine):
         """One run of the agent, and a look at all that its model is sent."""
         raise NotImplementedError
 
+    def shown(self) -> Sequence[BaseMessage]:
+        """The latest request to the agent's model."""
+        raise NotImplementedError
+
     def changed(self, config: Any, messages: Sequence[BaseMessage], node: str) -> Any:
         """The place of a thread once its channel was changed by hand, as if by a node."""
         raise NotImplementedError
+
+    def say(self, *messages: Any) -> None:
+        """Somebody says something, to which the agent answers."""
+        self.script = []
+        self.goes({"messages": list(messages)}, False)
+
+    def name(self) -> str:
+        """An id for what a user says next."""
+        return f"h{self.planted}"
+
+    def goes_on_from(self, config: Any) -> None:
+        """From a place that was made by hand: no look has told yet what it can be held against."""
+        self.at.tip, self.at.back = Tip(config, list(self.at.whole), Counter()), False
 
     @rule(
         text=WRITTEN,
@@ -90,14 +122,6 @@ class AgentTalk(RuleBasedStateMachine):
     ) -> None:
         more = content.draw(blocks(False)) if not calls else []
         self.user_says(self.text(text), calls, on_a_loop, more)
-
-    def say(self, *messages: Any) -> None:
-        """Somebody says something, to which the agent answers."""
-        self.script = []
-        self.goes({"messages": list(messages)}, False)
-
-    def name(self) -> str:
-        return f"h{self.planted}"
 
     def user_says(
         self,
@@ -193,8 +217,7 @@ class AgentTalk(RuleBasedStateMachine):
         new = own[place % len(own)].model_copy(update={"content": self.text(text)})
         config = self.changed(self.at.tip.config, [new], "model")
         self.at.whole = [new if m.id == new.id else m for m in self.at.whole]
-        self.at.tip = Tip(config, list(self.at.whole), Counter())
-        self.at.back = False
+        self.goes_on_from(config)
 
     @rule(which=st.integers(0, 1_000), on_a_loop=st.booleans())
     def a_client_asks_again(self, which: int, on_a_loop: bool) -> None:
@@ -206,11 +229,14 @@ class AgentTalk(RuleBasedStateMachine):
         said = [n for n, m in enumerate(channel) if m.type == "human" and not is_summary(m)]
         if not said:
             return
-        place = said[which % len(said)]
+        # Where a record ends it is most telling: at what the model was not shown any more.
+        shown = {message.id for message in self.shown()}
+        left = [n for n in said if channel[n].id not in shown][-1:]
+        place = left[0] if left and which % 2 else said[which % len(said)]
         removed = [RemoveMessage(id=message.id) for message in channel[place + 1 :]]
         config = self.changed(self.at.tip.config, removed, "__start__")
         ids = [message.id for message in self.at.whole]
         del self.at.whole[ids.index(channel[place].id) + 1 :]
-        self.at.tip, self.at.back = Tip(config, list(self.at.whole), Counter()), False
+        self.goes_on_from(config)
         self.script = []
         self.goes(None, on_a_loop)

@@ -159,6 +159,9 @@ class AgentWorld(AgentTalk):
         name = {"thread_id": "/".join(self.at.name)}
         return {"configurable": name, "recursion_limit": 60}
 
+    def shown(self) -> Sequence[BaseMessage]:
+        return self.asked[-1][0] if self.asked else []
+
     def changed(self, config: Any, messages: Sequence[BaseMessage], node: str) -> Any:
         """The place of a thread once its channel was changed by hand, as if by a node."""
         return self.graph.update_state(config, {"messages": list(messages)}, as_node=node)

@@ -105,7 +105,7 @@ def leading_system(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
 def newest_user_message(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
     """What the user asked last is what the agent is doing."""
     for i in range(len(items) - 1, -1, -1):
-        if items[i].role == "user" and not items[i].summary:
+        if items[i].role == "user" and not (items[i].summary or items[i].marked):
             yield i
             return
 

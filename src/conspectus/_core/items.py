@@ -24,6 +24,8 @@ class Item:
         summary: it is a summary of earlier messages, ours or another library's.
         clipped: it stands for a longer original already.
         counted: its size as the caller counts, by which `keep` goes; -1 where that is `tokens`.
+        marked: it bears the mark of a summary, so nobody has said it, also where it is treated as a
+            message like others.
     """
 
     key: str
@@ -36,6 +38,7 @@ class Item:
     summary: bool = False
     clipped: bool = False
     counted: int = -1
+    marked: bool = False
 
     @property
     def kept_as(self) -> int:

@@ -238,7 +238,7 @@ class Sent:
         record: the record whose summary it is, if it is one of ours.
         text: hash of its text, where it is a clip of ours; else empty.
         original: the key of the message that it is a clip of, where it is one.
-        user: a user has said it; a summary, ours or another's, is nobody's word.
+        user: a user has said it: it is one's message, and is not marked as a summary.
     """
 
     key: str
@@ -292,8 +292,8 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
     A caller sends either its whole history or what it got back the last time, which holds the
     summary message of a record. Records that do not fit the history are dropped, never trusted:
     the ones behind a summary message that was sent back, or, in a whole history, the first one
-    whose messages are not all there, unchanged and in order, or which covers the newest of a user,
-    and all after it: a client may have gone back to that message, to ask it again.
+    whose messages are not all there, unchanged and in order, and all after it. Nor does a record
+    fit that covers the user's newest message: a client has gone back to it, to ask it again.
     """
     at = next((i for i in range(len(history) - 1, -1, -1) if history[i].record), None)
     marker = None if at is None else history[at].record
@@ -344,7 +344,7 @@ def originals_of(chain: Chain) -> dict[str, list[str]]:
 
 def _fitting(chain: Chain, history: Sequence[Sent]) -> tuple[Record, ...]:
     """The records, from the first, whose messages are all in a whole history, in order, and none
-    its newest of a user."""
+    of them the user's newest."""
     newest = next((sent.original or sent.key for sent in reversed(history) if sent.user), None)
     place = {sent.original or sent.key: index for index, sent in enumerate(history)}
     taken: set[str] = set()

@@ -31,7 +31,8 @@ def clip_text(entry: Entry) -> str:
     return hashlib.sha256(said.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
-def _bears_mark(entry: Entry) -> bool:
+def bears_mark(entry: Entry) -> bool:
+    """Whether a message is marked as a summary; dicts have no place for a mark."""
     return not isinstance(entry.source, dict) and is_summary_message(entry.source)
 
 
@@ -50,7 +51,7 @@ def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
         summary_name(entry.text): None
         for i, entry in reversed(list(enumerate(entries)))
         if entry.text.startswith(SUMMARY_LINE)
-        and (_bears_mark(entry) or (i == first and entry.role == "user" and not marked))
+        and (bears_mark(entry) or (i == first and entry.role == "user" and not marked))
     }
     return list(found)
 
@@ -71,7 +72,7 @@ def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str 
         for i, entry in enumerate(entries)
         if entry.text.startswith(SUMMARY_LINE) and entry.text in texts
     }
-    if marked := [i for i in found if _bears_mark(entries[i])]:
+    if marked := [i for i in found if bears_mark(entries[i])]:
         found = {i: found[i] for i in marked}
     elif found:
         place = _unmarked({i: number for i, (number, _) in found.items()}, entries, chain)
@@ -181,7 +182,7 @@ def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
             record=record,
             text=text,
             original=original,
-            user=entry.role == "user" and record is None and not _bears_mark(entry),
+            user=entry.role == "user" and not bears_mark(entry),
         )
         for entry, record, (text, original) in zip(entries, records, clips, strict=True)
     ]

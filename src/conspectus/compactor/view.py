@@ -13,7 +13,7 @@ from conspectus._core.items import Clip, Item, Size
 from conspectus._core.records import ClipMark, Record, View, fold
 from conspectus._drive import Flow
 from conspectus.archive.redaction import Redaction, for_view
-from conspectus.compactor.recognising import clip_text, sent_of
+from conspectus.compactor.recognising import bears_mark, clip_text, sent_of
 from conspectus.errors import RedactionError
 from conspectus.events.notes import noted
 from conspectus.messages import (
@@ -157,6 +157,7 @@ def look(
             summary=foreign,
             clipped=mark is not None,
             counted=-1 if sizes is None else sizes(source),
+            marked=bears_mark(entry),
         )
         places.append(Place(item, source, entry, shown.back, mark))
     return History(tuple(places), view.chain, view.dropped, like)

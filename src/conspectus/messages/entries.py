@@ -254,8 +254,6 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
                 "answers"
             )
         parts.answers.append(call_id)
-    if role == "user" and parts.answers and not any(parts.own):
-        role = "tool"
     given = message.get("id")
     return _entry(
         message, None if given is None else str(given), role, message.get("name"), parts, message
@@ -270,6 +268,8 @@ def _entry(
     parts: Parts,
     extra: Mapping[str, Any],
 ) -> Entry:
+    if role == "user" and parts.answers and not any(parts.own):
+        role = "tool"  # Anthropic's results come in the name of the user
     date = next((str(extra[key]) for key in DATE_KEYS if extra.get(key)), None)
     return Entry(
         source=source,

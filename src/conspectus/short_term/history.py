@@ -12,6 +12,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus.errors import InputError, MessageError
+from conspectus.messages.recalled import is_users
 from conspectus.short_term.running_summary import RunningSummary
 
 AROUND = 400
@@ -29,7 +30,7 @@ class Parts:
         messages: the whole, as it was given.
         system: the leading system message, if there is one.
         back: messages that show the running summary and came back, as with one key for both.
-        rest: what has not been summarised, in order.
+        rest: what has not been summarised, in order, and the newest human message, if it was.
     """
 
     messages: list[BaseMessage]
@@ -86,6 +87,9 @@ def divide(
         covered = running.summarized_message_ids
         is_covered = [*map(covered.__contains__, ids)]
         _refuse_twice(ids, is_covered, covered)
+        own = [is_users(m) and not (known and _words(m) in known) for m in rest]
+        if any(own):  # a client has gone back to it, or another library's summary covers it
+            is_covered[len(own) - 1 - own[::-1].index(True)] = False
         new = [*compress(rest, map(not_, is_covered))]
         again = [m for m in new if _words(m) in known] if known else []
         if again:
