@@ -285,6 +285,10 @@ def test_a_mistake_of_ones_own_is_told_and_passes_for_no_fault(
         (lambda: FaultServer([3]), "a text, an Answer or a fault, not 3"),  # type: ignore[list-item]
         (lambda: FaultServer(["a"], window=0), "window=0 is no number of tokens"),
         (lambda: FaultServer(["a"], window="x"), "window='x'"),  # type: ignore[arg-type]
+        (lambda: FaultServer(["a"], window=True), "window=True is no number"),
+        (lambda: faults.context_length(-1, 5), "limit=-1 is no number of tokens"),
+        (lambda: faults.context_length(1, "a"), "sent='a' is no number"),  # type: ignore[arg-type]
+        (lambda: faults.slow(True), "seconds=True is no time"),
         (lambda: Answer("a", stop="ended"), "'stop', 'tool_calls', 'length'"),  # type: ignore[arg-type]
         (lambda: Answer(3), "text=3 is not"),  # type: ignore[arg-type]
         (lambda: Answer(calls=["read"]), "calls='read' is not"),  # type: ignore[arg-type]

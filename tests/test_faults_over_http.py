@@ -22,12 +22,14 @@ from conspectus import (
     CompactionResult,
     Compactor,
     ContextGuard,
+    StuckError,
     SummarizationMiddleware,
 )
 from conspectus._core.flow import EMBEDDED
 from conspectus._drive import Io, run
 from conspectus.archive import Archive, Scope
 from conspectus.summarize.calls import Caller, CannotPay
+from conspectus.telemetry import Event, SummarizerCall, UsageTally
 from conspectus.testing.fault_server import Reply, Request, faults
 from conspectus.tokens import estimate
 from fault_support import PROTOCOLS, Wires, wired
@@ -156,6 +158,31 @@ def test_a_fault_of_the_summariser_changes_no_history_that_has_room(
         assert [*map(id, result.messages)] == [*map(id, sent)]
         assert len(wires.server.requests) == tries
         assert waits == [0.5, 2.0][: tries - 1]
+
+
+@both
+@pytest.mark.parametrize("streaming", [False, True])
+def test_an_answer_without_choices_is_not_blamed_on_the_key(
+    wires: Wires, protocol: str, streaming: bool
+) -> None:
+    wires.server.restart(lambda request: faults.empty_choices())
+    model = wires.model(protocol, streaming=streaming)
+    result = compacted(wires, model, said(3), room=True)
+    assert result.failed
+    assert "use another model" in result.reason
+    assert "key" not in result.reason
+
+
+@both
+def test_who_asks_and_whom_is_told_by_the_client_itself(wires: Wires, protocol: str) -> None:
+    wires.server.restart(lambda request: faults.lying_usage(-5, -7, GOOD))
+    tally, calls = UsageTally(), list[Event]()
+    model = wires.model(protocol, name="small")
+    compactor = Compactor(model, keep=("messages", 2), telemetry=[tally, calls.append])
+    assert compactor.compact(said(3), thread_id="t", force=True).outcome == "compacted"
+    [call] = [one for one in calls if isinstance(one, SummarizerCall)]
+    assert (call.model, call.provider) == ("small", protocol)
+    assert tally.total.input_tokens >= 0 <= tally.total.output_tokens
 
 
 @both
@@ -444,6 +471,15 @@ def test_a_request_that_is_too_long_is_rescued_once(
         assert len(answered) == 8
         assert not wires.server.torn
         check_nothing_lost(agent.graph, agent.store)
+
+
+@both
+def test_a_small_request_that_is_refused_as_too_long_is_told_as_refused(protocol: str) -> None:
+    with wired() as wires:
+        wires.server.restart(by_model(answers=lambda request: faults.too_large(), sums=GOOD))
+        agent = Agent(wires, protocol)
+        with pytest.raises(StuckError, match="the provider refused the request as too long"):
+            agent.step(HumanMessage("hello", id="h"))
 
 
 @both

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
+from langchain.agents import create_agent
+from langchain_core.messages import (
+    AIMessage,
+    AnyMessage,
+    HumanMessage,
+    RemoveMessage,
+    ToolMessage,
+)
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, Compactor, SummarizationMiddleware, is_summary_message
 from conspectus.messages import SUMMARY_LINE
+from conspectus.testing.scripted_models import ScriptedChatModel
 from engine import check_nothing_missing, check_sequence, compacted, engine
 from histories import assistant, histories, talk, tool, user
 
@@ -124,6 +133,39 @@ def test_what_a_client_asks_again_stays_wherever_a_summary_ends(form: str, archi
             compactor.compact(history[:end], thread_id="t")
         result = compactor.compact(history[: n + 1], thread_id="t")
         assert result.messages[-1] is history[n], n
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+def test_what_is_asked_again_in_an_agents_channel_stays_wherever_a_summary_ends(
+    history: Literal["replace", "preserve"],
+) -> None:
+    requests: list[list[Any]] = []
+
+    def answer(messages: list[Any]) -> AIMessage:
+        requests.append(messages)
+        return AIMessage(f"Answer {len(requests)}.")
+
+    own = SummarizationMiddleware(
+        None, trigger=("messages", 10), keep=("messages", 4), history=history
+    )
+    graph: Any = create_agent(
+        ScriptedChatModel(answers=answer),
+        middleware=[own],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+    thread = {"configurable": {"thread_id": "t"}}
+    for n in range(14):
+        graph.invoke({"messages": [HumanMessage(f"Question {n}?", id=f"u{n}")]}, thread)
+    last = graph.get_state(thread)
+    channel = last.values["messages"]
+    for place, asked in enumerate(channel):
+        if is_summary_message(asked) or not isinstance(asked, HumanMessage):
+            continue
+        gone = [RemoveMessage(id=message.id) for message in channel[place + 1 :]]
+        again = graph.update_state(last.config, {"messages": gone}, as_node="__start__")
+        graph.invoke(None, again)
+        assert requests[-1][-1].text == asked.text
 
 
 def test_another_librarys_summary_is_not_what_a_user_said_last() -> None:

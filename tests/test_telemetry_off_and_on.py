@@ -15,6 +15,7 @@ from conspectus.events import Compaction, Event, Whose, hub, listening, observin
 from conspectus.telemetry import (
     JsonFormatter,
     LogLines,
+    Price,
     SummarizerCall,
     UsageTally,
     instrument,
@@ -129,7 +130,7 @@ def test_what_is_no_listener_is_refused() -> None:
         listen(UsageTally)  # type: ignore[arg-type]  # the class, and not one of it
 
 
-def test_providers_that_are_mixed_up_are_refused_and_nothing_is_switched_on() -> None:
+def test_settings_of_instrument_that_mean_nothing_switch_nothing_on() -> None:
     pytest.importorskip("opentelemetry.sdk")
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.trace import TracerProvider
@@ -138,6 +139,10 @@ def test_providers_that_are_mixed_up_are_refused_and_nothing_is_switched_on() ->
         instrument(MeterProvider(), TracerProvider())  # type: ignore[arg-type]
     with pytest.raises(PolicyError, match="meter_provider is a TracerProvider"):
         instrument(None, TracerProvider())  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match="error_messages is True or False"):
+        instrument(error_messages="yes")  # type: ignore[arg-type]
+    with pytest.raises(PolicyError, match="prices stand by model"):
+        instrument(prices=[Price(1, 1)])  # type: ignore[arg-type]
     assert not listening()
 
 

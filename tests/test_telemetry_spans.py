@@ -198,6 +198,15 @@ def test_each_failed_try_is_a_span_with_its_error() -> None:
         assert (whole.attributes or {})["conspectus.calls"] == 3
 
 
+def test_tries_are_counted_also_where_all_of_them_failed() -> None:
+    model = ScriptedChatModel(answers=busy(9, "never"))
+    with instrumented() as found:
+        result = Compactor(model, keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True)
+        assert result.failed
+        [whole] = found.named("conspectus.compaction")
+        assert (whole.attributes or {})["conspectus.tries_failed"] == 3
+
+
 @pytest.mark.parametrize("raises", [False, True])
 def test_a_compaction_that_failed_says_so_and_not_what_was_said(raises: bool) -> None:
     model = ScriptedChatModel(answers=lambda messages: ValueError(f"bad: {SECRET}"))

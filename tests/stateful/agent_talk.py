@@ -223,6 +223,8 @@ class AgentTalk(RuleBasedStateMachine):
     def a_client_asks_again(self, which: int, on_a_loop: bool) -> None:
         """All that came of what a user has said is taken out of the channel, and it is answered
         anew."""
+        for _ in range(6):  # without tools, so that records may end with what a user has said
+            self.user_says(self.text("And the next one? " * 8), (), on_a_loop)
         if self.at.tip is None:
             return
         channel = self.graph.get_state(self.at.tip.config).values["messages"]

@@ -220,12 +220,14 @@ class Failed:
         error: what to raise for those who want it raised.
         spent: what the tries cost all the same.
         refused: a person refused the summary, which is no failure to raise.
+        failures: what went wrong in each try of a summariser.
     """
 
     reason: str
     error: Exception
     spent: Cost
     refused: bool = False
+    failures: tuple[str, ...] = ()
 
 
 Compaction = Generator[Effect, Any, Done | Failed]
@@ -268,7 +270,7 @@ def _steps(order: Order) -> Compaction:
             draft = yield Preview(draft, kept)
             if draft is None:
                 said = "the summary was refused by the person who was asked"
-                return Failed(said, SummaryError(said), spent, refused=True)
+                return Failed(said, SummaryError(said), spent, True, failures)
     record = Record.make(
         parent=order.parent,
         covers=order.keys,
@@ -289,7 +291,8 @@ def _steps(order: Order) -> Compaction:
     except ArchiveError as error:
         if isinstance(error, ArchiveOvertaken):
             error.cost = spent
-        return Failed(f"the record could not be written: {error}", error, spent)
+        why = f"the record could not be written: {error}"
+        return Failed(why, error, spent, failures=failures)
     return Done(record, draft, spent, failures)
 
 
@@ -371,7 +374,8 @@ def _summary(
                 )
                 retry = False
             except ArchiveError as failure:
-                return Failed(f"the draft could not be written: {failure}", failure, spent)
+                why = f"the draft could not be written: {failure}"
+                return Failed(why, failure, spent, failures=failures)
             except SummaryError as failure:
                 error, retry = failure, getattr(failure, "transient", False)
                 asked = asked_for(failure)
@@ -382,7 +386,7 @@ def _summary(
                 break
             yield Wait(max(wait, asked))
     try:
-        return Failed(str(error), error, spent)
+        return Failed(str(error), error, spent, failures=failures)
     finally:
         del error  # it holds this frame
 

@@ -120,6 +120,7 @@ class Work:
                 raise
             if isinstance(outcome, flow.Failed):
                 why = failed(outcome.error, refused=outcome.refused)
+                why["tries_failed"] = len(outcome.failures)
                 if isinstance(outcome.error, RedactionError):
                     # Of our own words; a redactor that hangs is not asked again about them.
                     seen.tell(**why)

@@ -77,7 +77,7 @@ class Compaction(Event):
         by: name of the summariser; empty where messages were only shown short.
         failure: what kept it from happening: `archive`, `redaction`, `timeout`, `overflow`,
             `rejected` or `summary`.
-        tries_failed: tries of summarisers that failed on the way to a summary.
+        tries_failed: tries of summarisers that failed, whether or not a later one succeeded.
         calls: calls of summarising models; retries, readings of parts, merges and failed ones too.
         input_tokens, output_tokens: of all of them together.
         price: what they cost, in `currency`; None where no prices are set.

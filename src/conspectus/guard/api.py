@@ -388,16 +388,18 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             budget = min(messages, limit - seen.overhead)
         # Where the tools alone seem to be too much, the estimate of them is not to be trusted.
         budget = int(budget * RESCUE) if budget > 0 else messages // 2
+        said = yield from self._graph.told(error)
         logger.warning(
             "the request was too long (%s): compacting, and sending it again",
-            (yield from self._graph.told(error)),
+            said,
             extra=noted("request_rescued"),
         )
         room = Window(budget + seen.overhead, seen.overhead)
         try:
             fitted = yield from self._fit(call, measured, room, rescue=True)
         except StuckError as stuck:
-            raise stuck from error
+            why = f"the provider refused the request as too long ({said}), and smaller it cannot be"
+            raise StuckError(f"{why}: {stuck}", needed=stuck.needed, budget=stuck.budget) from error
         if fitted.request is call.request and fitted.recalled is call.recalled:
             raise error
         most = int(messages * LEARNED) if told.limit is None else int(budget / RESCUE * LEARNED)

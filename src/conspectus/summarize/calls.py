@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 
@@ -204,8 +205,8 @@ def reported(usage: Mapping[str, Any]) -> Cost:
 
     return Cost(
         1,
-        int(usage["input_tokens"]),
-        int(usage["output_tokens"]),
+        max(0, int(usage["input_tokens"])),
+        max(0, int(usage["output_tokens"])),
         detail("input_token_details", "cache_read"),
         detail("output_token_details", "reasoning"),
     )
@@ -232,7 +233,8 @@ def outcome_of(failure: SummaryError) -> str:
 
 
 def model_and_provider(model: object, name: str) -> tuple[str, str]:
-    """What a model calls itself, and its provider; empty where it does not say.
+    """What a model calls itself, and its provider as LangSmith is told it; empty where it does
+    not say.
 
     Args:
         model: a LangChain model, or what stands for one.
@@ -246,7 +248,18 @@ def model_and_provider(model: object, name: str) -> tuple[str, str]:
     built = bool(mark) and before != type(inner).__name__
     if built:
         return value or after, before
-    return value, ""
+    return value, _provider(inner)
+
+
+def _provider(model: object) -> str:
+    """By the method in which every chat model of LangChain tells what it is traced as."""
+    if not isinstance(model, BaseChatModel):
+        return ""
+    try:
+        told: object = model._get_ls_params().get("ls_provider")
+    except Exception:  # somebody's own model; nothing of ours hangs on it
+        return ""
+    return told if isinstance(told, str) else ""
 
 
 def repeats(answer: str, prompt: Sequence[BaseMessage]) -> bool:

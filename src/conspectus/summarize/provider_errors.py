@@ -195,7 +195,7 @@ def explained(
     name: str,
     timeout: float | None,
     cure: str = "raise timeout",
-    check: str = "its name, its key and the rights of its account",
+    check: str | None = None,
 ) -> SummaryError:
     """A summariser's failure as one of ours, marked if it is worth another try.
 
@@ -204,7 +204,7 @@ def explained(
         name: the summariser.
         timeout: the seconds that it had.
         cure: what helps where those were not enough, besides a faster model.
-        check: what to look at where nothing tells what is wrong.
+        check: what to look at where nothing tells what is wrong. Default: what a model's user can.
 
     Raises:
         GraphBubbleUp: what LangGraph leaves a node by is no failure, and passes.
@@ -227,10 +227,21 @@ def explained(
     elif is_transient(error):
         found = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
     else:
-        found = SummaryError(f"{name} failed ({what}); check {check}")
+        found = SummaryError(
+            f"{name} failed ({what}); {f'check {check}' if check else _cure(error)}"
+        )
     found.transient = is_transient(error)
     found.retry_after = retry_after(error)
     return found
+
+
+def _cure(error: Exception) -> str:
+    # What LangChain's clients raise over an answer without choices: none of a provider's errors.
+    if isinstance(error, (IndexError, KeyError)) or "No generations found" in str(error):
+        return (
+            "its client cannot read such an answer, one without choices perhaps: use another model"
+        )
+    return "check its name, its key and the rights of its account"
 
 
 def _short(text: str) -> str:

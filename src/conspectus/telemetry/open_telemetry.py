@@ -36,6 +36,8 @@ class OpenTelemetry:
         error_messages: bool = False,
     ) -> None:
         check_naming(thread)
+        if not isinstance(error_messages, bool):
+            raise PolicyError(f"error_messages is True or False, not {error_messages!r}")
         _check_provider("tracer_provider", tracer_provider, "get_tracer")
         _check_provider("meter_provider", meter_provider, "get_meter")
         try:

@@ -68,11 +68,15 @@ def set_prices(prices: Mapping[str, Price] | None, currency: str = "USD") -> Non
         currency: what the prices are in.
 
     Raises:
-        PolicyError: a price is no `Price`.
+        PolicyError: a price is no `Price`, or they do not stand by model.
     """
     if prices is None:
         set_pricing(None)
         return
+    if not isinstance(prices, Mapping):
+        raise PolicyError(
+            f'prices stand by model, as in {{"gpt-5-mini": Price(0.25, 2.0)}}, not {prices!r}'
+        )
     for name, price in prices.items():
         if not isinstance(price, Price):
             raise PolicyError(

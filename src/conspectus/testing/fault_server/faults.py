@@ -168,7 +168,13 @@ def context_length(limit: int, sent: int) -> HttpError:
     Args:
         limit: tokens that the model takes.
         sent: tokens that the provider has counted.
+
+    Raises:
+        ValueError: one of them is no number of tokens.
     """
+    for name, tokens in (("limit", limit), ("sent", sent)):
+        if type(tokens) is not int or tokens < 0:
+            raise ValueError(f"{name}={tokens!r} is no number of tokens; give 0 or more")
     return HttpError(
         400,
         f"This model's maximum context length is {limit} tokens. However, your messages resulted "
@@ -386,7 +392,9 @@ def _check_kind(name: str, value: object, kind: type | UnionType, wanted: str) -
 
 
 def _check_seconds(name: str, seconds: float) -> None:
-    if not (isinstance(seconds, int | float) and 0 <= seconds <= threading.TIMEOUT_MAX):
+    if isinstance(seconds, bool) or not (
+        isinstance(seconds, int | float) and 0 <= seconds <= threading.TIMEOUT_MAX
+    ):
         raise ValueError(f"{name}={seconds!r} is no time to wait; give seconds, 0 or more")
 
 

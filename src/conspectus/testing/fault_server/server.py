@@ -66,7 +66,7 @@ class FaultServer:
         count: Callable[[dict[str, Any]], int] | None = None,
         strict: bool = True,
     ) -> None:
-        if window is not None and not (isinstance(window, int) and window > 0):
+        if window is not None and not (type(window) is int and window > 0):
             raise ValueError(f"window={window!r} is no number of tokens; give 1 or more, or None")
         if count is not None and not callable(count):
             raise TypeError(f"count={count!r} is no function of a request's body")
