@@ -11,8 +11,10 @@ import multiprocessing
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
@@ -135,6 +137,37 @@ class Progress:
 def tell(sentence: str) -> None:
     """Say something that is no figure."""
     print(sentence, file=sys.stderr, flush=True)
+
+
+class PartFailed(Exception):
+    """A part of a command failed: one sentence without its full stop, and all that there is."""
+
+    def __init__(self, sentence: str, whole: str = "") -> None:
+        super().__init__(sentence)
+        self.whole = whole
+
+
+def in_one_line(error: BaseException) -> str:
+    """An error in the words of a traceback's end, however many lines these take there."""
+    if isinstance(error, PartFailed):
+        return str(error)
+    return " ".join("".join(traceback.format_exception_only(error)).split())
+
+
+def told(part: str, error: Exception, todo: str) -> None:
+    """Say in one sentence that a part of a command failed; its traceback goes to a file.
+
+    Args:
+        part: which.
+        error: why.
+        todo: what to do.
+    """
+    whole = error.whole if isinstance(error, PartFailed) else ""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="conspectus_", suffix=".txt", delete=False
+    ) as file:
+        file.write(whole or "".join(traceback.format_exception(error)))
+    tell(f"{part}: {in_one_line(error)}; {todo}; the whole error is in {file.name}.")
 
 
 def stopped(what: str = "the table holds what was done until then") -> int:

@@ -11,13 +11,17 @@ import json
 import random
 import subprocess
 import sys
+import tempfile
 import time
+import traceback
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from command_line import PartFailed, deaf, in_one_line
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from worker_cases import talk, word
@@ -39,6 +43,12 @@ STEP = 12
 
 WAIT = 120
 """Seconds that one process waits for the other at the barrier."""
+
+STALLED = 300
+"""Seconds after which two processes of which neither says anything are given up."""
+
+LOOK = 0.05
+"""Seconds between two looks at them."""
 
 
 @dataclass
@@ -82,30 +92,17 @@ def rounds_of_two(address: str, rounds: int, what: str = "compactor") -> Rounds:
         address: of an empty PostgreSQL database or schema.
         rounds: how often they meet.
         what: `compactor` or `agent`.
+
+    Raises:
+        PartFailed: one of the processes failed.
     """
     with _connected(address) as db:
         db.execute("CREATE TABLE IF NOT EXISTS met (round TEXT, who TEXT)")
     with place("postgres", Path(), address):
         pass  # the tables are there before anybody starts
-    started = [
-        subprocess.Popen(
-            [sys.executable, __file__, address, str(rounds), what, who],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for who in "ab"
-    ]
-    said = []
-    try:
-        for process in started:
-            out, err = process.communicate(timeout=600)
-            if process.returncode:
-                raise RuntimeError(f"a process ended with {process.returncode}: {err[-2000:]}")
-            said.append([json.loads(line) for line in out.splitlines()])
-    finally:
-        for process in started:
-            process.kill()
+    command = [sys.executable, __file__, address, str(rounds), what]
+    outputs = side_by_side({who: [*command, who] for who in "ab"})
+    said = [[json.loads(line) for line in out.splitlines()] for out in outputs]
     found = Rounds(rounds)
     for one, other in zip(*said, strict=True):
         records = {one["record"], other["record"]} - {None}
@@ -120,6 +117,80 @@ def rounds_of_two(address: str, rounds: int, what: str = "compactor") -> Rounds:
             found.said += side["said"]
     found.compactions = said[0][-1]["chain"]
     return found
+
+
+def side_by_side(commands: dict[str, list[str]]) -> list[str]:
+    """What processes print that run at the same time and may wait for each other.
+
+    They print to files: a pipe that nobody reads while another one is read is full after 64 KB,
+    and who prints more then stands still, and with it those who wait for it.
+
+    Args:
+        commands: by the name of the process.
+
+    Raises:
+        PartFailed: one ended with another code than 0, or none says anything any longer.
+    """
+    with ExitStack() as stack:
+        running = [stack.enter_context(_running(name, one)) for name, one in commands.items()]
+        heard, since = 0, time.monotonic()
+        while waiting := [one for one in running if one.process.poll() is None]:
+            _all_well(running)  # who fails ends the others, which would wait for it in vain
+            size = sum(one.size for one in running)
+            if size > heard:
+                heard, since = size, time.monotonic()
+            if time.monotonic() - since > STALLED:
+                names = " and ".join(one.name for one in waiting)
+                raise PartFailed(f"{names} said nothing for {STALLED} seconds")
+            time.sleep(LOOK)
+        _all_well(running)
+        return [one.said for one in running]
+
+
+@dataclass
+class _Running:
+    """A process and the files that it prints to."""
+
+    name: str
+    process: subprocess.Popen[str]
+    out: IO[str]
+    err: IO[str]
+
+    @property
+    def size(self) -> int:
+        """Bytes that it has printed."""
+        return Path(self.out.name).stat().st_size
+
+    @property
+    def said(self) -> str:
+        """All that it has printed."""
+        return Path(self.out.name).read_text()
+
+    @property
+    def complaint(self) -> str:
+        """What it has printed on stderr."""
+        return Path(self.err.name).read_text()
+
+
+@contextmanager
+def _running(name: str, command: list[str]) -> Iterator[_Running]:
+    """A process that does not outlive this block."""
+    with tempfile.NamedTemporaryFile("w") as out, tempfile.NamedTemporaryFile("w") as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err, text=True)
+        try:
+            yield _Running(name, process, out, err)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def _all_well(running: Sequence[_Running]) -> None:
+    for one in running:
+        if code := one.process.poll():
+            whole = one.complaint
+            why = (whole.strip().splitlines() or ["it said nothing"])[-1]
+            how = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
+            raise PartFailed(f"process {one.name} {how} ({why})", whole)
 
 
 class Process:
@@ -262,15 +333,20 @@ def _connected(address: str) -> Any:
 
 
 def main() -> None:
-    """Be one of the two."""
+    """Be one of the two; an error is its traceback, and then one line for who started it."""
+    deaf()
     address, rounds, what, who = sys.argv[1:5]
     process = Process(address, who)
-    with place("postgres", Path(), address) as (saver, store):
-        parts: dict[str, Callable[[], None]] = {
-            "compactor": lambda: compact_together(process, int(rounds), store),
-            "agent": lambda: run_together(process, int(rounds), saver, store),
-        }
-        parts[what]()
+    try:
+        with place("postgres", Path(), address) as (saver, store):
+            parts: dict[str, Callable[[], None]] = {
+                "compactor": lambda: compact_together(process, int(rounds), store),
+                "agent": lambda: run_together(process, int(rounds), saver, store),
+            }
+            parts[what]()
+    except Exception as error:
+        traceback.print_exc()
+        sys.exit(in_one_line(error))
 
 
 if __name__ == "__main__":

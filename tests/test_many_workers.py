@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import re
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -343,6 +346,95 @@ def test_a_worker_that_is_overtaken_each_time_ends_and_changes_nothing(on_failur
     assert archive.records(SCOPE) == ()
     archive.commit_flow = commit  # type: ignore[method-assign]
     assert compactor.compact(sent, thread_id="t").outcome == "compacted"
+
+
+CHATTY = """
+import pathlib, sys, time
+own, other = map(pathlib.Path, sys.argv[1:])
+print("x" * 200_000, flush=True)
+own.touch()
+until = time.monotonic() + 20
+while not other.exists():
+    if time.monotonic() > until:
+        raise TimeoutError("the other one did not come")
+    time.sleep(0.01)
+print("met")
+"""
+
+
+def test_processes_that_wait_for_each_other_may_print_much(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", CHATTY]
+    commands = {a: [*command, str(tmp_path / a), str(tmp_path / b)] for a, b in ("ab", "ba")}
+    outputs = script("two_processes").side_by_side(commands)
+    assert outputs == [f"{'x' * 200_000}\nmet\n"] * 2
+
+
+@pytest.mark.parametrize(
+    ("fails", "says"),
+    [
+        ("raise ValueError('no such round')", "process b ended with 1 (ValueError: no such round)"),
+        ("import os; os.kill(os.getpid(), 9)", "process b was ended by signal 9 (it said nothing)"),
+    ],
+)
+def test_a_process_that_fails_ends_the_one_that_waits_for_it(
+    script: Callable[[str], ModuleType], fails: str, says: str
+) -> None:
+    began = time.monotonic()
+    commands = {
+        "a": [sys.executable, "-c", "import time; time.sleep(600)"],
+        "b": [sys.executable, "-c", fails],
+    }
+    with pytest.raises(script("command_line").PartFailed, match=f"^{re.escape(says)}$"):
+        script("two_processes").side_by_side(commands)
+    assert time.monotonic() - began < 60
+
+
+def test_processes_that_say_nothing_any_longer_are_given_up(
+    script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = script("two_processes")
+    monkeypatch.setattr(module, "STALLED", 0.3)
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    failed = script("command_line").PartFailed
+    with pytest.raises(failed, match=r"^a and b said nothing for 0\.3 seconds$"):
+        module.side_by_side({"a": command, "b": command})
+
+
+@pytest.mark.parametrize(("instances", "paid"), [(1, 1), (2, 2)])
+def test_one_instance_pays_once_and_two_pay_each_but_one_record_is_in_force(
+    instances: int, paid: int
+) -> None:
+    store = InMemoryStore()
+    both = threading.Barrier(2)
+    writers = [
+        # Two instances write at the same time, as each is to find no draft of the other.
+        ScriptedChatModel(answers=lambda messages: _after(both, instances), delay=0.05)
+        for _ in range(instances)
+    ]
+    archive = Archive(store)
+    compactors = [
+        Compactor(one, trigger=("messages", 6), keep=("messages", 2), archive=Archive(store))
+        for one in writers
+    ]
+    sent = talk(12)
+
+    def work(number: int) -> Any:
+        return compactors[number % instances].compact(sent, thread_id="t")
+
+    with ThreadPoolExecutor(2) as pool:
+        results = list(pool.map(work, range(2)))
+    assert sum(len(one.calls) for one in writers) == paid
+    assert [result.outcome for result in results] == ["compacted"] * 2
+    [record] = archive.chain(SCOPE)
+    assert len(record.covers) + len(results[0].messages) - 1 == len(sent)
+
+
+def _after(both: threading.Barrier, instances: int) -> str:
+    if instances > 1:
+        both.wait(60)
+    return "## Done\n- it was looked at"
 
 
 @pytest.mark.postgres
