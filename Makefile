@@ -165,14 +165,15 @@ hostile: $(READY)
 
 # Many threads, many processes, cancellation; and agents driven for as long as asked.
 .PHONY: workers soak
-# make workers [COUNT=200] [PARTS="workers processes stops"] [POSTGRES=a database to make schemas in]
+# make workers [COUNT=200] [ROUNDS=50] [PARTS="workers processes stops"] [POSTGRES=a database to make
+# schemas in]; COUNT is for workers, ROUNDS for processes
 workers: $(READY)
-	@$(BIN)/python benchmarks/workers.py --count $(or $(COUNT),200) \
+	@$(BIN)/python benchmarks/workers.py --count $(or $(COUNT),200) --rounds $(or $(ROUNDS),50) \
 		$(if $(PARTS),--parts $(PARTS)) $(if $(POSTGRES),--postgres "$(POSTGRES)")
 
-# make soak MINUTES=30 [AGENTS=50] [PAUSE=4] [SEED=1] [RENEW=30] [POSTGRES=an empty database]; Python's own
-# allocator keeps a whole arena while one small object lies in it, the C library gives pages back; but
-# it keeps some free pieces for each thread, which would count as in use.
+# make soak MINUTES=30 [AGENTS=50] [PAUSE=4] [SEED=1] [RENEW=30] [POSTGRES=a database to make a schema
+# in]; Python's own allocator keeps a whole arena while one small object lies in it, the C library gives
+# pages back; but it keeps some free pieces for each thread, which would count as in use.
 soak: $(READY)
 	@PYTHONMALLOC=malloc GLIBC_TUNABLES=glibc.malloc.tcache_count=0 \
 		$(BIN)/python benchmarks/soak.py --minutes $(or $(MINUTES),30) --agents $(or $(AGENTS),50) \

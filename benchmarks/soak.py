@@ -49,11 +49,13 @@ from soak_measures import (
     settle,
     slope,
 )
-from worker_places import aplace, place
+from worker_places import aplace, own_schema, place
 
 from conspectus._drive import arun, run
 
 screen = Console(width=110)
+
+SCHEMAS = "conspectus_soak"
 
 KINDS: tuple[tuple[str, type[Soaked]], ...] = (
     ("agent, replace", SoakedAgent),
@@ -330,7 +332,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--pause", type=at_least(0, float), default=4.0, help="seconds between two turns of one"
     )
     parser.add_argument("--renew", type=at_least(1), default=30, help="turns of one conversation")
-    parser.add_argument("--postgres", default="", help="address of an empty database")
+    parser.add_argument(
+        "--postgres", default="", help="address of a database; a schema is made and dropped"
+    )
     given = parser.parse_args(arguments)
     parser.reaches(given.postgres)
     logging.disable(logging.CRITICAL)  # thousands of faults would each have a line
@@ -340,11 +344,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         seconds=given.minutes * 60,
         wait=given.pause,
         seed=given.seed,
-        address=given.postgres,
         renew=given.renew,
     )
     try:
-        soak.run()
+        with own_schema(given.postgres, SCHEMAS) as soak.address:
+            soak.run()
     except KeyboardInterrupt:
         return stopped("the tables hold what was done until then, not all of it looked at")
     soak.show()
@@ -352,4 +356,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    ended(main)
+    ended(main, lambda: f"a schema {SCHEMAS}_* may be left where POSTGRES= was given")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
@@ -21,6 +22,29 @@ asked for at once is another one."""
 
 PAGES = "PRAGMA cache_size = -512"
 """Kilobytes of a file that a lean connection to SQLite holds, rather than 2,000."""
+
+
+@contextmanager
+def own_schema(address: str, name: str) -> Iterator[str]:
+    """The address of an empty schema, dropped at the end; empty where there is no address.
+
+    Args:
+        address: of the database.
+        name: how the schema's name begins.
+    """
+    if not address:
+        yield ""
+        return
+    import psycopg
+    from psycopg.conninfo import make_conninfo
+
+    schema = f"{name}_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {schema}")  # type: ignore[arg-type]
+        try:
+            yield make_conninfo(address, options=f"-csearch_path={schema}")
+        finally:
+            connection.execute(f"DROP SCHEMA {schema} CASCADE")  # type: ignore[arg-type]
 
 
 @contextmanager

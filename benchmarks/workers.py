@@ -1,25 +1,25 @@
 """Many workers at once: threads, tasks and processes on one instance, and calls that are cancelled.
 
-    make workers        or: python benchmarks/workers.py [--count N] [--postgres ADDRESS]
+    make workers        or: python benchmarks/workers.py [--count N] [--rounds N] [--parts ...]
 
 So many threads of the operating system, and so many tasks of an event loop, share one agent with
 its middleware and guard, or one `Compactor`, in memory, on SQLite and, where an address is given,
 on PostgreSQL. Each conversation has a word of its own; requests, summaries, recalls and archives
 are searched for the words of others. Then two processes compact one conversation at one moment,
 again and again. At last each call is cancelled at each of its awaits, and interrupted in each
-operation of the store. Ends with 1 if a promise does not hold, with 2 if an option makes no sense.
+operation of the store. Ends with 1 if a promise does not hold or a part fails, with 2 if an option
+makes no sense; what is done until then is printed.
 """
 
 from __future__ import annotations
 
 import logging
 import tempfile
-import uuid
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import command_line
 from cancellations import SCENES, Cancelled, cancelled_everywhere, interrupted_everywhere
@@ -28,13 +28,25 @@ from rich.console import Console
 from rich.table import Table
 from two_processes import Rounds, rounds_of_two
 from worker_cases import CASES, Seen, one_thread
+from worker_places import own_schema
 
 screen = Console(width=130)
 
 COUNT = 200
 ROUNDS = 50
 LENGTHS = 5
+CONNECTIONS = 20
+"""That a part has open at the same time, at most."""
 PARTS = ("workers", "processes", "stops")
+SCHEMAS = "conspectus_workers"
+TAKES = {
+    "workers": f"{COUNT} workers take some minutes, fewer take less",
+    "processes": f"{ROUNDS} rounds of two processes take a minute or two, fewer take less",
+    "stops": "all stops take some four minutes, whatever COUNT is",
+}
+
+unshown: list[Table] = []
+"""The table that is being filled."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,29 +64,65 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--postgres", default="", help="address of a database to make schemas in")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="tables to print")
     given = parser.parse_args(arguments)
-    if "processes" in given.parts and len(given.parts) == 1 and not given.postgres:
+    if set(given.parts) == {"processes"} and not given.postgres:
         parser.error("processes meet in PostgreSQL: give POSTGRES= or --postgres an address")
     parser.reaches(given.postgres)
-    command_line.tell(
-        f"Parts: {', '.join(given.parts)}. 200 workers take some minutes, fewer take less."
-    )
-    if "processes" in given.parts and not given.postgres:
+    parts = [one for one in PARTS if one in given.parts]
+    if "processes" in parts and not given.postgres:
         command_line.tell(
             "Two processes meet in PostgreSQL only: without POSTGRES= that table is left out."
         )
+        parts.remove("processes")
+    command_line.tell(f"Parts: {', '.join(parts)}; {'; '.join(TAKES[one] for one in parts)}.")
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     said: list[str] = []
-    good = True
-    if "workers" in given.parts:
-        good &= _workers(given.count, given.postgres, said)
-    if "processes" in given.parts and given.postgres:
-        good &= _processes(given.rounds, given.postgres, said)
-    if "stops" in given.parts:
-        good &= _cancellations(given.step, said)
+    good = whole = True
+    shown = False
+    for part in parts:
+        try:
+            good &= _filled(part, given, said)
+        except KeyboardInterrupt:
+            whole = False
+            break
+        except Exception as error:
+            good = False
+            shown |= show()
+            command_line.told(part, error, _todo(part, given.postgres))
+        finally:
+            shown |= show()
     for one in said[:20]:
         screen.print(one, style="red", highlight=False)
+    if not whole:
+        some = "the tables hold what was done until then"
+        return command_line.stopped(some if shown else "nothing had come to its end")
     return 0 if good else 1
+
+
+def show() -> bool:
+    """Print the table with the rows that it has, once; says whether it has any."""
+    rows = 0
+    while unshown:
+        if (table := unshown.pop()).row_count:
+            screen.print(table)
+            rows += table.row_count
+    return rows > 0
+
+
+def _filled(part: str, given: Any, said: list[str]) -> bool:
+    if part == "workers":
+        return _workers(given.count, given.postgres, said)
+    if part == "processes":
+        return _processes(given.rounds, given.postgres, said)
+    return _cancellations(given.step, said)
+
+
+def _todo(part: str, address: str) -> str:
+    again = f"run it again with PARTS={part}"
+    if part == "stops" or not address:
+        return again
+    free = f"once PostgreSQL answers and has {CONNECTIONS} connections free"
+    return f"{again}, {free} (a schema {SCHEMAS}_* may be left there)"
 
 
 def _workers(count: int, address: str, said: list[str]) -> bool:
@@ -89,7 +137,7 @@ def _workers(count: int, address: str, said: list[str]) -> bool:
     progress = command_line.Progress("workers", len(cases) * len(databases))
     for database in databases:
         for case in cases:
-            with tempfile.TemporaryDirectory() as folder, schema(address) as own:
+            with tempfile.TemporaryDirectory() as folder, own_schema(address, SCHEMAS) as own:
                 seen: Seen = case(database, count, Path(folder), own)
             progress.step(f"{seen.case}, {database}")
             good &= seen.good
@@ -104,7 +152,6 @@ def _workers(count: int, address: str, said: list[str]) -> bool:
                 *(str(n) for n in (seen.foreign, seen.missing, seen.doubled)),
                 *(str(n) for n in (seen.failed, seen.left)),
             )
-    screen.print(table)
     return good
 
 
@@ -117,7 +164,7 @@ def _processes(rounds: int, address: str, said: list[str]) -> bool:
     good = True
     progress = command_line.Progress("processes", 2)
     for what in ("compactor", "agent"):
-        with schema(address) as own:
+        with own_schema(address, SCHEMAS) as own:
             found: Rounds = rounds_of_two(own, rounds, what)
         progress.step(what)
         good &= found.good
@@ -125,7 +172,6 @@ def _processes(rounds: int, address: str, said: list[str]) -> bool:
         row = (found.rounds, found.won, found.crossed, found.compactions, found.paid)
         end = (found.apart, found.missing, found.doubled, found.failed)
         table.add_row(what, *(f"{n:,}" for n in (*row, *end)))
-    screen.print(table)
     return good
 
 
@@ -135,43 +181,30 @@ def _cancellations(step: int, said: list[str]) -> bool:
         table.add_column(name, justify="right")
     for name in ("tasks left", "complaints"):
         table.add_column(name, justify="right")
-    found: list[Cancelled] = []
+    good = True
     progress = command_line.Progress("stops", 2 * len(SCENES))
     for call in SCENES:
-        found.append(cancelled_everywhere(call, step=step))
-        progress.step(f"{call}, cancelled")
-        found.append(interrupted_everywhere(call))
-        progress.step(f"{call}, interrupted")
-    for seen in found:
-        row = (seen.times, seen.as_before, seen.done, seen.half, seen.stuck, seen.left, seen.warned)
-        table.add_row(seen.call, seen.by, *map(str, row))
-        said += [f"{seen.call}: {one}" for one in seen.said]
-    screen.print(table)
-    return all(seen.good for seen in found)
-
-
-@contextmanager
-def schema(address: str) -> Iterator[str]:
-    """The address of an empty schema of its own, dropped at the end; empty where there is none."""
-    if not address:
-        yield ""
-        return
-    import psycopg
-
-    name = f"conspectus_workers_{uuid.uuid4().hex[:12]}"
-    with psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {name}")  # type: ignore[arg-type]
-        try:
-            yield f"{address}{'&' if '?' in address else '?'}options=-csearch_path%3D{name}"
-        finally:
-            connection.execute(f"DROP SCHEMA {name} CASCADE")  # type: ignore[arg-type]
+        for stop in (partial(cancelled_everywhere, step=step), interrupted_everywhere):
+            seen: Cancelled = stop(call)
+            progress.step(f"{seen.call}, {seen.by}")
+            good &= seen.good
+            said += [f"{seen.call}: {one}" for one in seen.said]
+            row = (seen.times, seen.as_before, seen.done, seen.half, seen.stuck, seen.left)
+            table.add_row(seen.call, seen.by, *map(str, (*row, seen.warned)))
+    return good
 
 
 def _table(title: str, *columns: str) -> Table:
-    return Table(*columns, title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(*columns, title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    unshown.append(table)
+    return table
+
+
+def _left() -> str:
+    """Threads that do not end at once must not cost the rows that are done."""
+    show()
+    return f"a schema {SCHEMAS}_* may be left where POSTGRES= was given"
 
 
 if __name__ == "__main__":
-    command_line.ended(
-        main, lambda: "a schema conspectus_workers_* may be left where POSTGRES= was given"
-    )
+    command_line.ended(main, _left)

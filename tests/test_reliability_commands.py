@@ -39,6 +39,7 @@ def script() -> Iterator[Callable[[str], ModuleType]]:
         ("failing_stores", ["--only", "nosuch"], "there are: slow: 20 ms a call; hangs"),
         ("failing_stores", ["--postgres", NOBODY], "postgresql://user@host/database"),
         ("workers", ["--count", "0"], "of 1 or more, not '0'"),
+        ("workers", ["--rounds", "0"], "of 1 or more, not '0'"),
         ("workers", ["--parts", "nosuch"], "'workers', 'processes', 'stops'"),
         ("workers", ["--parts", "processes"], "give POSTGRES="),
         ("workers", ["--postgres", NOBODY], "postgresql://user@host/database"),
@@ -118,6 +119,58 @@ def test_what_is_stopped_on_the_way_shows_what_there_is(
     assert "confirms and forgets all" in said.out
     assert "every third" not in said.out
     assert "Stopped; the table holds" in said.err
+
+
+def _second_fails(
+    script: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    error: BaseException,
+) -> ModuleType:
+    """The benchmark of many workers: of all that is stopped the second one raises."""
+    workers = script("workers")
+    seen = workers.Cancelled("first call", "cancelled", times=1, as_before=1)
+
+    def second(call: str) -> object:
+        raise error
+
+    monkeypatch.setattr(workers, "cancelled_everywhere", lambda call, step: seen)
+    monkeypatch.setattr(workers, "interrupted_everywhere", second)
+    monkeypatch.setattr(script("command_line").tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(workers.logging, "disable", lambda level: None)
+    return workers
+
+
+def test_workers_that_are_stopped_show_the_rows_that_are_done(
+    script: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    workers = _second_fails(script, monkeypatch, tmp_path, KeyboardInterrupt())
+    assert workers.main(["--parts", "stops"]) == 130
+    said = capsys.readouterr()
+    assert said.out.count("first call") == 1
+    assert "Stopped; the tables hold" in said.err
+    assert workers.unshown == []
+
+
+def test_a_part_that_fails_is_one_sentence_and_the_rows_that_are_done(
+    script: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    workers = _second_fails(script, monkeypatch, tmp_path, OSError("the disk\nis full"))
+    assert workers.main(["--parts", "stops"]) == 1
+    said = capsys.readouterr()
+    assert said.out.count("first call") == 1
+    [file] = tmp_path.glob("conspectus_*.txt")
+    assert said.err.splitlines()[1:] == [
+        "stops: OSError: the disk is full; run it again with PARTS=stops; "
+        f"the whole error is in {file}."
+    ]
+    assert "Traceback" in file.read_text()
 
 
 WAITING = """
