@@ -325,6 +325,30 @@ def said_secrets(made: Made) -> list[tuple[str, str, str]]:
     add("other language", "パスワードは{}です", made.alnum(9))
     add("other language", "das Passwort lautet {}", made.alnum(9))
     add("other language", "la contraseña es {}.", made.alnum(9))
+    for name in "数据库密码 管理员密码 新密码 root密码 Wi-Fi密码 密碼 口令".split():
+        add("other language", f"{name}：{{}}", p())
+        add("other language", f"请把{name}改成{{}}。然后重启", p())
+    for name in "令牌 访问令牌 私钥 密钥 接口密钥 API密钥 トークン APIキー 토큰".split():
+        add("other language", f"{name}：{{}}，端口是5433", t())
+        add("other language", f"{name}: {{}}", t())
+    add("other language", "访问令牌为{}，请勿外传", t())
+    add("other language", "应用密钥是{}然后重启", t())
+    add("other language", "データベースのパスワード：{}。", p())
+    add("other language", "データベースのパスワードは「{}」です", p())
+    add("other language", "데이터베이스 비밀번호: {}", p())
+    add("other language", "비밀번호는 {}입니다", p())
+    add("other language", "mot de passe : « {} »", p())
+    for stop in "。 ，然后重启 ；端口是5433 （测试） 】好的 」 、然后".split():
+        add("other punctuation", f"密码：{{}}{stop}", p())
+        add("other punctuation", f"DB_PASSWORD={{}}{stop}", p())
+        add("other punctuation", f"API_KEY={{}}{stop}", t())
+        add("other punctuation", f"the password is {{}}{stop}", p())
+    for stop in "—never touch prod with it.|–see below, please.|…and so on.".split("|"):
+        add("other punctuation", f"password: {{}}{stop}", p())
+        add("other punctuation", f"token: {{}}{stop}", t())
+    for around in "“{}” ‘{}’ „{}“ 「{}」 『{}』 «{}» `{}`".split():
+        add("other punctuation", f"password: {around}, keep it", p())
+        add("other punctuation", f"密码是{around}，请勿外传", p())
     add("command", "echo '{}' | docker login -u ann --password-stdin r.example.com", p())
     add("command", "echo {} | gh auth login --with-token", t())
     add("command", "echo '{}' | sudo -S apt update", p())
@@ -531,6 +555,24 @@ def no_secrets(made: Made) -> list[tuple[str, str]]:
             "密码是 sha256 加密的",
             "密码是8位数字",
             "パスワードは必須です",
+            "密码：请勿外传",
+            "密码规则：至少8位",
+            "密码：至少8位，含A-Z和0-9",
+            "密码错误：请重试",
+            "令牌桶：100",
+            "密码长度：12",
+            "令牌：每秒 100 个",
+            "令牌：OAuth2协议",
+            "密钥长度为2048",
+            "私钥：Ed25519",
+            "公开密钥：Zx9kQ77wMP2qLz",
+            "密码用AES-256-GCM加密",
+            "新密码：请联系admin1@example.com获取",
+            "密码改成了更强的",
+            "password: required。请重试",
+            "パスワード：8文字以上",
+            "비밀번호: 8자 이상",
+            "Password: “required”",
             "das Passwort ist falsch",
             "das Passwort lautet anders",
             "the password is base64 encoded",
@@ -560,6 +602,9 @@ def no_secrets(made: Made) -> list[tuple[str, str]]:
             "1,000,000 tokens",
             "tokens_per_second: 123.45",
             "token budget=4000",
+            "token数：8000",
+            "トークン数：8000",
+            "토큰 수: 8000",
         ],
         "names": [
             "primary_key=True",

@@ -26,10 +26,12 @@ from conspectus.archive import (
     secret_formats,
     secret_json,
     secret_keys,
+    secret_labels,
     secret_marked,
     secret_names,
     secret_pairs,
     secret_places,
+    secret_scripts,
     secret_values,
     secret_words,
     secrets,
@@ -324,6 +326,15 @@ PIECES = st.sampled_from(
         "-----END PRIVATE KEY-----",
         MADE.base64(48),
         "é密码",
+        "密码：",
+        "密码是Zx9#mP2q",
+        "。",
+        "，然后",
+        "「",
+        "”",
+        "—",
+        "令牌",
+        "改成",
         "İ",
     ]
 )
@@ -352,8 +363,8 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
         yield place.kind, place.pattern
     for module in (
         secret_bounds, secret_calls, secret_ends, secret_escapes, secret_formats, secret_json,
-        secret_keys, secret_marked, secret_names, secret_pairs, secret_places, secret_values,
-        secret_words, secrets,
+        secret_keys, secret_labels, secret_marked, secret_names, secret_pairs, secret_places,
+        secret_scripts, secret_values, secret_words, secrets,
     ):  # fmt: skip
         for name, value in vars(module).items():
             if isinstance(value, re.Pattern):
@@ -401,6 +412,15 @@ HOSTILE += ['setpassword("x9!abc")', "|password|a9b8c7d6", '**password** x9"a\\n
 HOSTILE += ["auth/", "auth:", "/auth/a", "api key: ", "pass='", "_-", '["password":"', "1\\t"]
 HOSTILE += ["curl -u a", "curl & ", 'name="password"\n\n', "\n  9\tAAAAAAAAAAAAAAAAAAAA"]
 HOSTILE += ["basic aaaaaaaa", "mysql -", "machine a ", "password is ", "password for is "]
+HOSTILE += [
+    "密码：",
+    "密码是a9!xk",
+    "密码：Zx9#mP2q，x8",
+    "密码：「Zx9",
+    "password: “",
+    "パスワードは",
+]
+HOSTILE += ["password:a9!xk—b—", "密码：a9B。c9", "密码是Zx9#mP2qLz密9", "\\u5bc6\\u7801："]
 
 
 @pytest.mark.parametrize("piece", HOSTILE)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from conspectus.archive.secret_ends import LONGEST, LONGEST_QUOTED, QUOTE, Runs, closing, cut
+from conspectus.archive.secret_scripts import ended
 from conspectus.archive.secret_words import STANDS_FOR, can_be, placeholder
 
 _QUOTES = re.compile(r'(?<!\\)(\\*+)"')
@@ -187,6 +188,8 @@ class Bounds:
         if '"' in word.group() or "\\" in word.group():  # the end of a string may be in it
             end = self.line_end(at)
             first = min(first, end)
+        if (cut_at := ended(self.view, at, first, kind, True)) is not None and cut_at < first:
+            return Value(at, cut_at, "")
         more = _MORE.match(self.view, first) if end < 0 or first < end else None
         if more and not telling(kind, self.view[at:first]):
             return None

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
-_ESCAPES = re.compile(r"\\u00([2-7][0-9a-fA-F])|\\x([2-7][0-9a-fA-F])|\\(/)")
+_ESCAPES = re.compile(
+    r"\\u00([2-7][0-9a-fA-F])|\\x([2-7][0-9a-fA-F])|\\(/)"
+    r"|\\{1,8}u((?:0[1-9a-fA-F]|[1-9a-cefA-CEF][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2}"
+    r"|00[a-fA-F][0-9a-fA-F])"
+)
 _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 """Signs that nobody sees, with which a secret can be taken apart."""
 
@@ -29,8 +33,9 @@ def unescaped(text: str) -> tuple[str, list[int] | None]:
     for match in re.finditer(f"{_ESCAPES.pattern}|{_HIDDEN.pattern}", text):
         parts.append(text[at : match.start()])
         places.extend(range(at, match.start()))
-        code = match[1] or match[2]
+        code = match[1] or match[2] or match[4]
         char = chr(int(code, 16)) if code else match[3] or ""
+        char = "" if _HIDDEN.match(char) else char
         if char and char in "\"'\\\n":  # it would end a text that goes on
             char = match.group()
             places.extend(range(match.start(), match.end()))

@@ -192,10 +192,10 @@ FORMATS: tuple[Format, ...] = (
     _format(
         "discord-token",
         ".",
-        r"(?<![\w.-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![\w-])",
+        r"(?<![A-Za-z0-9_.-])[MNO][A-Za-z0-9_-]{22,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])",
         _scattered,
     ),
-    _format("telegram-token", ":aa", r"(?<![\d.])\d{8,10}:AA[A-Za-z0-9_-]{32,33}(?![\w-])"),
+    _format("telegram-token", ":aa", r"(?<![\d.])\d{8,10}:AA[A-Za-z0-9_-]{32,33}(?![A-Za-z0-9_-])"),
     _format(
         "stripe-key", "k_live_ k_test_", START + r"[srp]k_(?:live|test)_[A-Za-z0-9]{16,}+", mixed
     ),
@@ -215,11 +215,15 @@ FORMATS: tuple[Format, ...] = (
     _format("facebook-token", "eaac", START + r"EAAC[A-Za-z0-9]{80,}+"),
     _format("airtable-token", "pat", START + r"pat[A-Za-z0-9]{14}\.[a-f0-9]{64}" + END),
     # Whoever it is of
-    _format("jwt", "eyj", r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[\w-]{8,}+\.eyJ[\w-]{8,}+(?:\.[\w-]*+)?"),
     _format(
         "jwt",
         "eyj",
-        r"(?:(?<![\w-])|(?<=\\[nrt]))eyJ[\w-]{8,}+\.[\w-]*+\.[\w-]{8,}+\.[\w-]{8,}+\.[\w-]{8,}+",
+        r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{8,}+\.eyJ[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)?",
+    ),
+    _format(
+        "jwt",
+        "eyj",
+        r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+",
     ),
     _format(
         "bearer-token",

@@ -7,8 +7,19 @@ from collections.abc import Iterator
 
 from conspectus.archive.secret_bounds import telling
 from conspectus.archive.secret_ends import QUOTE, Found, closing, cut, whole
+from conspectus.archive.secret_scripts import (
+    BREAKS,
+    CJK,
+    SPACES,
+    cjk,
+    ended,
+    printed,
+    worded,
+    words_only,
+)
 from conspectus.archive.secret_words import (
     CODE,
+    LABELS,
     can_be,
     env_key,
     named_kind,
@@ -18,9 +29,9 @@ from conspectus.archive.secret_words import (
 )
 
 _KEYWORDS = (
-    "passw passphrase passcode pwd secret token key pass contrase"
-    " 密码 口令 密钥 パスワード 비밀번호 пароль"
-).split()
+    *"passw passphrase passcode pwd secret token key pass contrase пароль".split(),
+    *[label for labels in LABELS.values() for label in labels],
+)
 """One of these stands in every name that tells of a secret."""
 
 _LONGEST_NAME = 60
@@ -30,7 +41,8 @@ _SEPARATOR = re.compile(
     r"""(?P<close>\\{0,8}["'`])?(?P<gap>\s{0,4})(?:\]\s{0,2})?"""
     r"""(?:(?P<typed>:\s{0,2}&?(?:'[a-z]{1,16}\s)?[A-Za-z_][\w.\[\]| ]{0,40}?\s{0,2}"""
     r"""=(?!=|[ \t]{0,8}(?:[\r\n\\]|\Z)))"""
-    r"""|(?P<sign>=>|:=|={1,3}(?![=~])|:(?!:)|：|%3[Aa]|%3[Dd]))(?P<after>[ \t]{0,8})"""
+    r"""|(?P<sign>=>|:=|={1,3}(?![=~])|:(?!:)|[：＝]|%3[Aa]|%3[Dd]))"""
+    rf"(?P<after>[{SPACES}]{{0,8}})"
 )
 _SAID = re.compile(
     r"""\s{1,4}(?:(?:for|of|to|on|at|in)\s[^\n.,;:!?"'=]{1,60}?\s)?"""
@@ -39,7 +51,8 @@ _SAID = re.compile(
 """A sentence: `the password for staging is ...`."""
 
 _IN_LINE = r"""(?:[^\s"'`]|'(?=\w))"""
-_LINE, _LINE_MORE = re.compile(_IN_LINE + "{1,512}+"), re.compile(_IN_LINE + "*+")
+_ON = f"(?![{CJK}{BREAKS}])"
+_LINE, _LINE_MORE = re.compile(_IN_LINE + "{1,512}+"), re.compile(f"(?:{_ON}{_IN_LINE})*+")
 """A value to the end of its line, as in an `.env` file."""
 
 _STARTS_LINE = re.compile(r"(?:\A|\n|\\n|\bexport |\bENV |\bset |-e |--env[= ])\s{0,8}\Z")
@@ -48,7 +61,7 @@ _IN_BARE = (
     r"""(?:[^\s"'`,;&|<>(){}\[\]]"""
     r"""|(?<=[^\s&])&(?=[^\s"'`,;&|<>(){}\[\]])(?!amp;|[\w.%-]{1,64}=))"""
 )
-_BARE, _BARE_MORE = re.compile(_IN_BARE + "{1,512}+"), re.compile(_IN_BARE + "*+")
+BARE, BARE_MORE = re.compile(_IN_BARE + "{1,512}+"), re.compile(f"(?:{_ON}{_IN_BARE})*+")
 """A `&` belongs to it unless the next field of an address, or another command, follows."""
 
 _GAP = re.compile(r"(?:[ \t]{1,4}|[\"'],\s{0,4}(?=[\"'])|\\\s?\n\s{0,8})")
@@ -133,7 +146,7 @@ def _value_of(text: str, begin: int, end: int, kind: str, name: str) -> Found | 
         start = quote.end()
         stop = closing(text, start, quote["quote"])
         if stop is None:
-            return _read(text, start, kind)
+            return read_bare(text, start, kind)
         value = text[start:stop]
         if lined and kind == "secret" and value.isalnum():
             return (start, stop, kind, "") if can_be("password", value, True, False) else None
@@ -142,6 +155,8 @@ def _value_of(text: str, begin: int, end: int, kind: str, name: str) -> Found | 
         if lined and kind == "password":
             value = value.replace(" ", "-")
         return (start, stop, kind, "") if can_be(kind, value, True, False) else None
+    if (found := read_printed(text, at, kind)) is not None:
+        return found
     if (sign["sign"] or "").startswith("=="):
         return None
     if kind == "password" and sign["sign"] == ":" and sign["after"] and not sign["close"]:
@@ -152,9 +167,9 @@ def _value_of(text: str, begin: int, end: int, kind: str, name: str) -> Found | 
         plain and (name.isupper() or flag or text[max(0, begin - 1) : begin] in ("?", "&"))
     ) or (sign["sign"] == "=" and _in_connection_string(text, begin))
     if sign["close"] is None:
-        return _read(text, at, kind, shell, lined)
+        return read_bare(text, at, kind, shell, lined)
     # A name in quotes and a bare value, as in JSON: a number may be a password.
-    bare = _BARE.match(text, at)
+    bare = BARE.match(text, at)
     value = text[at : cut(text, at, bare.end())] if bare else ""
     number = kind == "password" and value.isdigit() and len(value) >= 4
     stop = at + len(value)
@@ -162,29 +177,52 @@ def _value_of(text: str, begin: int, end: int, kind: str, name: str) -> Found | 
     return (at, stop, kind, sign["close"]) if number and not called else None
 
 
-def _read(text: str, at: int, kind: str, shell: bool = False, lined: bool = False) -> Found | None:
+def read_printed(text: str, at: int, kind: str) -> Found | None:
+    """The value in quotes of print from here; if nothing closes them, to the next break."""
+    span = printed(text, at)
+    if span is None:
+        return None
+    begin, end = span
+    if begin == end:
+        return read_bare(text, begin, kind)
+    value = text[begin:end]
+    if worded(value):  # words, unless one part of it looks like a secret
+        return (begin, end, kind, "") if ended(text, begin, end, kind, False) == end else None
+    return (begin, end, kind, "") if can_be(kind, value, True, False) else None
+
+
+def read_bare(
+    text: str, at: int, kind: str, shell: bool = False, lined: bool = False
+) -> Found | None:
     """The value without quotes from here, or the one of which the quote is not closed."""
-    bare = (_LINE if lined else _BARE).match(text, at)
+    pattern = _LINE if lined else BARE
+    bare = None if not shell and words_only(text, at) else pattern.match(text, at)
     if bare is None:
         return None
     stop = cut(text, at, bare.end())
-    value = text[at:stop]
-    if not value or text[stop : stop + 1] in ("(", "["):  # a call, an element
+    judged = ended(text, at, stop, kind, shell)
+    if judged is None or called(text, judged):
         return None
+    value = text[at:judged]
     if lined and CODE.match(value) and any(map(str.isdigit, value)):
         value = value.replace(".", "-")  # `NAME=value` of a shell is no code
-    if not can_be(kind, value, False, shell):
+    if value.isascii() and not can_be(kind, value, False, shell):
         return None
-    if stop == bare.end():
-        stop = whole(text, at, stop, _LINE_MORE if lined else _BARE_MORE)
-    return at, stop, kind, ""
+    if judged == bare.end():
+        judged = whole(text, at, judged, _LINE_MORE if lined else BARE_MORE)
+    return at, judged, kind, ""
+
+
+def called(text: str, stop: int) -> bool:
+    """Whether what ends here is called, or one of its elements is meant; a remark is neither."""
+    return text[stop : stop + 1] in ("(", "[") and not cjk(text, stop + 1)
 
 
 def _field(text: str, begin: int, at: int) -> Found | None:
     """A password in a line of YAML with a sign in it that would end it elsewhere."""
     if not _STARTS_FIELD.search(text, max(0, begin - 48), begin):
         return None
-    line, bare = _LINE.match(text, at), _BARE.match(text, at)
+    line, bare = _LINE.match(text, at), BARE.match(text, at)
     if line is None or bare is None or line.end() == bare.end():
         return None
     stop = cut(text, at, line.end())
@@ -210,7 +248,7 @@ def _flagged(text: str, end: int, kind: str) -> Found | None:
     gap = _GAP.match(text, end)
     if gap is None or text.startswith("-", gap.end()):
         return None
-    return _quoted(text, gap.end(), kind) or _read(text, gap.end(), kind)
+    return _quoted(text, gap.end(), kind) or read_bare(text, gap.end(), kind)
 
 
 def _said(text: str, end: int, kind: str) -> Found | None:
@@ -221,11 +259,13 @@ def _said(text: str, end: int, kind: str) -> Found | None:
     found = _quoted(text, gap.end(), kind)
     if found is not None:
         return found
-    bare = _BARE.match(text, gap.end())
+    bare = BARE.match(text, gap.end())
     value = bare.group().partition("\\")[0].rstrip(".:!?") if bare else ""
-    if not value or not can_be(kind, value, False, False):
+    stop = ended(text, gap.end(), gap.end() + len(value), kind, False)
+    value = text[gap.end() : stop].rstrip(".:!?") if stop else ""
+    if not value or (value.isascii() and not can_be(kind, value, False, False)):
         return None
-    stop = whole(text, gap.end(), gap.end() + len(value), _BARE_MORE)
+    stop = whole(text, gap.end(), gap.end() + len(value), BARE_MORE)
     return gap.end(), stop, kind, ""
 
 
@@ -233,9 +273,9 @@ def _quoted(text: str, at: int, kind: str) -> Found | None:
     """The value in quotes from here; where they are not closed, what is not broken."""
     quote = QUOTE.match(text, at)
     if quote is None:
-        return None
+        return read_printed(text, at, kind)
     stop = closing(text, quote.end(), quote["quote"])
     if stop is None:
-        return _read(text, quote.end(), kind)
+        return read_bare(text, quote.end(), kind)
     fits = can_be(kind, text[quote.end() : stop], True, False)
     return (quote.end(), stop, kind, "") if fits else None

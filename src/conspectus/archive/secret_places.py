@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from conspectus.archive.secret_ends import Found
 from conspectus.archive.secret_formats import mixed
-from conspectus.archive.secret_words import can_be_password, placeholder
+from conspectus.archive.secret_scripts import ended
+from conspectus.archive.secret_words import placeholder
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +96,6 @@ PLACES = (
         r"\b(?:echo|printf)\s{1,4}(?:-[ne]\s{1,4})?" + _VALUE + r"\s{0,4}\|\s{0,4}"
         r"(?:[^\n|;&]{0,160}?\s--(?:password-stdin|token-stdin|with-token)\b|sudo\s[^\n|;&]{0,40}?-S\b)",
     ),
-    _place(
-        "password",
-        "密码 密碼 口令 パスワード 비밀번호",
-        r"(?:密码|密碼|口令|パスワード|비밀번호)(?:是|为|為|は|는|은)\s{0,3}[:：]?\s{0,3}[\"'“「『]?"
-        r"(?P<value>(?:[.:?]?[!#-&*+/-9<-Z^-~-]){4,128}+)(?:(?![^\W_])|(?=です|입니다))",
-        can_be_password,
-    ),
     _place("password", "sqlcmd", r"\bsqlcmd\b[^\n|;&]{0,120}?\s-P " + _VALUE),
     _place("password", "redis-cli", r"\bredis-cli\b[^\n|;&]{0,120}?\s-a " + _VALUE),
     _place(
@@ -147,7 +141,10 @@ def placed_secrets(text: str, lower: str) -> Iterator[Found]:
             continue
         for match in place.pattern.finditer(text):
             if place.real(match["value"]):
-                yield match.start("value"), match.end("value"), place.kind, ""
+                begin, end = match.span("value")
+                if place.kind == "password" and not match.groupdict().get("q"):
+                    end = ended(text, begin, end, "password", True) or end
+                yield begin, end, place.kind, ""
     if "cookie" in lower:
         yield from _cookies(text)
 

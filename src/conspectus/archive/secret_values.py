@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from conspectus.archive.secret_escapes import unescaped
+from conspectus.archive.secret_scripts import heads
 
 MARK = "[redacted: {kind}]"
 """What stands in place of a secret. It says nothing of it but its kind: no length, no hash."""
@@ -38,7 +39,7 @@ def spreading(value: str, kind: str) -> Iterator[tuple[str, str]]:
     if len(value) > 6 * MOST:  # each character may be an escape
         return
     value = unescaped(value)[0].strip()
-    for one in dict.fromkeys((value, value.rstrip(".,:;!?"))):
+    for one in dict.fromkeys((value, value.rstrip(".,:;!?"), value.lstrip("*"), *heads(value))):
         if telling(one) and one[0] != "\\":  # which could be half of an escape elsewhere
             yield one, kind
 

@@ -13,9 +13,18 @@ _WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 
 PASSWORDS = frozenset(
     "password passwort passwd passphrase passcode pwd pass contraseña contrasena contrasenya"
-    " 密码 口令 パスワード 비밀번호 пароль motdepasse passe sshpass".split()
+    " пароль motdepasse passe sshpass".split()
 )
-SECRETS = frozenset("secret 密钥".split())
+LABELS = {
+    "password": "密码 密碼 口令 パスワード 비밀번호 패스워드 암호".split(),
+    "token": "令牌 权杖 權杖 トークン 토큰".split(),
+    "secret": "密钥 密鑰 秘钥 金钥 金鑰 シークレット シークレットキー 시크릿 비밀키".split(),
+    "api-key": "apiキー アクセスキー api키 액세스키".split(),
+    "key": "私钥 私鑰 秘密鍵 秘密キー 개인키".split(),
+}
+"""Names in Chinese, Japanese and Korean, by kind. There a name ends with what it means, and no
+space stands before that: `数据库密码`."""
+_PUBLIC = ("公开密钥", "公共密钥", "公開密鑰", "公有密钥")
 _KEYS = frozenset(
     "api access account private encryption signing shared master auth service storage deploy"
     " webhook hmac jwt fernet session secret client preshared subscription".split()
@@ -52,7 +61,7 @@ _TEMPLATE = re.compile(
 )
 STANDS_FOR = re.compile(r"\[redacted: [a-z0-9-]{1,40}\]|\$\{[^{}]{0,200}\}|\{\{[^{}]{0,200}\}\}")
 CODE = re.compile(r"\A[A-Za-z_]\w*+(?:(?:\.|->|::)[A-Za-z_]\w*+)+\Z")
-_ALGORITHM = re.compile(r"\A(?:base|sha|md|utf|aes|des|argon|rot|hs|rs)-?\d{1,4}\Z", re.IGNORECASE)
+ALGORITHM = re.compile(r"\A(?:base|sha|md|utf|aes|des|argon|rot|hs|rs)-?\d{1,4}\Z", re.IGNORECASE)
 """How something is written: `the password is base64`."""
 _PATH = re.compile(r"\A(?:[A-Za-z]:\\|\.{0,2}/|~/|[a-z]+://)")
 _DIGIT_INSIDE = re.compile(r"\d[A-Za-z]")
@@ -82,11 +91,13 @@ def named_kind(name: str) -> str | None:
     if not words:
         return None
     last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if not last.isascii() and (kind := _labelled("".join(words[-3:]))) is not None:
+        return kind
     if last in PASSWORDS or last.endswith(
         ("password", "passwd", "passphrase", "passwort", "пароль")
     ):
         return "password" if last != "pass" or before else None
-    if last in SECRETS or last.endswith(("secret", "密钥")):
+    if last.endswith("secret"):
         return "secret"
     if last == "base" and words[-3:-1] == ["secret", "key"]:
         return "secret"
@@ -100,6 +111,13 @@ def named_kind(name: str) -> str | None:
     if last == "data" and words[-3:-1] == ["client", "key"]:
         return "private-key"
     return None
+
+
+def _labelled(name: str) -> str | None:
+    """What kind of secret a name in Chinese, Japanese or Korean tells of, by its end."""
+    if name.endswith(_PUBLIC):
+        return None
+    return next((kind for kind, ends in LABELS.items() if name.endswith(tuple(ends))), None)
 
 
 def scattered(value: str) -> bool:
@@ -164,7 +182,7 @@ def can_be(kind: str, value: str, quoted: bool, shell: bool) -> bool:
     size = len(value)
     if size < 4 or placeholder(value) or any(c.isspace() for c in value.strip()):
         return False
-    if _is_path(value) or (not quoted and _ALGORITHM.match(value)):
+    if _is_path(value) or (not quoted and ALGORITHM.match(value)):
         return False
     digit = any(c.isdigit() for c in value)
     letter = any(c.isalpha() for c in value)

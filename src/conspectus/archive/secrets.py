@@ -16,13 +16,14 @@ from conspectus.archive.secret_escapes import unescaped
 from conspectus.archive.secret_formats import FORMATS
 from conspectus.archive.secret_json import within_strings
 from conspectus.archive.secret_keys import private_keys
+from conspectus.archive.secret_labels import labelled_secrets
 from conspectus.archive.secret_names import named_secrets
 from conspectus.archive.secret_pairs import paired_secrets
 from conspectus.archive.secret_places import placed_secrets
 from conspectus.archive.secret_values import MARK, spreading, without_values
 from conspectus.archive.secret_words import value_kind
 
-VERSION = 5
+VERSION = 6
 """Goes up whenever something else is found, so that drafts made before are not used."""
 
 ROUNDS = 4
@@ -120,4 +121,5 @@ def _all(text: str, lower: str) -> Iterator[Found]:
                 yield match.start(group), match.end(group), form.kind, ""
     yield from placed_secrets(text, lower)
     yield from named_secrets(text, lower)
+    yield from labelled_secrets(text)
     yield from paired_secrets(text)
