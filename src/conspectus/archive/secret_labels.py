@@ -43,6 +43,8 @@ _LABEL = re.compile(
 )
 """A name, the mark that closes bold type or quotes around it, and what tells of a value."""
 
+_NAMED = (":", "：", "=", "＝")
+"""Behind a password's name `named_secrets` reads these, as it does in English."""
 _LEAD = re.compile(r"[!-~]{4,512}")
 _AFTER = re.compile(r"です|でし|だ|に|へ|と|입니다|이다|이에요|예요|로|으로")
 """What may stand right behind a value whose looks tell less: it is the end of the sentence."""
@@ -65,7 +67,8 @@ def labelled_secrets(text: str) -> Iterator[Found]:
         begin = match.start("name")
         before = text[max(0, begin - 4) : begin]
         kind = named_kind(before + match["name"].replace(" ", ""))
-        if kind is None:
+        plain = match.end("name") == match.start("mark") and not match["mark"]
+        if kind is None or (kind == "password" and plain and match["sign"] in _NAMED):
             continue
         found = _value(text, match.end(), kind, match)
         if found is not None:

@@ -68,7 +68,7 @@ _DOUBTS = 8
 """So many breaks before ASCII are looked at; a password has less, and a hostile text is not gone
 over for each of its own."""
 
-LONGEST_PRINTED = 1_024
+LONGEST_PRINTED = 512
 """Characters between quotes of print at most."""
 
 
