@@ -23,7 +23,7 @@ from conspectus.archive.secret_scripts import (
 )
 from conspectus.archive.secret_words import LABELS, can_be, named_kind
 
-_ENDS = sorted({end for ends in LABELS.values() for end in ends}, key=len, reverse=True)
+_ENDS = sorted((end for ends in LABELS.values() for end in ends), key=lambda end: (-len(end), end))
 _NAME = "|".join(re.escape(end) for end in _ENDS)
 _NAME += "|(?:api|アクセス|シークレット|秘密) ?キー|(?:api|액세스|비밀|개인) ?키|비밀 ?번호"
 _LATELY = "已经?|現在|现在|目前|暂时|暫時|默认|預設|统一|重新|临时|都|就|仍|被|要|请|先"
