@@ -40,8 +40,12 @@ def no_text(text: str) -> Any:
     return None
 
 
-async def asynchronous(text: str) -> str:
+async def redact_later(text: str) -> str:
     return text
+
+
+def asynchronous(text: str) -> Any:
+    return redact_later(text)
 
 
 def grows(text: str) -> str:
@@ -165,6 +169,33 @@ def test_a_guard_that_is_stuck_says_that_redaction_failed(archive: str | None) -
 def test_a_function_that_takes_no_text_is_refused() -> None:
     with pytest.raises(PolicyError, match="must take a text"):
         Compactor(redact=lambda: "")  # type: ignore[arg-type, misc]
+
+
+class TakesNoName:
+    identity = "no name 1"
+
+    def redact(self, text: str) -> Redacted:
+        return Redacted(text)
+
+
+class Awaited:
+    identity = "awaited 1"
+
+    async def redact(self, text: str, key: str | None = None) -> Redacted:
+        return Redacted(text)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (TakesNoName(), r"as in redact\(text, key=None\)"),
+        (Awaited(), "must not be async"),
+        (redact_later, "must not be async"),
+    ],
+)
+def test_a_redactor_that_could_never_be_called_is_refused_at_once(wrong: Any, said: str) -> None:
+    with pytest.raises(PolicyError, match=said):
+        Compactor(redact=wrong)
 
 
 def test_a_redactor_that_fails_once_does_no_lasting_harm() -> None:

@@ -288,10 +288,17 @@ def redactor_of(given: Redact) -> Redactor | None:
     if not isinstance(given, type) and isinstance(given, Redactor):
         if not isinstance(given.identity, str) or not given.identity:
             raise PolicyError("the identity of a redactor must be a text")
+        if not _takes(given.redact, "a text", None):
+            raise PolicyError(
+                "the redact of a redactor must take a text and the name that it stands under, as "
+                "in redact(text, key=None)"
+            )
+        _refuse_async(given.redact)
         return given
     if callable(given) and not isinstance(given, type):
-        if not _takes_a_text(given):
+        if not _takes(given, "a text"):
             raise PolicyError("a function that redacts must take a text, as in redact(text)")
+        _refuse_async(given)
         return _Function(given)
     raise PolicyError(
         'redact must be True or "secrets" for the default redactor, a function from text to text, '
@@ -299,9 +306,14 @@ def redactor_of(given: Redact) -> Redactor | None:
     )
 
 
-def _takes_a_text(function: Callable[..., Any]) -> bool:
+def _refuse_async(function: Callable[..., Any]) -> None:
+    if inspect.iscoroutinefunction(function):
+        raise PolicyError("what redacts must not be async: it is called wherever texts are read")
+
+
+def _takes(function: Callable[..., Any], *given: object) -> bool:
     try:
-        inspect.signature(function).bind("a text")
+        inspect.signature(function).bind(*given)
     except TypeError:
         return False
     except ValueError:  # one that does not say what it takes
