@@ -235,10 +235,13 @@ class AgentTalk(RuleBasedStateMachine):
         shown = {message.id for message in self.shown()}
         left = [n for n in said if channel[n].id not in shown][-1:]
         place = left[0] if left and which % 2 else said[which % len(said)]
+        ids = [message.id for message in self.at.whole]
+        after = ids.index(channel[place].id) + 1
+        if not {*ids[after:]} <= {message.id for message in channel}:
+            return  # a summary tells of it: only a checkpoint takes that back
         removed = [RemoveMessage(id=message.id) for message in channel[place + 1 :]]
         config = self.changed(self.at.tip.config, removed, "__start__")
-        ids = [message.id for message in self.at.whole]
-        del self.at.whole[ids.index(channel[place].id) + 1 :]
+        del self.at.whole[after:]
         self.goes_on_from(config)
         self.script = []
         self.goes(None, on_a_loop)
