@@ -21,6 +21,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, Compactor, SummarizationMiddleware, is_summary_message
 from conspectus.messages import SUMMARY_LINE
+from conspectus.messages.recalled import newest_user
 from conspectus.testing.scripted_models import ScriptedChatModel
 from engine import check_nothing_missing, check_sequence, compacted, engine
 from histories import assistant, histories, talk, tool, user
@@ -218,3 +219,4 @@ def test_results_of_tools_in_the_name_of_a_user_are_not_what_he_said_last() -> N
         history.append(HumanMessage([result], id=f"t{n}"))
     compactor = Compactor(trigger=("messages", 10), keep=("messages", 4))
     assert history[0] in compactor.compact(history, thread_id="t").messages
+    assert newest_user(history) == 0, "what is recalled would part a call from its result"

@@ -270,7 +270,7 @@ def _steps(order: Order) -> Compaction:
             draft = yield Preview(draft, kept)
             if draft is None:
                 said = "the summary was refused by the person who was asked"
-                return Failed(said, SummaryError(said), spent, True, failures)
+                return Failed(said, SummaryError(said), spent, refused=True, failures=failures)
     record = Record.make(
         parent=order.parent,
         covers=order.keys,

@@ -15,6 +15,9 @@ MEDIA = frozenset(
 )
 """Types of blocks that hold what is no text: bytes, or a link to them."""
 
+RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
+"""Types of blocks that hold what a tool answered, whoever's message they stand in."""
+
 FUNCTION = "function:"
 """Ids of calls in OpenAI's first form, which had none: this and the function's name."""
 
@@ -102,7 +105,7 @@ def _block(block: Mapping[str, Any], parts: Parts) -> None:
     elif kind in ("function_call", "custom_tool_call"):
         args = block.get("arguments", block.get("input", ""))
         parts.call(block.get("call_id") or block.get("id"), block.get("name"), args)
-    elif kind in ("tool_result", "function_call_output", "custom_tool_call_output"):
+    elif kind in RESULTS:
         parts.answers.append(str(block.get("tool_use_id") or block.get("call_id") or ""))
         inner = Parts()
         read_content(block.get("content", block.get("output")), inner)

@@ -6,10 +6,11 @@ first and puts it back when the history is as it should be.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
+from conspectus.messages.content import RESULTS
 from conspectus.messages.summary import is_summary_message
 
 RECALLED = "recalled"
@@ -57,8 +58,12 @@ def recalled_message(text: str, turn: str) -> BaseMessage:
 
 
 def is_users(message: BaseMessage) -> bool:
-    """Whether a user has said it."""
-    return isinstance(message, HumanMessage) and not is_summary_message(message)
+    """Whether a user has said it; results of tools, in Anthropic's form, only bear his name."""
+    if not isinstance(message, HumanMessage) or is_summary_message(message):
+        return False
+    blocks = message.content if isinstance(message.content, list) else []
+    kinds = {str(one.get("type")) if isinstance(one, Mapping) else "text" for one in blocks}
+    return not kinds or not kinds <= RESULTS
 
 
 def newest_user(messages: Sequence[BaseMessage]) -> int | None:

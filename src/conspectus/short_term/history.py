@@ -87,9 +87,9 @@ def divide(
         covered = running.summarized_message_ids
         is_covered = [*map(covered.__contains__, ids)]
         _refuse_twice(ids, is_covered, covered)
-        own = [is_users(m) and not (known and _words(m) in known) for m in rest]
-        if any(own):  # a client has gone back to it, or another library's summary covers it
-            is_covered[len(own) - 1 - own[::-1].index(True)] = False
+        newest = _newest(rest, known)
+        if newest is not None:  # a client has gone back to it, or another library's summary has it
+            is_covered[newest] = False
         new = [*compress(rest, map(not_, is_covered))]
         again = [m for m in new if _words(m) in known] if known else []
         if again:
@@ -102,6 +102,12 @@ def divide(
             "elsewhere set message.id, and let it stay the same from call to call."
         )
     return Parts(given, system, back, rest)
+
+
+def _newest(rest: Sequence[BaseMessage], known: Collection[tuple[type, str]]) -> int | None:
+    """The place of the newest human message, those that show the summary aside."""
+    places = (n for n in range(len(rest) - 1, -1, -1) if is_users(rest[n]))
+    return next((n for n in places if _words(rest[n]) not in known), None)
 
 
 def _words(message: BaseMessage) -> tuple[type, str]:
