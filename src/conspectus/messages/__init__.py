@@ -1,6 +1,7 @@
 """LangChain messages and OpenAI- or Anthropic-style dicts, read into entries and written back."""
 
-from conspectus.messages.clipping import POINTER, clip, smallest_clip, with_pointer
+from conspectus.messages.arguments import has_long_arguments, with_short_arguments
+from conspectus.messages.clipping import ARCHIVED, POINTER, clip, smallest_clip, with_pointer
 from conspectus.messages.codec import Encoded, decode, encode
 from conspectus.messages.content import Call
 from conspectus.messages.entries import (
@@ -19,6 +20,7 @@ from conspectus.messages.summary import (
 )
 
 __all__ = [
+    "ARCHIVED",
     "POINTER",
     "SUMMARY_LINE",
     "Call",
@@ -29,6 +31,7 @@ __all__ = [
     "clip",
     "decode",
     "encode",
+    "has_long_arguments",
     "is_summary_message",
     "name_entries",
     "occurrences",
@@ -37,4 +40,5 @@ __all__ = [
     "summary_message",
     "summary_text",
     "with_pointer",
+    "with_short_arguments",
 ]

@@ -11,6 +11,7 @@ import base64
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 from langchain_core.messages import BaseMessage, messages_from_dict
@@ -23,6 +24,10 @@ TAG = "~conspectus"
 
 LONG = 4096
 """Bits of an integer beyond which it is written in hexadecimal."""
+
+DEEPEST = 200
+"""Levels of nesting that are kept; below that stands a description. JSON readers and writers go by
+recursion, which Python limits to 1,000 calls, those of the agent around them included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +88,48 @@ def to_json(message: BaseMessage | Mapping[str, Any]) -> tuple[str, dict[str, An
             return str.__str__(value)
         lossless = False
         name = f"{kind.__module__}.{kind.__qualname__}"
-        return {TAG: "placeholder", "value": f"an object of {name} that has no JSON form"}
+        return _described(f"an object of {name} that has no JSON form")
 
     if isinstance(message, BaseMessage):
-        dumped = message_to_dict(message)
+        # pydantic would dump a model inside an artifact to a dict, and not back, and give up where
+        # an artifact is nested deep or holds itself.
+        artifact = getattr(message, "artifact", None)
+        bare = message if artifact is None else message.model_copy(update={"artifact": None})
+        dumped = message_to_dict(bare)
         data = dict(dumped["data"])
         data.pop("id", None)
-        artifact = getattr(message, "artifact", None)
-        if artifact is not None:  # pydantic would dump a model inside it to a dict, and not back
+        if artifact is not None:
             data["artifact"] = artifact
-        body = {"type": dumped["type"], "data": plain(data)}
-        return "langchain", body, lossless
+        kept = not_too_deep(data)
+        body = {"type": dumped["type"], "data": plain(kept)}
+        return "langchain", body, lossless and kept is data
     # An id that is no text could not be told from text by what is kept beside it.
     body = {key: part for key, part in message.items() if key != "id" or type(part) is not str}
-    return "dict", plain(body), lossless
+    kept = not_too_deep(body)
+    return "dict", plain(kept), lossless and kept is body
+
+
+def not_too_deep(value: Any, inside: tuple[int, ...] = ()) -> Any:
+    """A value in which what is nested more than `DEEPEST` levels deep, or holds itself, is only
+    described; the very same value where there is nothing of the kind."""
+    if not isinstance(value, (dict, list, tuple)):
+        return value
+    if id(value) in inside:
+        return _described("a part that holds itself")
+    if len(inside) == DEEPEST:
+        return _described(f"a part nested more than {DEEPEST} levels deep")
+    around = (*inside, id(value))
+    old = list(value.values() if isinstance(value, dict) else value)
+    new = [not_too_deep(part, around) for part in old]
+    if all(map(is_, old, new)):
+        return value
+    if isinstance(value, dict):
+        return dict(zip(value, new, strict=True))
+    return tuple(new) if isinstance(value, tuple) else new
+
+
+def _described(what: str) -> dict[str, str]:
+    return {TAG: "placeholder", "value": what}
 
 
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:

@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from conspectus.messages.blocks import TOOL_USE, asked, first_id, kind_name, kind_of, opened
 from conspectus.messages.codec import to_json
+from conspectus.messages.media import UNTYPED
 
-MEDIA = frozenset(
-    """image image_url input_image audio input_audio video file input_file document media pdf
-    image_generation_call computer_screenshot redacted_thinking""".split()
+NO_TEXT = frozenset(
+    "computer_screenshot image_generation_call redacted_thinking container_upload".split()
 )
-"""Types of blocks that hold what is no text: bytes, or a link to them."""
-
-RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
-"""Types of blocks that hold what a tool answered, whoever's message they stand in."""
+"""Kinds of blocks beside the table's media whose bytes are no text."""
 
 FUNCTION = "function:"
 """Ids of calls in OpenAI's first form, which had none: this and the function's name."""
@@ -55,6 +53,7 @@ class Parts:
         own: the speaker's own words among them.
         calls: tool calls that it makes.
         answers: ids of calls that it answers.
+        needs: ids of calls that must stand before it.
         media: the blocks in it that are no text.
         known: ids of the calls, which some providers list twice.
     """
@@ -63,6 +62,7 @@ class Parts:
     own: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
+    needs: list[str] = field(default_factory=list)
     media: list[Mapping[str, Any]] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
 
@@ -98,36 +98,64 @@ def read_content(content: Any, parts: Parts) -> None:
 
 
 def _block(block: Mapping[str, Any], parts: Parts) -> None:
-    kind = str(block.get("type", ""))
+    block = opened(block)
+    name, kind = kind_name(block), kind_of(block)
     source = block.get("source")
-    if kind in ("tool_use", "tool_call"):
-        parts.call(block.get("id"), block.get("name"), block.get("input", block.get("args", {})))
-    elif kind in ("function_call", "custom_tool_call"):
-        args = block.get("arguments", block.get("input", ""))
-        parts.call(block.get("call_id") or block.get("id"), block.get("name"), args)
-    elif kind in RESULTS:
-        parts.answers.append(str(block.get("tool_use_id") or block.get("call_id") or ""))
+    if kind is not None and (needed := first_id(block, kind.needs)):
+        parts.needs.append(needed)
+    if kind is not None and kind.asks:
+        parts.call(first_id(block, kind.asks), *asked(block, kind))
+    elif kind is not None and kind.answers:
+        if answered := first_id(block, kind.answers):
+            parts.answers.append(answered)
         inner = Parts()
-        read_content(block.get("content", block.get("output")), inner)
+        _result(block, inner)
         parts.text.extend(inner.text)
         parts.media.extend(inner.media)
     elif isinstance(block.get("text"), str):
         parts.say(block["text"])
     elif isinstance(thought := block.get("thinking", block.get("reasoning")), str):
         parts.say(thought)
-    elif kind == "reasoning":
+    elif name == "reasoning":
         read_content(block.get("summary") or block.get("content"), parts)
     elif isinstance(source, Mapping) and source.get("type") == "text":
         parts.say(str(source.get("data", "")))
     elif isinstance(source, Mapping) and source.get("type") == "content":
         read_content(source.get("content"), parts)
-    elif kind in MEDIA:
+    elif name in UNTYPED and (text := _bedrock_text(block.get(name))) is not None:
+        parts.say(text)
+    elif (kind is not None and kind.media) or name in NO_TEXT:
         parts.media.append(block)
-        parts.say(describe(kind, block))
+        parts.say(describe(name, block))
     elif isinstance(block.get("content"), (str, list)):
         read_content(block["content"], parts)
     else:  # nothing that we know: all of it, as it stands
         parts.say(as_text(block))
+
+
+def _result(block: Mapping[str, Any], parts: Parts) -> None:
+    """Read what a block answers: its content, or without any all that it says."""
+    content = block.get("content", block.get("output"))
+    if isinstance(content, Mapping) and "type" in content:
+        _block(content, parts)
+    elif content is None:
+        ids = ("type", "id", "call_id", "is_error", "status", *TOOL_USE, "approval_request_id")
+        if told := {key: part for key, part in block.items() if key not in ids}:
+            parts.say(as_text(told))
+    else:
+        read_content(content, parts)
+
+
+def read_item(item: Mapping[str, Any], parts: Parts) -> None:
+    """Read an item of OpenAI's Responses that is no message: a block by itself."""
+    _block(item, parts)
+
+
+def _bedrock_text(document: Any) -> str | None:
+    """The text of a document that Bedrock takes as such; None where it holds bytes or a link."""
+    source = document.get("source") if isinstance(document, Mapping) else None
+    text = source.get("text") if isinstance(source, Mapping) else None
+    return text if isinstance(text, str) else None
 
 
 def describe(kind: str, block: Mapping[str, Any]) -> str:

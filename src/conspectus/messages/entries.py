@@ -1,7 +1,7 @@
 """A caller's messages as entries: what each says, who says it, which calls it makes or answers.
 
-LangChain messages, OpenAI-style dicts and Anthropic-style dicts are read as they are and handed
-back as they are: an entry keeps the caller's own object.
+LangChain messages, OpenAI-style dicts, Anthropic-style dicts and the items of OpenAI's Responses
+are read as they are and handed back as they are: an entry keeps the caller's own object.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, ToolMessage
@@ -17,6 +18,7 @@ from langchain_core.messages.function import FunctionMessage
 
 from conspectus._core.items import Role
 from conspectus.errors import MessageError
+from conspectus.messages.blocks import author_of, is_item
 from conspectus.messages.codec import Encoded, encode
 from conspectus.messages.content import (
     FUNCTION,
@@ -25,6 +27,7 @@ from conspectus.messages.content import (
     function_call,
     openai_calls,
     read_content,
+    read_item,
 )
 
 Source = BaseMessage | Mapping[str, Any]
@@ -61,6 +64,8 @@ class Entry:
         own: the speaker's own words in it, without the results of tools.
         calls: tool calls that it makes.
         answers: ids of calls that it answers.
+        needs: ids of calls that must stand before it, although it does not answer them.
+        joined: it goes on with the answer that the message before it began.
         date: when it was said, as the caller wrote it, if known.
         encoded: the original as JSON text.
         found: what a higher layer has found in it, so that it looks once.
@@ -77,6 +82,8 @@ class Entry:
     name: str | None = None
     calls: tuple[Call, ...] = ()
     answers: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    joined: bool = False
     date: str | None = None
     media: tuple[Mapping[str, Any], ...] = ()
     given_id: str | None = None
@@ -103,7 +110,8 @@ def read_messages(messages: Sequence[Source], seen: Mapping[str, int] | None = N
     """Read a history.
 
     Args:
-        messages: LangChain messages, or dicts in OpenAI's or Anthropic's form.
+        messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of OpenAI's
+            Responses.
         seen: how often each content came before, where the start of the history is missing: what
             `occurrences` gives for the keys of the messages that are not there.
 
@@ -126,8 +134,42 @@ def read_messages(messages: Sequence[Source], seen: Mapping[str, int] | None = N
                 f"message {place} cannot be read ({type(error).__name__}: {error!s:.200}); check "
                 "its content and its tool calls"
             ) from error
+    for before, entry in pairwise(entries):
+        entry.joined = _goes_on(before, entry)
+    _pair_local_shells(entries)
     name_entries(entries, seen)
     return entries
+
+
+def _goes_on(before: Entry, entry: Entry) -> bool:
+    """Whether two messages are one answer of the model: items of one response, or a turn of
+    Anthropic's that was paused."""
+    if before.role != "assistant" or entry.role != "assistant":
+        return False
+    source = before.source
+    if isinstance(source, BaseMessage):
+        return source.response_metadata.get("stop_reason") == "pause_turn"
+    if source.get("stop_reason") == "pause_turn":
+        return True
+    return _of_response(source) and _of_response(entry.source)
+
+
+def _of_response(source: Source) -> bool:
+    return not isinstance(source, BaseMessage) and (
+        is_item(source) or source.get("type") == "message"
+    )
+
+
+def _pair_local_shells(entries: Sequence[Entry]) -> None:
+    """A local shell's output names its call by either of the call's two ids."""
+    other: dict[str, str] = {}
+    for entry in entries:
+        if isinstance(entry.source, BaseMessage):
+            continue
+        if entry.source.get("type") == "local_shell_call":
+            other[str(entry.source.get("id"))] = str(entry.source.get("call_id"))
+        elif entry.source.get("type") == "local_shell_call_output":
+            entry.answers = tuple(other.get(one, one) for one in entry.answers)
 
 
 def name_entries(
@@ -203,12 +245,15 @@ def _from_langchain(message: BaseMessage, place: int) -> Entry:
         message.role.lower() if isinstance(message, ChatMessage) else kind, "other"
     )
     parts = Parts()
-    read_content(message.content, parts)
+    read_content(_shot(message) or message.content, parts)
     if isinstance(message, AIMessage):
         for call in (*message.tool_calls, *message.invalid_tool_calls):
             parts.call(call["id"], call["name"], call["args"] or "")
         openai_calls(message.additional_kwargs.get("tool_calls"), parts)
-        function_call(message.additional_kwargs.get("function_call"), parts)
+        if not message.tool_calls:  # Google repeats one of them there, without its id
+            function_call(message.additional_kwargs.get("function_call"), parts)
+        # The older form of what ChatOpenAI gives keeps the calls of hosted tools here.
+        read_content(message.additional_kwargs.get("tool_outputs"), parts)
     if isinstance(message, ToolMessage):
         parts.answers.append(message.tool_call_id)
     elif isinstance(message, FunctionMessage):
@@ -220,7 +265,24 @@ def _from_langchain(message: BaseMessage, place: int) -> Entry:
     return _entry(message, message.id, role, message.name, parts, extra)
 
 
+def _shot(message: BaseMessage) -> list[Any] | None:
+    """The picture in what answers a `computer_call`, where the content is its bare address."""
+    if answers_computer(message) and isinstance(message.content, str):
+        return [{"type": "input_image", "image_url": message.content}]
+    return None
+
+
+def answers_computer(message: BaseMessage) -> bool:
+    """Whether a tool's message stands for OpenAI's `computer_call_output`, which is a picture."""
+    return (
+        isinstance(message, ToolMessage)
+        and message.additional_kwargs.get("type") == "computer_call_output"
+    )
+
+
 def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
+    if is_item(message):
+        return _from_item(message)
     role_name = message.get("role")
     if not isinstance(role_name, str):
         raise MessageError(
@@ -233,6 +295,11 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
         )
     role = ROLES[role_name.lower()]
     content = message.get("content")
+    if content is None and "parts" in message:
+        raise MessageError(
+            f'message {place} has "parts" as in Google\'s own form, which is not read; give it as '
+            "a LangChain message or in OpenAI's form"
+        )
     if content is not None and not isinstance(content, (str, list)):
         raise MessageError(
             f"the content of message {place} is {type(content).__name__}; it must be text, a list "
@@ -260,6 +327,14 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
     )
 
 
+def _from_item(item: Mapping[str, Any]) -> Entry:
+    parts = Parts()
+    read_item(item, parts)
+    given = item.get("id")
+    role: Role = "assistant" if author_of(item) == "model" else "tool"
+    return _entry(item, None if given is None else str(given), role, None, parts, item)
+
+
 def _entry(
     source: Source,
     given_id: str | None,
@@ -281,6 +356,7 @@ def _entry(
         name=str(name) if name else None,
         calls=tuple(parts.calls),
         answers=tuple(dict.fromkeys(parts.answers)),
+        needs=tuple(dict.fromkeys(parts.needs)),
         date=date,
         media=tuple(parts.media),
         given_id=given_id,

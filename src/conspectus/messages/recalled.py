@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from conspectus.messages.content import RESULTS
+from conspectus.messages.blocks import ANSWERS, kind_name, opened
 from conspectus.messages.summary import is_summary_message
 
 RECALLED = "recalled"
@@ -62,8 +62,8 @@ def is_users(message: BaseMessage) -> bool:
     if not isinstance(message, HumanMessage) or is_summary_message(message):
         return False
     blocks = message.content if isinstance(message.content, list) else []
-    kinds = {str(one.get("type")) if isinstance(one, Mapping) else "text" for one in blocks}
-    return not kinds or not kinds <= RESULTS
+    kinds = {kind_name(opened(one)) if isinstance(one, Mapping) else "text" for one in blocks}
+    return not kinds or not kinds <= ANSWERS
 
 
 def newest_user(messages: Sequence[BaseMessage]) -> int | None:
@@ -74,12 +74,22 @@ def newest_user(messages: Sequence[BaseMessage]) -> int | None:
 def with_recalled(
     messages: Sequence[BaseMessage], recalled: BaseMessage | None
 ) -> list[BaseMessage]:
-    """The messages of a request with what was recalled, directly before the newest user message:
-    what stands before that place is the same at each call of a turn, and stays in caches."""
+    """The messages of a request with what was recalled, directly before the newest user message.
+
+    What stands before that place is the same at each call of a turn, and stays in caches. A message
+    that also brings results of tools, which must follow their calls, has it behind it.
+    """
     place = newest_user(messages) if recalled is not None else None
     if recalled is None or place is None:
         return list(messages)
+    if _answers(messages[place]):  # between a call and its result a provider takes nothing
+        place += 1
     return [*messages[:place], recalled, *messages[place:]]
+
+
+def _answers(message: BaseMessage) -> bool:
+    blocks = message.content if isinstance(message.content, list) else []
+    return any(isinstance(b, Mapping) and kind_name(opened(b)) in ANSWERS for b in blocks)
 
 
 def without_recalled(

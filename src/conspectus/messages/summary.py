@@ -16,7 +16,8 @@ NOTE_ARCHIVED = " [ids] name archived originals."
 NO_MARK = "000000"
 """Stands for the mark of a record that is not known yet; it takes as much room."""
 
-_MARK = re.compile(r" #(\d{6})\)$")
+_MARK = re.compile(r"\n\(notes #(\d{6})\)\Z")
+_EARLIER_MARK = re.compile(r" #(\d{6})\)$")
 
 
 def summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
@@ -27,6 +28,13 @@ def summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
         archived: whether the originals can be recalled; without that, nothing is claimed.
         mark: six digits of its record, so that equal summaries of two branches stay apart.
     """
+    note = f"{NOTE}{NOTE_ARCHIVED if archived else ''})"
+    # The mark is another one after each compaction: at the end it leaves what is cached as it is.
+    return f"{SUMMARY_LINE}\n\n{note}\n{body}\n(notes #{mark})"
+
+
+def earlier_summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
+    """The same as version 0.1 wrote it, which threads of that time hold."""
     note = f"{NOTE}{NOTE_ARCHIVED if archived else ''} #{mark})"
     return f"{SUMMARY_LINE}\n\n{note}\n{body}"
 
@@ -35,13 +43,14 @@ def summary_body(text: str) -> str:
     """The summary without its first line and our note: of ours and of other libraries' alike."""
     body = text.removeprefix(SUMMARY_LINE).strip()
     if body.startswith(NOTE):
-        body = body.partition("\n")[2]
+        body = _MARK.sub("", body.partition("\n")[2])
     return body
 
 
 def summary_name(text: str) -> str:
-    """What a summary message says of its record: the mark in its note, and its body."""
-    mark = _MARK.search(text.partition("\n\n")[2].partition("\n")[0])
+    """What a summary message says of its record: the mark in it, and its body."""
+    note = text.partition("\n\n")[2].partition("\n")[0]
+    mark = _MARK.search(text) or _EARLIER_MARK.search(note)
     return f"{mark[1] if mark else ''}\n{summary_body(text)}"
 
 

@@ -1,0 +1,93 @@
+"""Large arguments of calls that write files: the file has them, so old ones are shown short."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import AIMessage
+
+from conspectus.messages.clipping import ARCHIVED
+from conspectus.messages.entries import Entry, Source
+
+WRITERS = frozenset({"write_file", "edit_file"})
+"""Tools of Deep Agents whose arguments hold the text of files."""
+
+HEAD = 20
+"""Characters of a large argument that stay; what Deep Agents leaves."""
+
+
+def has_long_arguments(source: object, longest: int) -> bool:
+    """Whether a message calls such a tool with an argument of more than `longest` characters.
+
+    Example:
+        >>> call = {"name": "write_file", "args": {"content": "x" * 50}, "id": "c"}
+        >>> has_long_arguments(AIMessage("", tool_calls=[call]), 20)
+        True
+    """
+    if not isinstance(source, AIMessage):
+        return False
+    return any(
+        isinstance(value, str) and len(value) > longest
+        for call in source.tool_calls
+        if call["name"] in WRITERS
+        for value in call["args"].values()
+    )
+
+
+def with_short_arguments(entry: Entry, longest: int, ending: str, where: str = ARCHIVED) -> Source:
+    """The message with such arguments cut to their first 20 characters.
+
+    Names, ids and all other arguments stay, in every form in which the message has its calls.
+
+    Args:
+        entry: the message.
+        longest: characters above which an argument is shortened.
+        ending: stands behind what is left of one.
+        where: where the original is, as for `clip`.
+    """
+    source = entry.source
+    if not has_long_arguments(source, longest):
+        return source
+    assert isinstance(source, AIMessage)
+    note = f"{ending} [original {where.replace('{cite}', entry.cite)}]"
+
+    def short(args: Any) -> Any:
+        if isinstance(args, str):
+            try:
+                parsed = json.loads(args)
+            except (ValueError, RecursionError):
+                return args
+            return json.dumps(short(parsed), ensure_ascii=False)
+        if not isinstance(args, Mapping):
+            return args
+        return {
+            name: value[:HEAD] + note if isinstance(value, str) and len(value) > longest else value
+            for name, value in args.items()
+        }
+
+    def block(part: Any) -> Any:
+        if not isinstance(part, Mapping) or part.get("name") not in WRITERS:
+            return part
+        return {
+            **part,
+            **{key: short(part[key]) for key in ("input", "args", "arguments") if key in part},
+        }
+
+    extra = {**source.additional_kwargs, "conspectus": {"clip_of": entry.cite}}
+    if isinstance(raw := extra.get("tool_calls"), list):
+        extra["tool_calls"] = [
+            {**call, "function": block(call["function"])}
+            if isinstance(call, Mapping) and isinstance(call.get("function"), Mapping)
+            else call
+            for call in raw
+        ]
+    content = source.content
+    return source.model_copy(
+        update={
+            "content": [block(part) for part in content] if isinstance(content, list) else content,
+            "tool_calls": [block(call) for call in source.tool_calls],
+            "additional_kwargs": extra,
+        }
+    )

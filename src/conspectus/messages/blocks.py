@@ -1,0 +1,288 @@
+"""The table of content blocks: which ask, which answer, and what of each may be shortened.
+
+A block is one part of a message's content. The table knows the kinds of OpenAI (Chat Completions
+and Responses), Anthropic, Google, Bedrock and LangChain's standard content. Whatever it does not
+name is opaque: it stays as it is, or leaves with its message. What a provider's server wrote is
+opaque too, as are thoughts: providers refuse them when a letter of them has changed.
+
+Sources: the request types of the packages `openai` (`types/responses/response_input_item_param`),
+`anthropic` (`types/beta/beta_content_block_param`) and `google-genai` (`types.Part`), the Converse
+API's `ContentBlock`, and `langchain_core.messages.content`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from conspectus.messages.media import UNTYPED, untyped
+
+How = Literal["text", "json", "object", "strings", "content"]
+"""How a field is shortened: as text; as JSON in a string, which it stays; as an object, whose long
+values are shortened, or which at last becomes one; as a list or object of which only the long
+strings are; as content, block by block."""
+
+Author = Literal["model", "client"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is known of one kind of block.
+
+    Attributes:
+        asks: fields of the id under which it asks for an answer; the first that is given counts.
+        answers: fields of the id of the call that it answers; likewise.
+        needs: fields, with dots between the steps, of the id of a call that must stand before it.
+        name: the field with the tool's name; without one it is called as its kind.
+        args: the field with what it asks. Default: all that is neither id nor status.
+        short: its fields that may be shortened, and how.
+        media: it holds bytes or a link to them; from a user, a description may take its place.
+        inside: the field that holds the block proper, as Bedrock and LangChain wrap some.
+        by: who writes it, where it is an item of its own in OpenAI's Responses.
+    """
+
+    asks: tuple[str, ...] = ()
+    answers: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    name: str = ""
+    args: str = ""
+    short: tuple[tuple[str, How], ...] = ()
+    media: bool = False
+    inside: str = ""
+    by: Author | None = None
+
+
+CALLER = ("caller.tool_id", "caller.caller_id")
+"""Where a call names the program, run by the provider, that makes it."""
+
+TOOL_USE = ("tool_use_id", "tool_call_id", "toolUseId")
+
+_text = Kind(short=(("text", "text"),))
+_media = Kind(media=True)
+_hosted = Kind(by="model")
+_server_result = Kind(answers=TOOL_USE)
+
+KINDS: dict[str, Kind] = {
+    # Text
+    "text": _text,
+    "input_text": _text,
+    "output_text": _text,
+    "text-plain": _text,
+    "search_result": Kind(short=(("content", "content"),)),
+    "json": Kind(short=(("json", "object"),)),
+    # Images, documents, recordings
+    **dict.fromkeys(UNTYPED, _media),
+    **dict.fromkeys(
+        "image image_url input_image audio input_audio video file input_file document media pdf"
+        " video_url audio_url document_url".split(),
+        _media,
+    ),
+    # Calls of a caller's own tools, and results
+    "tool_use": Kind(
+        asks=("id",),
+        needs=CALLER,
+        name="name",
+        args="input",
+        short=(("input", "object"), ("partial_json", "json")),
+    ),
+    "tool_call": Kind(
+        asks=("id",),
+        needs=("extras.caller.tool_id", "extras.caller.caller_id"),
+        name="name",
+        args="args",
+        short=(("args", "object"), ("extras.arguments", "json")),
+    ),
+    "invalid_tool_call": Kind(asks=("id",), name="name", args="args", short=(("args", "text"),)),
+    "tool_call_chunk": Kind(asks=("id",), name="name", args="args", short=(("args", "json"),)),
+    "function_call": Kind(
+        asks=("call_id", "id"),
+        needs=CALLER,
+        name="name",
+        args="arguments",
+        short=(("arguments", "json"),),
+        by="model",
+    ),
+    "custom_tool_call": Kind(
+        asks=("call_id", "id"),
+        needs=CALLER,
+        name="name",
+        args="input",
+        short=(("input", "text"),),
+        by="model",
+    ),
+    "tool_result": Kind(answers=TOOL_USE, short=(("content", "content"),)),
+    "function_call_output": Kind(answers=("call_id",), short=(("output", "content"),), by="client"),
+    "custom_tool_call_output": Kind(
+        answers=("call_id",), short=(("output", "content"),), by="client"
+    ),
+    # OpenAI's tools that the caller carries out or approves
+    "computer_call": Kind(asks=("call_id", "id"), by="model"),
+    "computer_call_output": Kind(answers=("call_id",), by="client"),
+    "local_shell_call": Kind(asks=("call_id", "id"), args="action", by="model"),
+    "local_shell_call_output": Kind(
+        answers=("call_id", "id"), short=(("output", "json"),), by="client"
+    ),
+    "shell_call": Kind(asks=("call_id", "id"), needs=CALLER, args="action", by="model"),
+    "shell_call_output": Kind(answers=("call_id",), short=(("output", "strings"),), by="client"),
+    "apply_patch_call": Kind(asks=("call_id", "id"), needs=CALLER, args="operation", by="model"),
+    "apply_patch_call_output": Kind(answers=("call_id",), short=(("output", "text"),), by="client"),
+    "mcp_approval_request": Kind(asks=("id",), name="name", args="arguments", by="model"),
+    "mcp_approval_response": Kind(answers=("approval_request_id",), by="client"),
+    # OpenAI's tools that its server carries out; most hold call and result in one item
+    "mcp_call": Kind(needs=("approval_request_id",), by="model"),
+    "program": Kind(asks=("call_id",), args="code", by="model"),
+    "program_output": Kind(answers=("call_id",), by="model"),
+    "tool_search_call": Kind(asks=("call_id",), args="arguments", by="model"),
+    "tool_search_output": Kind(answers=("call_id",), by="model"),
+    **dict.fromkeys(
+        "web_search_call file_search_call code_interpreter_call image_generation_call"
+        " mcp_list_tools compaction item_reference".split(),
+        _hosted,
+    ),
+    # Anthropic's tools that its server carries out; call and result may stand in two messages
+    "server_tool_use": Kind(asks=("id",), needs=CALLER, name="name", args="input"),
+    "mcp_tool_use": Kind(asks=("id",), name="name", args="input"),
+    **dict.fromkeys(
+        "web_search_tool_result web_fetch_tool_result code_execution_tool_result"
+        " bash_code_execution_tool_result text_editor_code_execution_tool_result"
+        " tool_search_tool_result advisor_tool_result mcp_tool_result".split(),
+        _server_result,
+    ),
+    # The same in LangChain's standard content
+    **dict.fromkeys(
+        "server_tool_call server_tool_call_chunk".split(),
+        Kind(asks=("id",), name="name", args="args"),
+    ),
+    "server_tool_result": Kind(answers=TOOL_USE),
+    # Thoughts
+    **dict.fromkeys("thinking redacted_thinking reasoning_content".split(), Kind()),
+    "reasoning": _hosted,
+    # Blocks around others
+    "non_standard": Kind(inside="value"),
+    "toolUse": Kind(
+        asks=("toolUseId",),
+        name="name",
+        args="input",
+        short=(("input", "object"),),
+        inside="toolUse",
+    ),
+    "toolResult": Kind(
+        answers=("toolUseId",), short=(("content", "content"),), inside="toolResult"
+    ),
+}
+"""By the `type` of a block; by its only key where it has none, as in Bedrock's own form."""
+
+ANSWERS = frozenset(name for name, kind in KINDS.items() if kind.answers)
+"""Kinds that hold what a tool or a person answered, whoever's message they stand in."""
+
+ASKS = frozenset(name for name, kind in KINDS.items() if kind.asks)
+"""Kinds that ask for an answer."""
+
+KEYS = ("text", "toolUse", "toolResult", "json")
+"""Kinds of Bedrock's own form beside media, where the key says what a block is."""
+
+ITEM_ENDINGS = ("_call", "_output", "_request", "_response", "_tools", "_reference")
+"""How the types of OpenAI's Responses items end, also of those that the table does not name."""
+
+PROVEN = ("citations", "annotations", "signature", "thought_signature", "encrypted_content")
+"""Fields that refer to the very text of a block, or vouch for it: with one it stays whole."""
+
+_NO_ARGS = frozenset("type id call_id status caller created_by".split())
+
+
+def kind_name(block: Mapping[str, Any]) -> str:
+    """The name under which the table knows a block; empty for one without type or known key."""
+    name = block.get("type")
+    if isinstance(name, str) and name:
+        return name
+    return untyped(block) or next((key for key in KEYS if key in block), "")
+
+
+def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The block proper, out of what is wrapped around it, with its kind as `type`.
+
+    Example:
+        >>> opened({"type": "non_standard", "value": {"type": "compaction", "id": "c1"}})
+        {'type': 'compaction', 'id': 'c1'}
+    """
+    for _ in range(3):  # nobody wraps deeper
+        name = kind_name(block)
+        kind = KINDS.get(name)
+        if kind is None or not kind.inside:
+            return block
+        inner = block.get(kind.inside)
+        if not isinstance(inner, Mapping):
+            return block
+        if kind.inside == name:  # the key said what it is
+            return {"type": name, **inner}
+        block = inner
+    return block
+
+
+def kind_of(block: Mapping[str, Any]) -> Kind | None:
+    """What the table says of a block; None where it does not know its kind."""
+    return KINDS.get(kind_name(block))
+
+
+def first_id(block: Mapping[str, Any], fields: tuple[str, ...]) -> str:
+    """The first id that is given in one of some fields; empty where none is.
+
+    Example:
+        >>> first_id({"caller": {"tool_id": "s1"}}, ("id", "caller.tool_id"))
+        's1'
+    """
+    for field in fields:
+        value: Any = block
+        for step in field.split("."):
+            value = value.get(step) if isinstance(value, Mapping) else None
+        if isinstance(value, str) and value:
+            return value
+    return ""
+
+
+def asked(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
+    """The tool's name and the arguments of a block that asks."""
+    name = block.get(kind.name) if kind.name else None
+    if kind.args:
+        args = block.get(kind.args)
+        if not args and isinstance(block.get("partial_json"), str):
+            args = block["partial_json"]  # as a stream left it
+    else:
+        args = {key: part for key, part in block.items() if key not in _NO_ARGS}
+    return str(name or block.get("type") or ""), {} if args is None else args
+
+
+def stays_whole(block: Mapping[str, Any]) -> bool:
+    """Whether a block holds what refers to its very text, or vouches for it."""
+    extras = block.get("extras")
+    inner: Mapping[str, Any] = extras if isinstance(extras, Mapping) else {}
+    found = [part.get(field) for part in (block, inner) for field in PROVEN]
+    # `{"enabled": true}` asks for citations, and is none.
+    return any(value and not isinstance(value, Mapping) for value in found)
+
+
+def is_item(message: Mapping[str, Any]) -> bool:
+    """Whether a dict is an item of OpenAI's Responses that is no message.
+
+    Example:
+        >>> is_item({"type": "function_call_output", "call_id": "c1", "output": "4"})
+        True
+        >>> is_item({"type": "message", "role": "user", "content": "hi"})
+        False
+    """
+    name = message.get("type")
+    if not isinstance(name, str) or "role" in message:
+        return False
+    kind = KINDS.get(name)
+    return kind.by is not None if kind is not None else name.endswith(ITEM_ENDINGS)
+
+
+def author_of(item: Mapping[str, Any]) -> Author:
+    """Who wrote an item of OpenAI's Responses."""
+    kind = KINDS.get(str(item.get("type")))
+    if kind is None:
+        return "client" if str(item.get("type")).endswith(("_output", "_response")) else "model"
+    if item.get("type") == "tool_search_output" and item.get("execution") == "client":
+        return "client"
+    return kind.by or "model"

@@ -1,0 +1,136 @@
+"""What a block that is no text holds, in every provider's form: its kind, its bytes, its detail.
+
+OpenAI (`file`, `input_file`, `input_image`, `input_audio`, `image_url`), Anthropic (`document`,
+`image`), Google (`media`, `inline_data`, `file_data`), Bedrock (`document`, `image`, `video`,
+`audio`, which have no `type`) and LangChain (`file`, `image`, `audio`, `video` with `base64`,
+`data`, `url`, `file_id` or `id`).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+MediaKind = Literal["image", "pdf", "audio", "video", "text", "file", "sealed"]
+
+UNTYPED = (
+    "inline_data",
+    "inlineData",
+    "file_data",
+    "fileData",
+    "document",
+    "image",
+    "video",
+    "audio",
+)
+"""Google's and Bedrock's blocks have no `type`: one of these keys, which holds a mapping."""
+
+_INNER = (*UNTYPED, "source", "image_url", "file", "input_audio")
+_DATA = ("data", "base64", "bytes", "file_data", "image_url", "url", "encrypted_content")
+ADDRESSES = ("image_url", "url")
+_MIME = ("mime_type", "mimeType", "media_type", "format")
+_NAMES = ("filename", "name", "file_uri", "fileUri", "file_url", "url", "uri")
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """What one block holds.
+
+    Attributes:
+        kind: what it is; `sealed` for text that only its provider can read, `file` for all else.
+        mime: its type as the block gives it, such as `application/pdf` or `pdf`; empty if not.
+        data: base64 characters, or bytes; empty where it is only named, by an id or an address.
+        detail: the resolution asked for, as OpenAI names it; empty where none is.
+    """
+
+    kind: MediaKind
+    mime: str
+    data: str | bytes
+    detail: str
+
+    def raw(self, most: int | None = None) -> bytes:
+        """Its bytes, up to about `most`; what is no base64 is none."""
+        if isinstance(self.data, bytes):
+            return self.data[:most]
+        text = self.data if most is None else self.data[: most // 3 * 4]
+        try:
+            return base64.b64decode(text + "=" * (-len(text) % 4))
+        except (binascii.Error, ValueError):
+            return b""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it has, about."""
+        return len(self.data) if isinstance(self.data, bytes) else len(self.data) * 3 // 4
+
+
+def untyped(block: Mapping[str, Any]) -> str:
+    """The key of a block without a `type` that holds media; empty where it is none.
+
+    Example:
+        >>> untyped({"inline_data": {"mime_type": "application/pdf", "data": "JVBERi0="}})
+        'inline_data'
+    """
+    if block.get("type"):
+        return ""
+    return next((key for key in UNTYPED if isinstance(block.get(key), Mapping)), "")
+
+
+def media_of(block: Mapping[str, Any]) -> Media:
+    """What a block that is no text holds.
+
+    Example:
+        >>> media_of({"type": "input_file", "filename": "a.pdf", "file_id": "file-1"}).kind
+        'pdf'
+    """
+    parts = list(_parts(block, 3))
+    data: str | bytes = ""
+    mime = ""
+    for key, value in ((key, part.get(key)) for part in parts for key in _DATA):
+        if isinstance(value, (bytes, bytearray)) and value:
+            data = bytes(value)
+            break
+        if isinstance(value, str) and value.startswith("data:"):
+            head, _, data = value.partition(",")
+            mime = head[5:].partition(";")[0]
+            break
+        if isinstance(value, str) and value and key not in ADDRESSES and "://" not in value[:10]:
+            data = value
+            break
+    named = (part.get(key) for part in parts for key in _MIME)
+    mime = mime or next((name for name in named if isinstance(name, str) and name), "")
+    detail = next((d for part in parts if isinstance(d := part.get("detail"), str)), "")
+    mime = mime.lower()
+    return Media(_kind(block, parts, mime, data), mime, data, detail)
+
+
+def _parts(block: Mapping[str, Any], depth: int) -> Iterator[Mapping[str, Any]]:
+    yield block
+    if depth:
+        for key in _INNER:
+            if isinstance(inner := block.get(key), Mapping):
+                yield from _parts(inner, depth - 1)
+
+
+def _kind(
+    block: Mapping[str, Any], parts: list[Mapping[str, Any]], mime: str, data: str | bytes
+) -> MediaKind:
+    kind = str(block.get("type") or untyped(block))
+    if kind == "redacted_thinking":
+        return "sealed"
+    if data[:5] in ("JVBER", b"%PDF-") or mime in ("pdf", "application/pdf"):
+        return "pdf"
+    for name in ("image", "audio", "video"):
+        if mime.startswith(f"{name}/") or name in kind:
+            return name
+    if "screenshot" in kind:
+        return "image"
+    if mime.startswith("text/") or mime in ("txt", "md", "csv", "html", "application/json"):
+        return "text"
+    names = (str(part.get(key) or "") for part in parts for key in _NAMES)
+    if kind == "pdf" or any(name.lower().partition("?")[0].endswith(".pdf") for name in names):
+        return "pdf"
+    return "file"
