@@ -18,6 +18,14 @@ FAMILIES: tuple[Family, ...] = get_args(Family)
 KNOWN: tuple[Family, ...] = FAMILIES[:-1]
 """The families with weights of their own, in the order of the weights."""
 
+Maker = Literal["openai", "anthropic", "google", "unknown"]
+"""Whose rules say what images, documents and recordings take; with `unknown`, the most of all."""
+
+_MAKERS: tuple[tuple[Maker, str], ...] = (
+    ("anthropic", r"claude|anthropic"),
+    ("google", r"gemini|gemma|google|vertex"),
+)
+
 _NAMES: tuple[tuple[Family, str], ...] = (
     ("deepseek", r"deepseek"),
     ("claude", r"claude|anthropic"),
@@ -59,6 +67,20 @@ def family_of(model: Any) -> Family:
         if re.search(pattern, name):
             return family
     return "unknown"
+
+
+def maker_of(model: Any) -> Maker:
+    """Whose rules say what media take with a model: as `family_of`, and Google's by their names.
+
+    Example:
+        >>> maker_of("gemini-2.5-pro"), maker_of("gpt-4o"), maker_of("llama3")
+        ('google', 'openai', 'unknown')
+    """
+    name = (model if isinstance(model, str) else _name_of(model)).lower()
+    for maker, pattern in _MAKERS:
+        if re.search(pattern, name):
+            return maker
+    return "openai" if family_of(model) in ("o200k", "cl100k") else "unknown"
 
 
 @lru_cache(256)

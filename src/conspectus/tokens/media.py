@@ -1,9 +1,16 @@
 """What images, documents and recordings take: a fixed rule a provider, never their characters.
 
-Sources: OpenAI's guide to images and vision (high detail: fit into 2,048 pixels, then the shorter
+Images. OpenAI's guide to images and vision (high detail: fit into 2,048 pixels, then the shorter
 side into 768, then 170 tokens for each tile of 512 and 85 for the whole; low detail: 85).
 Anthropic's guide to vision (width times height over 750, scaled down to 1,568 pixels a side and
-about 1,600 tokens) and to PDF support (1,500 to 3,000 tokens a page).
+about 1,600 tokens). Google's guide to media resolution (1,120 where nothing is set).
+
+PDFs, by the page. Anthropic's guide to PDF support (the text of a page takes 1,500 to 3,000 tokens,
+and 3 pages in all about 7,000). OpenAI's guide to file inputs (the text of each page and its
+image). Google's guide to media resolution (560 where nothing is set).
+
+Recordings, by the second. Google's guides to audio (32) and video (300, sound included), which are
+the most; OpenAI's guide to realtime costs (10 for what a user says).
 """
 
 from __future__ import annotations
@@ -15,7 +22,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from conspectus.tokens.families import Family
+from conspectus.messages.media import Media, media_of
+from conspectus.tokens.families import Maker
+from conspectus.tokens.pdf_pages import pdf_pages
+from conspectus.tokens.recordings import seconds
 
 LOW_DETAIL = 85
 TILE = 170
@@ -25,50 +35,92 @@ OPENAI_DEFAULT = 1_105
 ANTHROPIC_DEFAULT = 1_600
 """An image of unknown size at Anthropic: the most that one takes."""
 
+GOOGLE_DEFAULT = 1_120
+"""An image at Google, whatever its size."""
+
 PER_MEDIA = ANTHROPIC_DEFAULT
-"""Tokens of an image where neither its size nor the provider is known: the larger default."""
+"""Tokens of an image where neither its size nor the provider is known: the largest default."""
 
-PER_DOCUMENT = 3_000
-"""Tokens of a file or document whose pages are not known: one full page at Anthropic."""
+PER_PAGE: dict[Maker, int] = {
+    "anthropic": 3_000,
+    "openai": OPENAI_DEFAULT + 900,
+    "google": 560,
+    "unknown": 3_000,
+}
+"""Tokens of one page of a PDF; at OpenAI its image, and 900 for a page full of text."""
 
-PER_RECORDING = 1_600
-"""Tokens of audio or video whose length is not known."""
+PAGE_BYTES = 10_000
+"""Bytes of a page where a PDF does not tell how many it has: few, so that it has not too few."""
+
+PER_AUDIO_SECOND: dict[Maker, int] = {"openai": 10, "anthropic": 32, "google": 32, "unknown": 32}
+PER_VIDEO_SECOND = 300
+
+PCM = 48_000
+"""Bytes a second of sound without a header: 16 bits, 24,000 times a second, as OpenAI takes it."""
+
+TEXT_BYTES, FILE_BYTES = 3, 4
+"""Bytes a token, in a text file, and in any other, such as a spreadsheet or a presentation."""
+
+NAMED_PAGES = 10
+"""Pages that a file is taken to have of which there is no more than an id or an address, and a
+recording as many tokens as such a file; see `file_tokens` of `TokenMeter`."""
 
 _HEAD = 65_536
 """Characters of base64 that are looked at for the size of a picture."""
 
 
-def media_tokens(block: Mapping[str, Any], family: Family) -> int:
+def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = None) -> int:
     """Tokens of one block that is no text.
 
     Args:
         block: a content block of any provider, such as `{"type": "image_url", ...}`.
-        family: of the model that reads it.
+        maker: of the model that reads it.
+        named: tokens of a document or a recording that is only named, by an id or an address.
+            Default: those of ten pages of a PDF.
 
     Example:
-        >>> media_tokens({"type": "image_url", "image_url": {"url": "u", "detail": "low"}}, "o200k")
+        >>> image = {"type": "image_url", "image_url": {"url": "u", "detail": "low"}}
+        >>> media_tokens(image, "openai")
         85
     """
-    kind = str(block.get("type", ""))
-    data = _data(block)
-    if kind == "redacted_thinking":  # encrypted text: about four bytes a token
-        return math.ceil(len(data) * 3 / 4 / 4)
-    if "audio" in kind or "video" in kind:
-        return PER_RECORDING
-    mime = str(block.get("mime_type") or _inner(block).get("media_type") or "")
-    if ("image" not in kind and "screenshot" not in kind) and not mime.startswith("image/"):
-        return PER_DOCUMENT
-    image = block.get("image_url")
-    detail = block.get("detail") or (image.get("detail") if isinstance(image, Mapping) else None)
-    size = picture_size(data)
-    if family in ("o200k", "cl100k"):
-        return _openai(size, detail)
-    if family == "claude":
+    media = media_of(block)
+    if media.kind == "image":
+        return _image(media, maker)
+    if not media.data and media.kind != "sealed":
+        return NAMED_PAGES * PER_PAGE[maker] if named is None else named
+    match media.kind:
+        case "sealed":  # encrypted text: about four bytes a token
+            return math.ceil(media.size / 4)
+        case "pdf":
+            pages = pdf_pages(media.raw()) or math.ceil(media.size / PAGE_BYTES)
+            return PER_PAGE[maker] * pages
+        case "audio":
+            return math.ceil(_sound(media) * PER_AUDIO_SECOND[maker])
+        case "video":
+            return math.ceil(seconds(media.raw(), film=True) * PER_VIDEO_SECOND)
+        case "text":
+            return math.ceil(media.size / TEXT_BYTES)
+    return math.ceil(media.size / FILE_BYTES)
+
+
+def _sound(media: Media) -> float:
+    if media.mime.removeprefix("audio/") in ("pcm", "pcm16", "l16"):
+        return media.size / PCM
+    return seconds(media.raw(), film=False)
+
+
+def _image(media: Media, maker: Maker) -> int:
+    size = picture_size(media.data) if isinstance(media.data, str) else _sized(media.data)
+    if maker == "openai":
+        return _openai(size, media.detail)
+    if maker == "anthropic":
         return _anthropic(size)
-    return max(_openai(size, detail), _anthropic(size))
+    if maker == "google":
+        return GOOGLE_DEFAULT
+    return max(_openai(size, media.detail), _anthropic(size))
 
 
-def _openai(size: tuple[int, int] | None, detail: object) -> int:
+def _openai(size: tuple[int, int] | None, detail: str) -> int:
     if detail == "low":
         return LOW_DETAIL
     if size is None:
@@ -86,25 +138,6 @@ def _anthropic(size: tuple[int, int] | None) -> int:
     return min(ANTHROPIC_DEFAULT, math.ceil(size[0] * scale * size[1] * scale / 750))
 
 
-def _inner(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    for name in ("source", "image_url", "file", "input_audio"):
-        if isinstance(inner := block.get(name), Mapping):
-            return inner
-    return {}
-
-
-def _data(block: Mapping[str, Any]) -> str:
-    """The base64 characters of a block; empty where it only links to the thing."""
-    inner = _inner(block)
-    for value in (
-        *(block.get(name) for name in ("data", "base64", "image_url", "url")),
-        *(inner.get(name) for name in ("data", "url", "file_data")),
-    ):
-        if isinstance(value, str) and value and "://" not in value[:10]:
-            return value.split(",", 1)[1] if value.startswith("data:") and "," in value else value
-    return ""
-
-
 def picture_size(data: str) -> tuple[int, int] | None:
     """Width and height in pixels of a PNG, GIF, WebP or JPEG picture; None where unknown.
 
@@ -114,9 +147,15 @@ def picture_size(data: str) -> tuple[int, int] | None:
     """
     try:
         head = data[:_HEAD]
-        raw = base64.b64decode(head[: len(head) // 4 * 4])
-        size = _size(raw)
-    except (binascii.Error, ValueError, struct.error, IndexError):
+        return _sized(base64.b64decode(head[: len(head) // 4 * 4]))
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _sized(raw: bytes) -> tuple[int, int] | None:
+    try:
+        size = _size(raw[:_HEAD])
+    except (struct.error, IndexError):
         return None
     return size if size is not None and min(size) > 0 else None
 

@@ -12,7 +12,7 @@ from conspectus.errors import PolicyError
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.tokens.counters import vocabulary
 from conspectus.tokens.estimate import estimate
-from conspectus.tokens.families import Family, family_of, named, say_unknown
+from conspectus.tokens.families import Family, family_of, maker_of, named, say_unknown
 from conspectus.tokens.media import media_tokens
 from conspectus.tokens.schemas import tools_tokens
 from conspectus.tokens.usage import Report, correction
@@ -45,9 +45,14 @@ class TokenMeter:
             whose tokenizer is estimated and what an image takes. Default, and with a name that
             tells no tokenizer (one line in the log says so): each piece of a text costs what the
             family that takes most of it would take.
+        file_tokens: tokens of a document or a recording of which a message holds no more than an id
+            or an address, as nobody can see how large it is. Default: ten full pages of a PDF,
+            which is 30,000 with Anthropic's models and unknown ones, 20,050 with OpenAI's and 5,600
+            with Google's.
 
     Attributes:
         family: the family of tokenizers.
+        maker: whose rules say what images, documents and recordings take.
         exact: whether a counter or a vocabulary counts, and no report corrects it.
         ratio: what the estimate is multiplied by; 1 unless `corrected` made the meter.
 
@@ -59,13 +64,23 @@ class TokenMeter:
         8
     """
 
-    def __init__(self, counter: TokenCounter | str | None = None, *, model: Any = None) -> None:
+    def __init__(
+        self,
+        counter: TokenCounter | str | None = None,
+        *,
+        model: Any = None,
+        file_tokens: int | None = None,
+    ) -> None:
         if counter is not None and not callable(counter) and not isinstance(counter, str):
             raise PolicyError(
                 "token_counter must be a callable that takes a list of messages and returns their "
                 f"tokens, or the name of a vocabulary, not {counter!r}"
             )
+        wrong = isinstance(file_tokens, bool) or not isinstance(file_tokens, int) or file_tokens < 1
+        if file_tokens is not None and wrong:
+            raise PolicyError(f"file_tokens must be a whole number above 0, not {file_tokens!r}")
         self.family: Family = family_of(model)
+        self.maker, self._file_tokens = maker_of(model), file_tokens
         self.exact = counter is not None
         if self.family == "unknown" and not (self.exact or model is None or model == "unknown"):
             say_unknown(named(model))
@@ -112,7 +127,9 @@ class TokenMeter:
         """
         return tools_tokens(tools, self.text, self.family)
 
-    def corrected(self, reports: Sequence[Report], overhead: int = 0) -> TokenMeter:
+    def corrected(
+        self, reports: Sequence[Report], overhead: int = 0, limit: int | None = None
+    ) -> TokenMeter:
         """This meter as reports of usage correct it; an exact one as it is.
 
         The reports are those since the last compaction: earlier ones measured another history.
@@ -121,8 +138,9 @@ class TokenMeter:
         Args:
             reports: of one history, oldest first, with estimates of this meter.
             overhead: tokens reserved for what is not among the messages.
+            limit: tokens of the window; None where it is unknown.
         """
-        return self.scaled(correction(reports, overhead))
+        return self.scaled(correction(reports, overhead, limit))
 
     def scaled(self, ratio: float) -> TokenMeter:
         """This meter with its estimates multiplied by a ratio; an exact one as it is."""
@@ -152,7 +170,7 @@ class TokenMeter:
             return self._ask([entry.source])
         text = self._text(entry.text) + self._text(entry.name or "")
         calls = sum(PER_CALL + self._text(c.name) + self._text(c.args) for c in entry.calls)
-        media = sum(media_tokens(block, self.family) for block in entry.media)
+        media = sum(media_tokens(block, self.maker, self._file_tokens) for block in entry.media)
         return PER_MESSAGE + text + calls + media
 
     def _ask(self, messages: Sequence[Source]) -> int:

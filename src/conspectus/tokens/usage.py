@@ -8,7 +8,8 @@ from dataclasses import dataclass
 LEAST_RATIO = 0.5
 MOST_RATIO = 2.0
 """Bounds of the correction. A report of less than the least is of something else, such as one that
-leaves cached tokens out, and says nothing. One above the most may count tools, and is cut."""
+leaves cached tokens out, and says nothing. One above the most may count tools, and is cut; one that
+is as far above the window, too, is of no request that a model has answered, and says nothing."""
 
 LEAST_GROWTH = 500
 """Estimated tokens of a report, and between two of them, from which on they say something."""
@@ -33,7 +34,7 @@ def bounded(ratio: float) -> float:
     return min(MOST_RATIO, max(LEAST_RATIO, ratio))
 
 
-def correction(reports: Sequence[Report], overhead: int = 0) -> float:
+def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None = None) -> float:
     """By what the estimate is to be multiplied: between 0.5 and 2, and 1 where nothing is known.
 
     What is not among the messages is the same in all reports, so that the growth from the first
@@ -43,18 +44,17 @@ def correction(reports: Sequence[Report], overhead: int = 0) -> float:
     Args:
         reports: those of one history since its last compaction, oldest first.
         overhead: tokens that were reserved for what is not among the messages.
+        limit: tokens of the window; None where it is unknown.
 
     Example:
         >>> correction([Report(1_000, 2_600), Report(3_000, 5_000)])
         1.2
         >>> correction([Report(1_000, 900)])
         0.9
+        >>> correction([Report(1_000, 10**9)]), correction([Report(1_000, 10**9)], limit=8_000)
+        (2.0, 1.0)
     """
-    usable = [
-        r
-        for r in reports
-        if r.estimated >= LEAST_GROWTH and r.reported >= LEAST_RATIO * r.estimated
-    ]
+    usable = [r for r in reports if _is_of_a_request(r, overhead, limit)]
     if not usable:
         return 1.0
     first, last = usable[0], usable[-1]
@@ -65,3 +65,10 @@ def correction(reports: Sequence[Report], overhead: int = 0) -> float:
     if most < 1:
         return bounded(most)
     return bounded(max(1.0, (last.reported - overhead) / last.estimated))
+
+
+def _is_of_a_request(report: Report, overhead: int, limit: int | None) -> bool:
+    if report.estimated < LEAST_GROWTH or report.reported < LEAST_RATIO * report.estimated:
+        return False
+    sent = report.estimated + overhead
+    return limit is None or report.reported <= MOST_RATIO * max(sent, limit)
