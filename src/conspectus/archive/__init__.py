@@ -1,6 +1,6 @@
 """The archive: originals kept in any LangGraph store, and found again."""
 
-from conspectus.archive.address import masked, without_password
+from conspectus.archive.address import check_address, without_password
 from conspectus.archive.backend import default_archive_path
 from conspectus.archive.recall import Hit, RecallResult, recall_flow
 from conspectus.archive.scope import Scope
@@ -13,8 +13,8 @@ __all__ = [
     "Hit",
     "RecallResult",
     "Scope",
+    "check_address",
     "default_archive_path",
-    "masked",
     "recall_flow",
     "without_password",
 ]

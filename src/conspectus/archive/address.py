@@ -1,34 +1,70 @@
-"""The address of an archive as it may be shown."""
+"""The address of an archive: its form, and how it may be shown."""
 
 from __future__ import annotations
 
 import re
 
+from conspectus.errors import InputError
+
+_POSTGRES = re.compile(
+    r"""postgres(?:ql)?://
+    (?:[^\s:@/]*(?::(?P<password>[^\s@/]*))?@)?
+    (?:(?:\[[0-9A-Fa-f:.]*\]|[^\s:,@/?\[\]]*)(?::[0-9]*)?(?:,(?!/)|(?=[/?]|\Z)))*
+    (?:/[^\s:@/?]*)?
+    (?:\?[a-z_]+=[^\s=&@]*(?:&[a-z_]+=[^\s=&@]*)*)?""",
+    re.VERBOSE,
+)
+"""An address that the driver and we cut into the same parts. Where a password holds an `@` or a `/`
+as it is, the driver takes a part of it for a host, which its errors would show."""
+
+_ENCODED_WRONG = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
+_MEANT = re.compile(r"(?i)\s*postgres[\w+]*\s*:")
+_WITHOUT_SCHEME = re.compile(r"[^\s/\\:]{2,}:[^\\]*@")
+_PAIRS = re.compile(r"(?i)(?:^|\s)(?:host|hostaddr|user|password|dbname|service)\s*=")
+
+_TOKEN = re.compile(r"(?i)\b(postgres[\w+]*:/*)[^\s'\"]*[^\s'\".,;:)]")
 _USER = re.compile(r"(?<=://)([^/@:]*):.*@")
 _OPTION = re.compile(r"(?i)\b(\w*(?:password|passwd|pwd|secret|token)\w*=)[^&\s;]*")
 
 
-def masked(text: str, where: str) -> str:
-    """A text, such as the error of a driver, without the password of an address.
+def check_address(where: str) -> None:
+    """Refuse a malformed address before anybody else sees it, and show no part of it.
 
-    Example:
-        >>> masked("invalid port: secret@db", "postgresql://ann:secret@db/x")
-        'invalid port: ***@db'
+    Raises:
+        InputError: it is meant for a PostgreSQL server and cannot be read as an address of one.
     """
-    found = re.search(r"(?<=://)[^/@:]*:(.*)@", where)
-    options = [match[0].partition("=")[2] for match in _OPTION.finditer(where)]
-    for secret in filter(None, [found[1] if found else "", *options]):
-        text = text.replace(secret, "***")
-    return text
+    if _well_formed(where):
+        return
+    scheme, mark, _ = where.partition("://")
+    other = mark and scheme not in ("postgresql", "postgres") and re.fullmatch(r"[\w+]+", scheme)
+    if _MEANT.match(where) and not other:
+        wrong = "the PostgreSQL address is malformed"
+    elif not mark and (_WITHOUT_SCHEME.match(where) or _PAIRS.search(where)):
+        wrong = "this looks like the address of a PostgreSQL server in another form"
+    else:
+        return
+    raise InputError(
+        # Well formed, and no @ behind it, so that it is still there where passwords are hidden.
+        f"{wrong}; write %40 for @, %3A for :, %2F for /, %3F for ?, %25 for % and %20 for a space "
+        "in the user and the password of postgresql://user:password@host:5432/database (a file "
+        "whose name looks so is given with ./ in front)"
+    )
+
+
+def _well_formed(where: str) -> bool:
+    return bool(_POSTGRES.fullmatch(where)) and not _ENCODED_WRONG.search(where)
 
 
 def without_password(where: str) -> str:
-    """An address as it may be shown.
+    """An address, or a text that may hold one, as it may be shown.
 
     Example:
         >>> without_password("postgresql://ann:secret@db/x")
         'postgresql://ann:***@db/x'
         >>> without_password("postgresql://db/x?user=ann&password=secret")
         'postgresql://db/x?user=ann&password=***'
+        >>> without_password("postgres:/ann:secret@db/x")
+        'postgres:/***'
     """
-    return _OPTION.sub(r"\1***", _USER.sub(r"\1:***@", where))
+    text = _OPTION.sub(r"\1***", _USER.sub(r"\1:***@", where))
+    return _TOKEN.sub(lambda found: found[0] if _well_formed(found[0]) else f"{found[1]}***", text)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sqlite3
 import stat
 import time
@@ -16,6 +18,9 @@ from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
+from conspectus.archive.address import check_address
+from conspectus.archive.file_form import bring_up, holds_old, is_old, shape, shrink
+from conspectus.archive.file_store import FileStore, drop_empty_places
 from conspectus.archive.trouble import explain
 from conspectus.errors import ArchiveError, InputError
 
@@ -49,16 +54,19 @@ class Backend:
     Attributes:
         store: the store.
         close: gives up its connections.
-        search_folder: where its search cache lies; None for a cache in memory.
         sweep: deletes what has expired.
         scrub: makes sure that nothing deleted is left in the file's journal.
+        renewed: brings a file up to the form of this version; after that its answer is used
+            instead. None where there is no file.
+        shrink: gives back what the file no longer needs.
     """
 
     store: BaseStore
     close: Callable[[], None] = _nothing
-    search_folder: Path | None = None
     sweep: Callable[[], object] = _nothing
     scrub: Callable[[], object] = _nothing
+    renewed: Callable[[], Backend] | None = None
+    shrink: Callable[[], object] = _nothing
 
 
 def default_archive_path() -> Path:
@@ -79,6 +87,7 @@ def open_backend(where: str | Path) -> Backend:
     """
     if isinstance(where, Path):
         return _open_sqlite(where)
+    check_address(where)
     scheme, mark, rest = where.partition("://")
     if where in ("memory:", ":memory:"):
         return Backend(InMemoryStore())
@@ -87,7 +96,8 @@ def open_backend(where: str | Path) -> Backend:
     if mark and scheme == "sqlite" and len(rest) > 1 and rest.startswith("/"):
         return _open_sqlite(Path(rest[1:]))
     if mark or not where.strip():
-        shown = f"{scheme}://..." if mark else repr(where)  # the rest may hold a password
+        # The rest may hold a password.
+        shown = f"{scheme}://..." if mark and re.fullmatch(r"[\w+.-]{1,30}", scheme) else "this"
         raise InputError(
             f"{shown} names no archive; give a file's path, sqlite:///path, postgresql://... or "
             "memory:"
@@ -103,7 +113,8 @@ def private_folder(path: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make sure that a file exists that can be written to; a new one is for its owner alone.
+    """Make sure that a file exists that can be written to; a new or an empty one is for its owner
+    alone.
 
     SQLite gives its journal files the mode of the database, so they are private too.
     """
@@ -113,6 +124,8 @@ def private_file(path: Path) -> None:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise ArchiveError(f"{path} is not a plain file; choose another path for the archive.")
         start = os.read(number, len(SQLITE_HEADER))
+        if not start:  # somebody else made it, for whomever his umask lets in
+            path.chmod(0o600)
     finally:
         os.close(number)
     if start and start != SQLITE_HEADER:
@@ -126,7 +139,13 @@ def _open_sqlite(path: Path) -> Backend:
     if path.is_dir():
         raise ArchiveError(f"{path} is a folder; give the path of a file in it for the archive.")
     try:
-        private_folder(path.parent)
+        if path == default_archive_path():
+            private_folder(path.parent)
+        elif not path.parent.is_dir():  # a folder that is made would hide a mistyped path
+            raise ArchiveError(
+                f"The archive {path} cannot be opened: there is no folder {path.parent}; correct "
+                "the path, or make the folder first."
+            )
         private_file(path)
     except OSError as error:
         raise ArchiveError(
@@ -138,22 +157,46 @@ def _open_sqlite(path: Path) -> Backend:
         connection = sqlite3.connect(
             path, timeout=BUSY, isolation_level=None, check_same_thread=False
         )
-        store = SqliteStore(connection)
+        # What an earlier version made stays in its form until it is brought up.
+        store = SqliteStore(connection) if is_old(connection) else FileStore(connection)
         _set_up(store)
+        if isinstance(store, FileStore) and holds_old(connection):
+            bring_up(connection)  # an earlier version has written to it meanwhile
     except Exception as error:
         if connection is not None:
             connection.close()
         raise ArchiveError(f"The archive {path} cannot be opened: {explain(error)}.") from error
+    return _in_file(store, connection, path)
+
+
+def _in_file(store: FileStore | SqliteStore, connection: sqlite3.Connection, path: Path) -> Backend:
 
     def scrub() -> None:
         with store.lock:
+            if isinstance(store, FileStore):
+                drop_empty_places(connection)
+                connection.execute("PRAGMA incremental_vacuum").fetchall()
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    folder = path.with_name(path.name + ".search")
-    return Backend(store, connection.close, folder, store.sweep_ttl, scrub)
+    def sweep() -> None:
+        if store.sweep_ttl():
+            scrub()
+
+    def renewed() -> Backend:
+        with store.lock:
+            bring_up(connection)
+        return _in_file(FileStore(connection), connection, path)
+
+    def smaller() -> None:
+        with store.lock:
+            shrink(connection)
+
+    # Earlier versions kept a search cache beside the file, with words of what is archived.
+    shutil.rmtree(path.with_name(path.name + ".search"), ignore_errors=True)
+    return Backend(store, connection.close, sweep, scrub, renewed, smaller)
 
 
-def _set_up(store: SqliteStore) -> None:
+def _set_up(store: FileStore | SqliteStore) -> None:
     """Make the tables; another process may be making the same ones at this moment.
 
     SQLite does not wait for a lock while the journal's mode is changed or two processes begin to
@@ -162,6 +205,8 @@ def _set_up(store: SqliteStore) -> None:
     tries = int(BUSY / PAUSE)
     for turn in range(tries + 1):
         try:
+            if isinstance(store, FileStore):
+                shape(store.conn)
             store.conn.execute("PRAGMA journal_mode=WAL")
             store.conn.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file too
             store.setup()
@@ -187,7 +232,7 @@ def _open_postgres(address: str) -> Backend:
             "A PostgreSQL archive needs the extra `postgres`; install it with "
             "pip install 'conspectus[postgres]'."
         ) from error
-    stack = ExitStack()
+    stack, failed = ExitStack(), None
     try:
         # A pool would go on trying in the background; a plain connection fails at once.
         psycopg.connect(address, connect_timeout=CONNECT).close()
@@ -203,7 +248,18 @@ def _open_postgres(address: str) -> Backend:
             PostgresStore.from_conn_string(address, pool_config=cast("Any", pool))
         )
         store.setup()
+    except psycopg.ProgrammingError as error:
+        # It may quote what it cannot read, and whatever is raised in here keeps it as its context.
+        stack.close()
+        if error.sqlstate is not None:
+            raise ArchiveError(f"The archive cannot be opened: {explain(error)}.") from error
+        failed = InputError(
+            "the PostgreSQL address holds an option that the driver does not know, or a value that "
+            "it cannot read; write postgresql://user:password@host:port/database?option=value"
+        )
     except Exception as error:
         stack.close()
         raise ArchiveError(f"The archive cannot be opened: {explain(error)}.") from error
+    if failed is not None:
+        raise failed
     return Backend(store, stack.close, sweep=store.sweep_ttl)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from langgraph.store.base import GetOp, Op, PutOp
+from langgraph.store.memory import InMemoryStore
 
 from conspectus._core.records import FORMAT as RECORD_FORMAT
 from conspectus._core.records import Chain, Draft, Record
 from conspectus._drive import Flow
 from conspectus.archive.backend import Backend
-from conspectus.archive.index import SearchIndexes
+from conspectus.archive.index import SearchIndex
 from conspectus.archive.observed import observed
+from conspectus.archive.originals import TEXTS, Originals
+from conspectus.archive.renewal import renew_flow
 from conspectus.archive.scope import (
     Scope,
     label_hash,
@@ -26,21 +26,22 @@ from conspectus.archive.scope import (
     thread_namespace,
     written,
 )
+from conspectus.archive.shelf import Shelf
 from conspectus.archive.trouble import unquoted
 from conspectus.archive.values import Archived, from_data, manifest, same, to_data, to_row
-from conspectus.archive.wire import Wire, aside, check_version, meaning_op, search_op
+from conspectus.archive.wire import Wire, aside, meaning_op, search_op
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
 from conspectus.events.notes import noted
 from conspectus.messages import Entry, read_messages
 
 logger = logging.getLogger("conspectus")
 
-HEAD = "head"
-REMEMBERED = 256
-"""Records remembered, of all scopes together, so that a chain is not read anew each time."""
-
+HEAD, INDEX = "head", "index"
 TIMEOUT = 30.0
 """Seconds that a store has for one batch, where nobody says otherwise."""
+
+WRITES = 3
+"""Times that the pointer is written where it is read back as it was before."""
 
 PAGE = 200
 """Values that are looked up and deleted at a time."""
@@ -60,9 +61,9 @@ class ArchiveFlows:
     ) -> None:
         self._wire = Wire(backend.store, ttl, timeout)
         self._backend = backend
-        self.indexes = SearchIndexes(backend.search_folder)
-        self._known: OrderedDict[tuple[Scope, str], Record] = OrderedDict()
-        self._lock = threading.Lock()
+        self._shelf = Shelf(self._wire)
+        self._originals = Originals(self._wire)
+        self.index = SearchIndex(self._wire, self._originals)
 
     @property
     def ttl(self) -> float | None:
@@ -77,9 +78,8 @@ class ArchiveFlows:
     @observed("write", counts=True)
     def put_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[None]:
         """Write originals that are not there yet."""
-        place = scope.namespace("messages")
         wanted = {entry.key: entry for entry in entries}
-        known = yield from self._wire.read(place, list(wanted))
+        known = yield from self._originals.read_flow(scope, list(wanted))
         new = [entry for key, entry in wanted.items() if not same(known.get(key), entry)]
         if not new:
             return
@@ -87,9 +87,7 @@ class ArchiveFlows:
         meanings = {entry.key: entry.reading for entry in new} if self._wire.semantic else {}
         while True:
             ops: list[Op] = [self._registry_op(scope)]
-            ops += (
-                self._wire.put_op(place, key, one, meanings.get(key)) for key, one in data.items()
-            )
+            ops += self._originals.ops(scope, data, meanings)
             try:
                 yield from self._wire.batch(ops)
                 return
@@ -108,7 +106,7 @@ class ArchiveFlows:
     def missing_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[tuple[str, ...]]:
         """Keys of those that do not come back equal."""
         wanted = {entry.key: entry for entry in entries}
-        found = yield from self._wire.read(scope.namespace("messages"), list(wanted))
+        found = yield from self._originals.read_flow(scope, list(wanted))
         return tuple(key for key, entry in wanted.items() if not same(found.get(key), entry))
 
     def get_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[list[Archived]]:
@@ -125,7 +123,7 @@ class ArchiveFlows:
     @observed("read", counts=True)
     def find_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[dict[str, Archived]]:
         """Originals by key; those that are gone are left out."""
-        found = yield from self._wire.read(scope.namespace("messages"), keys)
+        found = yield from self._originals.read_flow(scope, keys)
         return {key: from_data(key, data) for key, data in found.items()}
 
     @property
@@ -190,19 +188,23 @@ class ArchiveFlows:
         written = [record]
         if self.ttl is not None and record.parent is not None:
             # A chain lives as long as its youngest record, or it would lose its root and be void.
-            written += (yield from self._ancestry(scope, record.parent)) or ()
+            written += (yield from self._shelf.ancestry_flow(scope, record.parent)) or ()
             yield aside(self._backend.sweep, self.timeout)
-        records, head = scope.namespace("records"), scope.namespace("head")
+        head = scope.namespace("head")
         ops: list[Op] = [self._registry_op(scope)]
-        ops += (self._wire.put_op(records, one.id, {"record": one.to_json()}) for one in written)
+        ops += yield from self._shelf.ops_flow(scope, written)
         if record.summary:
             named = {"record": record.id}
             place = scope.namespace("summaries")
             ops.append(self._wire.put_op(place, label_hash(record.name), named))
         yield from self._wire.batch(ops)
-        yield from self._wire.batch([self._wire.put_op(head, HEAD, {"record": record.id})])
-        kept = yield from self._record(scope, record.id)
-        pointer = yield from self.pointer_flow(scope)
+        for _ in range(WRITES):
+            yield from self._wire.batch([self._wire.put_op(head, HEAD, {"record": record.id})])
+            kept = yield from self._shelf.one_flow(scope, record.id)
+            pointer = yield from self.pointer_flow(scope)
+            # A worker that was slow to write the record before has put the pointer back to it.
+            if kept is None or pointer != seen:
+                break
         if seen is not None:
             self._check_overtaken(pointer, record, seen)
         if kept is None or (alone and pointer != record.id):
@@ -210,6 +212,19 @@ class ArchiveFlows:
                 "The store took a record and does not give it back as the one in force; check its "
                 "disk, its quota and its time to live, and that no other process writes to this "
                 "thread."
+            )
+        if not isinstance(self._wire.store, InMemoryStore):  # only this process asks that one
+            yield from self._add_to_index(scope, record)
+
+    def _add_to_index(self, scope: Scope, record: Record) -> Flow[None]:
+        """Index what was committed, so that no later recall has to; it does where this fails."""
+        try:
+            chain = yield from self._shelf.ancestry_flow(scope, record.id)
+            if chain:
+                yield from self.index.add_flow(scope, chain[::-1])
+        except ArchiveError as error:
+            logger.debug(
+                "a record is not indexed yet: %s", unquoted(error), extra=noted("index_behind")
             )
 
     @staticmethod
@@ -274,13 +289,13 @@ class ArchiveFlows:
         head = (pointer.get(HEAD) or {}).get("record")
         if not isinstance(head, str):
             return ()
-        found = yield from self._ancestry(scope, head)
+        found = yield from self._shelf.ancestry_flow(scope, head)
         return tuple(reversed(found or ()))
 
     @observed("chain")
     def chain_at_flow(self, scope: Scope, head: str) -> Flow[tuple[Record, ...]]:
         """The chain up to the record of this id; empty if there is none, or it is not sound."""
-        return tuple(reversed((yield from self._ancestry(scope, head)) or ()))
+        return tuple(reversed((yield from self._shelf.ancestry_flow(scope, head)) or ()))
 
     @observed("chain")
     def chain_of_flow(self, scope: Scope, name: str) -> Flow[tuple[Record, ...]]:
@@ -294,12 +309,11 @@ class ArchiveFlows:
         head = (found.get(key) or {}).get("record")
         if not isinstance(head, str):
             return ()
-        return tuple(reversed((yield from self._ancestry(scope, head)) or ()))
+        return tuple(reversed((yield from self._shelf.ancestry_flow(scope, head)) or ()))
 
     def records_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
         """Every sound record of a scope, abandoned branches too; parents before children."""
-        found = yield from self._wire.everything(scope.namespace("records"))
-        by_id = {one.id: one for data in found if (one := _read_record(data)) is not None}
+        by_id = {one.id: one for one in (yield from self._shelf.every_flow(scope))}
 
         def depth(record: Record) -> int:
             seen = {record.id}
@@ -328,53 +342,36 @@ class ArchiveFlows:
             [entry] = yield from self._wire.batch([GetOp(registry, name, refresh_ttl=False)])
             yield from self._wire.batch([PutOp(registry, name, None)])
             count += entry is not None
-        with self._lock:
-            self._known.clear()
-        yield aside(partial(self.indexes.forget, tenant, thread))
+        self._shelf.forget()
+        self.index.forget(tenant, thread)
         yield aside(self._backend.scrub)
         return count
+
+    def compact_flow(self) -> Flow[int]:
+        """Bring an archive of an earlier version up; answers how many values were rewritten."""
+        if self._backend.renewed is not None:
+            yield aside(self._renewed)
+        count = yield from renew_flow(self._wire)
+        self._shelf.forget()
+        yield aside(self._backend.shrink)
+        return count
+
+    def _renewed(self) -> None:
+        assert self._backend.renewed is not None
+        self._backend = self._backend.renewed()
+        self._wire.store = self._backend.store
 
     def export_flow(self, scope: Scope, chain: Chain | None) -> Flow[list[dict[str, Any]]]:
         """One row of plain JSON data for each original of a chain that is there."""
         if chain is None:
             chain = yield from self.chain_flow(scope)
         keys = manifest(chain)
-        found = yield from self._wire.read(scope.namespace("messages"), keys)
+        found = yield from self._originals.read_flow(scope, keys)
         return [to_row(key, data) for key in keys if (data := found.get(key)) is not None]
 
     def _registry_op(self, scope: Scope) -> PutOp:
         data = {"tenant": scope.tenant, **written(scope.thread)}
         return self._wire.put_op(registry_namespace(scope.tenant), label_hash(scope.thread), data)
-
-    def _record(self, scope: Scope, record_id: str) -> Flow[Record | None]:
-        found = yield from self._wire.read(scope.namespace("records"), [record_id])
-        record = _read_record(found.get(record_id))
-        return record if record is not None and record.id == record_id else None
-
-    def _ancestry(self, scope: Scope, record_id: str) -> Flow[list[Record] | None]:
-        """A record and all before it, the newest first; None if one is missing or damaged."""
-        found: dict[str, Record] = {}
-        wanted: str | None = record_id
-        while wanted is not None:
-            if wanted in found:
-                return None
-            # The newest is always asked for: if it is there, so is what it stands on.
-            record = self._known.get((scope, wanted)) if found else None
-            if record is None:
-                record = yield from self._record(scope, wanted)
-            if record is None:
-                return None
-            self._remember(scope, record)
-            found[wanted], wanted = record, record.parent
-        return list(found.values())
-
-    def _remember(self, scope: Scope, record: Record) -> None:
-        """Keep a record, which never changes; what can expire is asked for each time."""
-        if self.ttl is None:
-            with self._lock:
-                self._known[scope, record.id] = record
-                while len(self._known) > REMEMBERED:
-                    self._known.popitem(last=False)
 
     def _delete_under(self, prefix: tuple[str, ...]) -> Flow[int]:
         """Look and delete until nothing is found: no order and no paging is relied on."""
@@ -383,7 +380,8 @@ class ArchiveFlows:
             items = (yield from self._wire.batch([search_op(prefix, PAGE)]))[0]
             places = {(tuple(item.namespace), item.key) for item in items}
             if not places:
-                return len(deleted)
+                # Parts of messages, and what is made of them, do not count.
+                return sum(place[-1] not in (TEXTS, INDEX) for place, _ in deleted)
             if places <= deleted:
                 raise ArchiveError(
                     "The store confirmed deletions and still holds the values, or somebody writes "
@@ -391,17 +389,3 @@ class ArchiveFlows:
                 )
             yield from self._wire.batch([PutOp(place, key, None) for place, key in places])
             deleted |= places
-
-
-def _read_record(data: dict[str, Any] | None) -> Record | None:
-    """A record; None if it is damaged.
-
-    Raises:
-        ArchiveError: it was written by a newer version.
-    """
-    try:
-        plain = (data or {})["record"]
-        check_version(plain.get("v"), RECORD_FORMAT)
-        return Record.from_json(plain)
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None

@@ -1,296 +1,288 @@
-"""Full-text indexes over archived messages: one SQLite FTS5 database for each scope.
+"""The search index of an archive: parts in the archive's own store, beside the originals.
 
-An index is a cache. It holds terms and keys and no message, can be lost at any time, and is built
-again from the archive. One scope has one database of its own, so that neither a value nor a
-statistic of one can be seen in another's results.
+Each record has a part: what its messages are found by. Many parts in a row become one, so that a
+long thread has few. A part is a cache: it may be lost or damaged at any time, and is built again
+from the originals. It lies in its thread's namespace, so it has the walls, the file and the time
+to live of the thread, and goes with it. Two processes that build the same part write the same.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-import sqlite3
-import threading
+import logging
+import re
+import time
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from threading import Lock
+from typing import Any
 
-from conspectus.archive.backend import private_file, private_folder
-from conspectus.archive.lookup import Match, look_up, of_one_call
-from conspectus.archive.scope import Scope, label_hash
+from langgraph.store.base import PutOp
+from langgraph.store.memory import InMemoryStore
+
+from conspectus._core.records import Chain
+from conspectus._drive import Flow, Io
+from conspectus.archive.corpus import Corpus, is_start
+from conspectus.archive.originals import Originals
+from conspectus.archive.passages import passages
+from conspectus.archive.postings import Doc, Part, Passage, digest
+from conspectus.archive.scope import Scope
 from conspectus.archive.steps import Kind
-from conspectus.archive.words import Query, Terms
+from conspectus.archive.trouble import unquoted
+from conspectus.archive.values import Archived, from_data, manifest
+from conspectus.archive.wire import Wire
+from conspectus.archive.words import names_of, terms_of
 from conspectus.errors import ArchiveError
+from conspectus.events.notes import noted
+from conspectus.messages.recalled import says_again
 
-VERSION = 3
-"""Of the tables and of the rules for terms; an index of another version is built again."""
+logger = logging.getLogger("conspectus")
 
-OPEN = 32
-"""Indexes kept open at a time; of those that nobody uses, the one used longest ago is closed."""
+TOGETHER = 16
+"""Parts in a row of which one is made."""
 
-_TABLES = f"""
-CREATE TABLE docs (doc INTEGER PRIMARY KEY, key TEXT UNIQUE, id TEXT, cite TEXT, size INTEGER,
-    asks INTEGER, speaker TEXT, kind INTEGER, answers TEXT, calls TEXT);
-CREATE INDEX docs_id ON docs (id);
-CREATE INDEX docs_cite ON docs (cite);
-CREATE INDEX docs_size ON docs (size);
-CREATE INDEX docs_kind ON docs (key, kind);
-CREATE TABLE records (id TEXT PRIMARY KEY);
-CREATE VIRTUAL TABLE terms USING fts5 (words, wholes, tokenize = 'ascii');
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab (terms, 'col');
-PRAGMA user_version = {VERSION};
-"""
+REMEMBERED = 200_000
+"""Passages in memory, of all histories together."""
 
+AT_ONCE = 200
+"""Messages read at a time."""
 
-class IndexLost(Exception):
-    """The index could not be used and has been thrown away; build it again."""
+LAST = 400
+"""Characters at the end of a message in which its question mark is looked for."""
 
+WHOLE = "="
+"""Opens a whole identifier where it stands among words; no word holds it."""
 
-@dataclass(frozen=True, slots=True)
-class Doc:
-    """One message to be indexed.
+_SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\]]{0,40}?)\s?[:：]")
+"""How a transcript names who speaks, where the message itself does not: `[date] Name: ...`."""
 
-    Attributes:
-        key, id, cite: how it is named.
-        terms: what it is found by.
-        speaker: terms of the name of who speaks, or of the role where there is no name.
-        asks: it ends in a question.
-        kind: what it does.
-        answers: ids of the calls whose results it holds.
-        calls: where it makes several calls at once, what each is found by, by its id.
-    """
-
-    key: str
-    id: str
-    cite: str
-    terms: Terms
-    speaker: tuple[str, ...] = ()
-    asks: bool = False
-    kind: Kind = Kind.SAYS
-    answers: tuple[str, ...] = ()
-    calls: Mapping[str, Terms] = field(default_factory=dict)
+_ASKS = re.compile(r"[?？][\s\"'”’)»」』]*(?:\[[^\]]*\]\s*)?\Z")
+"""A text that ends in a question, but for a bracket behind it, such as a picture's description."""
 
 
-class SearchIndexes:
-    """The indexes of one archive.
+class SearchIndex:
+    """The index of one archive.
 
     Args:
-        folder: where they lie as private files; None keeps them in memory.
+        wire: its store.
+        originals: the messages in it.
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
-        self._lock = threading.RLock()
-        self._open: OrderedDict[str, tuple[sqlite3.Connection, int | None]] = OrderedDict()
-        self._in_memory: set[str] = set()
-        self._used: Counter[str] = Counter()
-        self._counting = threading.Lock()
+    def __init__(self, wire: Wire, originals: Originals) -> None:
+        self._wire, self._originals = wire, originals
+        self._lock = Lock()
+        self._corpora: OrderedDict[tuple[Scope, str], Corpus] = OrderedDict()
+        self._names: dict[object, dict[object, list[str]]] = {}
 
-    @contextmanager
-    def in_use(self, scope: Scope) -> Iterator[None]:
-        """While this lasts, the scope's index is not closed for others: in memory, what has just
-        been indexed would be gone before it is asked, and nothing would be found."""
-        name = _name(scope)
-        with self._counting:  # not the lock of the indexes, which others hold while they read
-            self._used[name] += 1
-        try:
-            yield
-        finally:
-            with self._counting:
-                self._used[name] -= 1
-                self._used += Counter()  # forgets those that nobody uses any more
+    def corpus_flow(self, scope: Scope, chain: Chain) -> Flow[Corpus]:
+        """What the messages of a chain are found by.
 
-    def without_file(self, scope: Scope) -> None:
-        """Keep this scope's index in memory from now on, as its file cannot be used."""
+        Raises:
+            ArchiveError: the archive cannot be read.
+        """
+        if not chain:
+            return Corpus([], [])
+        name = scope, chain[-1].id
         with self._lock:
-            self._drop(_name(scope))
-            self._in_memory.add(_name(scope))
+            corpus = self._corpora.get(name)
+        if corpus is None or _over(corpus.expires):
+            parts = yield from self._parts_flow(scope, _blocks(chain))
+            corpus = yield Io(partial(Corpus, parts, manifest(chain)))
+        if corpus.gone and self._wire.ttl is None:
+            # An original that is gone may come back with a restored archive.
+            back = yield from self._wire.read(scope.namespace("messages"), corpus.gone)
+            if back:
+                yield from self.drop_flow(scope, chain, set(back))
+                parts = yield from self._parts_flow(scope, _blocks(chain))
+                corpus = yield Io(partial(Corpus, parts, manifest(chain)))
+        with self._lock:
+            self._corpora[name] = corpus
+            self._corpora.move_to_end(name)
+            while sum(len(one.starts) for one in self._corpora.values()) > REMEMBERED and (
+                len(self._corpora) > 1
+            ):
+                self._corpora.popitem(last=False)
+        return corpus
 
-    def held(self, scope: Scope, records: Sequence[str]) -> set[str]:
-        """Those of these records whose messages are all indexed."""
-        with self._use(scope) as db:
-            return {one for one in records if _has(db, "records", "id", one)}
+    def named_flow(self, scope: Scope, chain: Chain, name: str) -> Flow[list[str]]:
+        """Keys of messages with an id or cited by a name, in order.
 
-    def unknown(self, scope: Scope, keys: Sequence[str]) -> list[str]:
-        """Those of these messages that are not indexed."""
-        with self._use(scope) as db:
-            return [key for key in dict.fromkeys(keys) if not _has(db, "docs", "key", key)]
+        A store in memory has no index before the first query, and none is built for a name.
 
-    def add(self, scope: Scope, docs: Sequence[Doc]) -> None:
-        """Index messages; one that is there already is left alone."""
-        with self._use(scope) as db:
-            for doc in docs:
-                named = (doc.key, _digest(doc.id), _digest(doc.cite))
-                about = (len(doc.terms.words), doc.asks, " ".join(doc.speaker))
-                calls = {_digest(name): of_one_call(terms) for name, terms in doc.calls.items()}
-                answers = " ".join(map(_digest, doc.answers))
-                does = (int(doc.kind), answers, json.dumps(calls) if calls else "")
-                done = db.execute(
-                    "INSERT OR IGNORE INTO docs "
-                    "(key, id, cite, size, asks, speaker, kind, answers, calls) "
-                    "VALUES (?,?,?,?,?,?,?,?,?)",
-                    named + about + does,
-                )
-                if done.rowcount == 1:
-                    db.execute(
-                        "INSERT INTO terms (rowid, words, wholes) VALUES (?,?,?)",
-                        (done.lastrowid, " ".join(doc.terms.words), " ".join(doc.terms.wholes)),
-                    )
-
-    def hold(self, scope: Scope, record: str) -> None:
-        """Remember that all messages of a record are indexed: a record never changes."""
-        with self._use(scope) as db:
-            db.execute("INSERT OR IGNORE INTO records VALUES (?)", (record,))
-
-    def drop(self, scope: Scope, keys: Sequence[str]) -> None:
-        """Take out messages that the archive no longer holds."""
-        with self._use(scope) as db:
-            for key in keys:
-                db.execute(
-                    "DELETE FROM terms WHERE rowid IN (SELECT doc FROM docs WHERE key = ?)", (key,)
-                )
-                db.execute("DELETE FROM docs WHERE key = ?", (key,))
-            db.execute("DELETE FROM records")  # which of them held these messages is not known
-
-    def query(self, scope: Scope, query: Query, covered: Sequence[str]) -> list[Match]:
-        """Messages that fit, the best first, and only those that are covered."""
-        with self._use(scope) as db:
-            return look_up(db, query, covered)
-
-    def resolve(self, scope: Scope, name: str) -> set[str]:
-        """Keys of messages with this id, or cited by it, or whose key starts with it."""
-        with self._use(scope) as db:
-            digest = _digest(name)
-            rows = db.execute("SELECT key FROM docs WHERE id = ? OR cite = ?", (digest, digest))
-            found = {key for (key,) in rows}
-            if len(name) >= 8 and all(c in "0123456789abcdef" for c in name):
-                rows = db.execute("SELECT key FROM docs WHERE key GLOB ?", (name + "*",))
-                found |= {key for (key,) in rows}
+        Raises:
+            ArchiveError: the archive cannot be read.
+        """
+        head = (scope, chain[-1].id) if chain else None
+        with self._lock:
+            known, names = head in self._corpora, self._names.get(head)
+        if known or not isinstance(self._wire.store, InMemoryStore):
+            corpus = yield from self.corpus_flow(scope, chain)
+            found: list[str] = yield Io(partial(corpus.named, name))
             return found
+        keys = manifest(chain)
+        if names is None:
+            names = {}
+            for start in range(0, len(keys), AT_ONCE):
+                data = yield from self._originals.read_flow(scope, keys[start : start + AT_ONCE])
+                for key, one in data.items():
+                    for called in {(one or {}).get("derived"), (one or {}).get("cite")}:
+                        names.setdefault(called, []).append(key)
+            with self._lock:
+                self._names = {head: names}  # of the history that was asked last
+        named = {*names.get(name, ()), *(k for k in keys if is_start(name) and k.startswith(name))}
+        return [key for key in keys if key in named]
+
+    def add_flow(self, scope: Scope, chain: Chain) -> Flow[None]:
+        """Index the last record of a chain, and put parts together where they are many."""
+        size = 1
+        while len(chain) % (size * TOGETHER) == 0:
+            size *= TOGETHER
+        yield from self._parts_flow(scope, [chain[-size:]])
+
+    def drop_flow(self, scope: Scope, chain: Chain, keys: Collection[str]) -> Flow[None]:
+        """Forget the parts of a chain that know some messages; they are built again without."""
+        wanted = set(keys)
+        held = [block for block in _blocks(chain) if wanted.intersection(manifest(block))]
+        with self._lock:
+            self._forget(lambda one: one == scope)
+        yield from self._delete(scope, held)
 
     def forget(self, tenant: str, thread: str | None = None) -> None:
-        """Delete the indexes of a tenant or of one thread, in memory and on disk."""
-        start = label_hash(tenant) + "-" + ("" if thread is None else label_hash(thread) + "-")
+        """Forget what is remembered of a tenant or of one thread."""
         with self._lock:
-            for name in [name for name in self._open if name.startswith(start)]:
-                self._drop(name)
-            self._in_memory = {name for name in self._in_memory if not name.startswith(start)}
-            if self._folder is not None and self._folder.is_dir():
-                for path in self._folder.glob(start + "*"):
-                    path.unlink(missing_ok=True)
+            self._forget(lambda one: one.tenant == tenant and thread in (None, one.thread))
 
-    def close(self) -> None:
-        """Close them all; files stay for the next time."""
-        with self._lock:
-            for connection, _ in self._open.values():
-                connection.close()
-            self._open.clear()
+    def _forget(self, which: Callable[[Scope], bool]) -> None:
+        self._names = {}
+        for name in [name for name in self._corpora if which(name[0])]:
+            del self._corpora[name]
 
-    @contextmanager
-    def _use(self, scope: Scope) -> Iterator[sqlite3.Connection]:
-        """The index of a scope, inside a transaction; one that fails is thrown away."""
-        name = _name(scope)
-        with self._lock:
-            try:
-                db = self._opened(name)
-                db.execute("BEGIN IMMEDIATE")
-                try:
-                    yield db
-                    db.execute("COMMIT")
-                except BaseException:
-                    if db.in_transaction:
-                        db.execute("ROLLBACK")
-                    raise
-            except (sqlite3.Error, OSError, ArchiveError) as error:
-                self._drop(name, delete=True)
-                raise IndexLost(str(error)) from error
+    def _parts_flow(self, scope: Scope, blocks: Sequence[Chain]) -> Flow[list[Part]]:
+        place = scope.namespace("index")
+        read = yield from self._wire.read(place, [_name(block) for block in blocks])
+        parts = []
+        for block in blocks:
+            packed = read.get(_name(block))
+            part: Part | None = (yield Io(partial(Part.unpack, packed))) if packed else None
+            if part is None:
+                part = yield from self._built(scope, block)
+                yield from self._write(scope, block, part)
+            parts.append(part)
+        return parts
 
-    def _opened(self, name: str) -> sqlite3.Connection:
-        path = self._path(name)
-        if name in self._open:
-            connection, file = self._open[name]
-            if path is None or _file_number(path) == file:
-                self._open.move_to_end(name)
-                self._make_room(name)
-                return connection
-            self._drop(name)  # another process has forgotten or rebuilt it
-        if path is None:
-            connection = _connect(":memory:")
-        else:
-            private_folder(path.parent)
-            private_file(path)
-            connection = _connect(str(path))
-        self._open[name] = (connection, _file_number(path) if path is not None else None)
-        _prepare(connection)
-        self._make_room(name)
-        return connection
+    def _built(self, scope: Scope, block: Chain) -> Flow[Part]:
+        if len(block) > 1:
+            size = len(block) // TOGETHER
+            smaller = [block[at : at + size] for at in range(0, len(block), size)]
+            parts = yield from self._parts_flow(scope, smaller)
+            part: Part = yield Io(partial(Part.merged, parts))
+            yield from self._delete(scope, smaller)
+            return part
+        keys, found = manifest(block), []
+        for start in range(0, len(keys), AT_ONCE):
+            part_of = keys[start : start + AT_ONCE]
+            data = yield from self._originals.read_flow(scope, part_of)
+            found.append((yield Io(partial(_part, data))))
+        whole: Part = yield Io(partial(Part.merged, found))
+        return whole
 
-    def _make_room(self, name: str) -> None:
-        """Close what was used longest ago, but not this index, nor one that somebody uses."""
-        if len(self._open) <= OPEN:
+    def _write(self, scope: Scope, block: Chain, part: Part) -> Flow[None]:
+        """Keep a part; a store that cannot be written to is searched all the same."""
+        if not part.keys:
             return
-        with self._counting:
-            idle = [one for one in self._open if one != name and one not in self._used]
-        for one in idle[: len(self._open) - OPEN]:
-            self._drop(one)
+        place, name = scope.namespace("index"), _name(block)
+        try:
+            data = yield Io(part.pack)
+            if part.expires is not None:
+                data["expires"] = part.expires
+            yield from self._wire.batch([self._wire.put_op(place, name, data)])
+            # Who forgets the thread at this moment must not find the part there afterwards.
+            key = part.keys[0]
+            if not (yield from self._wire.read(scope.namespace("messages"), [key])):
+                yield from self._wire.batch([PutOp(place, name, None)])
+        except ArchiveError as error:
+            logger.debug(
+                "a part of the search index is not kept: %s",
+                unquoted(error),
+                extra=noted("index_behind"),
+            )
 
-    def _path(self, name: str) -> Path | None:
-        if self._folder is None or name in self._in_memory:
-            return None
-        return self._folder / f"{name}.db"
-
-    def _drop(self, name: str, *, delete: bool = False) -> None:
-        known = self._open.pop(name, None)
-        if known is not None:
-            with suppress(sqlite3.Error):
-                known[0].close()
-        path = self._path(name)
-        if delete and path is not None:
-            for ending in ("", "-journal", "-wal", "-shm"):
-                with suppress(OSError):
-                    path.with_name(path.name + ending).unlink(missing_ok=True)
-
-
-def _connect(where: str) -> sqlite3.Connection:
-    db = sqlite3.connect(where, timeout=5.0, isolation_level=None, check_same_thread=False)
-    db.execute("PRAGMA synchronous = OFF")  # a cache; what a power cut spoils is built again
-    db.execute("PRAGMA secure_delete = ON")
-    return db
+    def _delete(self, scope: Scope, blocks: Sequence[Chain]) -> Flow[None]:
+        place = scope.namespace("index")
+        try:
+            yield from self._wire.batch([PutOp(place, _name(block), None) for block in blocks])
+        except ArchiveError as error:
+            logger.debug(
+                "a part of the search index stays: %s", unquoted(error), extra=noted("index_behind")
+            )
 
 
-def _prepare(db: sqlite3.Connection) -> None:
-    """Make the tables of a new index; one of another version is refused, and so thrown away."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        (version,) = db.execute("PRAGMA user_version").fetchone()
-        (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if version != VERSION and tables:
-            raise sqlite3.DatabaseError("an index of another version")
-        if not tables:
-            for statement in _TABLES.strip().split(";\n"):
-                db.execute(statement.rstrip(";"))
-    finally:
-        db.execute("COMMIT")
+def _blocks(chain: Chain) -> list[Chain]:
+    """A chain in pieces, the largest first: each of a power of `TOGETHER` records."""
+    blocks, at = [], 0
+    size = 1
+    while size * TOGETHER <= len(chain):
+        size *= TOGETHER
+    while at < len(chain):
+        while at + size > len(chain):
+            size //= TOGETHER
+        blocks.append(chain[at : at + size])
+        at += size
+    return blocks
 
 
-def _has(db: sqlite3.Connection, table: str, column: str, value: str) -> bool:
-    return db.execute(f"SELECT 1 FROM {table} WHERE {column} = ?", (value,)).fetchone() is not None
+def _name(block: Chain) -> str:
+    """A record's id names all before it, too; so it says which records a block has."""
+    return f"{len(block)}-{block[-1].id}"
 
 
-def _name(scope: Scope) -> str:
-    return "-".join(scope.hashes)
+def _over(expires: float | None) -> bool:
+    return expires is not None and time.time() >= expires
 
 
-def _digest(text: str) -> str:
-    """Ids are compared by digest: they may hold what SQLite cannot."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+def _part(found: Mapping[str, dict[str, Any] | None]) -> Part:
+    ends = [float(data["expires"]) for data in found.values() if data and "expires" in data]
+    messages = [_read(from_data(key, data)) for key, data in found.items()]
+    return Part.of(messages, min(ends, default=None))
 
 
-def _file_number(path: Path) -> int | None:
-    try:
-        return os.stat(path).st_ino  # noqa: PTH116
-    except OSError:
-        return None
+def _read(one: Archived) -> tuple[str, Doc, list[Passage]]:
+    said = _SPEAKER.match(one.text)
+    speaker = one.name or (said.group("name") if said else one.role)
+    again = one.role == "tool" and says_again(one.text)  # its originals are found, and not it too
+    # A message is found by its speaker and its date, too, where no passage names them.
+    about = " ".join(part for part in (one.name, one.date) if part and part not in one.text)
+    doc = Doc(
+        f"{digest(one.id)} {digest(one.cite)}",
+        kind_of(one),
+        bool(_ASKS.search(one.text[-LAST:])),
+        " ".join(sorted(names_of(speaker))),
+        tuple(map(digest, one.answers)),
+    )
+    found = []
+    for start, end, call in _pieces(one):
+        terms = terms_of("" if again else f"{about}\n{one.text[start:end]}")
+        held = Counter([*terms.words, *(WHOLE + whole for whole in terms.wholes)])
+        found.append(Passage(start, end, held, len(terms.words), call))
+    return one.key, doc, found
+
+
+def _pieces(one: Archived) -> Iterator[tuple[int, int, str]]:
+    """The passages of a message; of several calls each has its own."""
+    calls = one.calls if len(one.calls) > 1 else ()
+    at = len(one.text) - sum(len(call.reading) + 1 for call in calls)
+    if at > 0 or not calls:
+        yield from (
+            (start, end, "") for start, end in passages(one.text[:at] if calls else one.text)
+        )
+    for call in calls:
+        for start, end in passages(call.reading, at + 1):
+            yield start, end, digest(call.id)
+        at += 1 + len(call.reading)
+
+
+def kind_of(one: Archived) -> Kind:
+    """What a message does. Calls that a provider answers itself, in the message, are none here."""
+    if any(call.id not in one.answers for call in one.calls):
+        return Kind.CALLS
+    return Kind.RESULT if one.answers and not one.speaks else Kind.SAYS

@@ -24,6 +24,7 @@ class Piece:
     Attributes:
         shortened: what to say about it if `text` is only a part; empty if it is whole.
         offset: characters of the message before `text`.
+        whole: characters of the message; 0 where `text` is all of it.
         neighbour: it was not found itself.
         place: where it stands in the history, counted from 0.
         follows: places of those that it follows, if others stand between.
@@ -42,6 +43,7 @@ class Piece:
     follows: tuple[int, ...] = ()
     shortened: str = ""
     offset: int = 0
+    whole: int = 0
 
 
 def arranged(pieces: Sequence[Piece]) -> list[Piece]:
@@ -77,30 +79,28 @@ def smallest(piece: Piece) -> int:
     return min(LEAST, len(piece.text))
 
 
-def excerpt(piece: Piece, size: int, centre: int) -> Piece:
-    """The message with `size` characters of its text, around a place in it."""
-    whole = len(piece.text)
-    if size >= whole:
+def excerpt(piece: Piece, size: int, start: int) -> Piece:
+    """The message with `size` characters of its text, from a character of it on."""
+    there = len(piece.text)
+    if size >= there:
         return piece
-    start = max(0, min(centre - size // 3, whole - size))
-    note = _shortened(piece.offset + start, size, piece.offset + whole)
-    return replace(piece, text=piece.text[start : start + size], shortened=note)
+    start = max(0, min(start, there - size))
+    text, offset, whole = piece.text[start : start + size], piece.offset + start, _whole(piece)
+    note = f"(shortened: characters {offset + 1:,} to {offset + size:,} of {whole:,})"
+    return replace(piece, text=text, shortened=note, offset=offset, whole=whole)
 
 
 def onwards(piece: Piece, start: int) -> Piece:
     """The message from a character on, counted from 0."""
     whole = len(piece.text)
-    start = min(start, whole)
-    if not start:
-        return piece
-    note = _shortened(start, whole - start, whole)
-    if start == whole:
-        note = f"(the message ends at character {whole:,})"
-    return replace(piece, text=piece.text[start:], shortened=note, offset=start)
+    if start < whole:
+        return excerpt(piece, whole - start, start)
+    note = f"(the message ends at character {whole:,})"
+    return replace(piece, text="", shortened=note, offset=whole, whole=whole)
 
 
-def _shortened(start: int, size: int, whole: int) -> str:
-    return f"(shortened: characters {start + 1:,} to {start + size:,} of {whole:,})"
+def _whole(piece: Piece) -> int:
+    return piece.whole or len(piece.text)
 
 
 def best_place(text: str, marks: Sequence[str]) -> int:

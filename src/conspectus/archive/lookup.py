@@ -1,50 +1,34 @@
-"""Asking one index: a bounded number of candidates by full-text search, then the real ranking."""
+"""Asking a corpus: the passages that hold what is asked for, and those near them, ranked."""
 
 from __future__ import annotations
 
-import json
-import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from conspectus.archive.rank import (
-    Seen,
-    Totals,
-    holding_enough,
-    merged,
-    scores,
-    strong,
-)
-from conspectus.archive.steps import FARTHEST, Kind, Steps, far_enough
-from conspectus.archive.words import Ask, Query, Terms
+from conspectus.archive.corpus import Corpus
+from conspectus.archive.index import WHOLE
+from conspectus.archive.rank import Asked, holding_enough, merged, plain, scores, strong
+from conspectus.archive.words import Ask, Query
 
 CANDIDATES = 120
-"""Messages holding terms of a query, around which is looked; for each of several sentences half."""
+"""Passages holding terms of a query, around which is looked; for each of several sentences half."""
 
 EXACT = 2.0
 """Weight of an identifier that stands in a message as it stands in the query."""
 
-AT_ONCE = 500
-"""Rows read at a time."""
-
-REACHES = (5, 12, 30, FARTHEST)
-"""Places on each side of a candidate in which is looked for those near it, until they are found."""
-
-_WHOLE = "="
-"""Opens a whole identifier where it stands among words; no word holds it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One message found.
+    """One passage found.
 
     Attributes:
-        key: which.
-        place: where it stands among those that are covered.
+        key: of its message.
+        place: where that stands in the history.
         score: how well it fits, higher is better.
         direct: it holds a good part of what is asked for itself, and is no mere neighbour.
-        follows: places of those that it follows by one step.
+        follows: places of those that its message follows by one step.
+        start, end: characters of the message that it is; no end for all of it.
     """
 
     key: str
@@ -52,155 +36,55 @@ class Match:
     score: float
     direct: bool
     follows: tuple[int, ...] = ()
+    start: int = 0
+    end: int | None = None
 
 
-def look_up(db: sqlite3.Connection, query: Query, covered: Sequence[str]) -> list[Match]:
-    """Messages that fit a query, the best first, and only those that are covered."""
-    found = _ranked(db, (query.whole, *query.parts), covered)
+def look_up(corpus: Corpus, query: Query) -> list[Match]:
+    """Passages that fit a query, the best first."""
+    found = _ranked(corpus, (query.whole, *query.parts))
     if not found and query.single:
         names = query.whole.names
-        found = _ranked(db, (Ask(dict.fromkeys(query.single, 1.0), (), names),), covered)
+        found = _ranked(corpus, (Ask(dict.fromkeys(query.single, 1.0), (), names),))
     return found
 
 
-def _ranked(db: sqlite3.Connection, asks: Sequence[Ask], covered: Sequence[str]) -> list[Match]:
-    place = {key: at for at, key in enumerate(covered)}
-    weights = [_weights(ask) for ask in asks]
-    holding = _holding(db, {term for one in weights for term in one})
-    if not holding:
+def _ranked(corpus: Corpus, asks: Sequence[Ask]) -> list[Match]:
+    weights = [{**ask.words, **dict.fromkeys(_exact(ask), EXACT)} for ask in asks]
+    terms = {term for one in weights for term in one}
+    held = {term: found for term in terms if (found := corpus.holding(term))}
+    if not held:
         return []
-    messages, mean = db.execute("SELECT count(*), avg(size) FROM docs").fetchone()
-    totals = Totals(messages, mean or 0.0, holding)
-    hits = [
-        _candidates(db, [t for t in one if t in holding], place, CANDIDATES // (2 if n else 1))
-        for n, one in enumerate(weights)
+    asked = [
+        Asked(weight, ask.names, _exact(ask), held, corpus)
+        for ask, weight in zip(asks, weights, strict=True)
     ]
-    steps = Steps(_kinds(db, covered, set().union(*hits)))
-    near = [{one for at in part for one in steps.around(at)} for part in hits]
-    seen = _seen(db, covered, sorted(set().union(*near)), frozenset(holding))
-    each = [
-        scores(
-            {at: seen[at] for at in places if at in seen},
-            one,
-            ask.names,
-            _exact(ask),
-            totals,
-            steps,
-        )
-        for ask, one, places in zip(asks, weights, near, strict=True)
-    ]
+    each, direct = [], set[int]()
+    for number, one in enumerate(asked):
+        most = CANDIDATES // (2 if number else 1)
+        fits = plain(one)
+        hits = heapq.nlargest(most, fits, key=lambda at: (fits[at], corpus.place[at]))
+        each.append(scores(one, hits))
+        direct.update(holding_enough(one, each[-1]))
     best = merged(each[0], each[1:])
-    direct = {
-        at
-        for one, places in zip(weights, near, strict=True)
-        for at in holding_enough({at: seen[at] for at in places if at in seen}, one, totals)
-    }
-    holding_any = {at for at, one in seen.items() if one.counts}
-    return [
-        Match(covered[at], at, best[at], at in direct, steps.follows.get(at, ()))
-        for at in strong(best, holding_any)
-    ]
-
-
-def _weights(ask: Ask) -> dict[str, float]:
-    return {**ask.words, **dict.fromkeys(_exact(ask), EXACT)}
+    holding_any = {number for found in held.values() for number in found}
+    matches = []
+    for number in strong(best, holding_any, corpus.place):
+        place = corpus.place[number]
+        end = None if len(corpus.numbers[place]) == 1 else corpus.ends[number]
+        matches.append(
+            Match(
+                corpus.covered[place],
+                place,
+                best[number],
+                number in direct,
+                corpus.steps.follows[place],
+                corpus.starts[number],
+                end,
+            )
+        )
+    return matches
 
 
 def _exact(ask: Ask) -> list[str]:
-    return [_WHOLE + whole for whole in ask.wholes]
-
-
-def _holding(db: sqlite3.Connection, terms: Iterable[str]) -> dict[str, int]:
-    """How many messages hold each term; those that none holds are left out."""
-    found = {}
-    for term in terms:
-        column, bare = ("wholes", term[1:]) if term.startswith(_WHOLE) else ("words", term)
-        asked = "SELECT doc FROM vocabulary WHERE term = ? AND col = ?"
-        for (number,) in db.execute(asked, (bare, column)):
-            found[term] = number
-    return found
-
-
-def _candidates(
-    db: sqlite3.Connection, terms: Sequence[str], place: Mapping[str, int], most: int
-) -> list[int]:
-    """Places of covered messages that hold some of the terms, by plain BM25; a bounded number."""
-    if not terms:
-        return []
-    wanted = " OR ".join(
-        f'wholes : "{term[1:]}"' if term.startswith(_WHOLE) else f'words : "{term}"'
-        for term in terms
-    )
-    rows = db.execute(
-        "SELECT rowid FROM terms WHERE terms MATCH ? ORDER BY rank, rowid DESC", (wanted,)
-    )
-    found: list[int] = []
-    for doc in rows:  # a join would look up all that match before the first is known
-        (key,) = db.execute("SELECT key FROM docs WHERE doc = ?", doc).fetchone()
-        if key in place:
-            found.append(place[key])
-            if len(found) == most:
-                break
-    return found
-
-
-def _kinds(db: sqlite3.Connection, covered: Sequence[str], hits: Iterable[int]) -> dict[int, Kind]:
-    """What the messages around some places do, as far as any of them may follow another."""
-    found: dict[int, Kind] = {}
-    end = len(covered)
-    for reach in REACHES:
-        around = {n for hit in hits for n in range(max(0, hit - reach), min(end, hit + reach + 1))}
-        at = {covered[place]: place for place in around.difference(found)}
-        found.update(dict.fromkeys(at.values(), Kind.SAYS))  # one that is gone was something, too
-        for key, kind in _rows(db, "key, kind", list(at)):
-            found[at[key]] = Kind(kind)
-        hits = [hit for hit in hits if not far_enough(found, hit, reach, end)]
-    return found
-
-
-def _rows(db: sqlite3.Connection, columns: str, keys: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    if columns == "key, kind":
-        table = "docs INDEXED BY docs_kind"  # without a look at the rows themselves
-    else:
-        table = "docs JOIN terms ON terms.rowid = docs.doc"
-    for start in range(0, len(keys), AT_ONCE):
-        part = keys[start : start + AT_ONCE]
-        marks = ",".join("?" * len(part))
-        yield from db.execute(f"SELECT {columns} FROM {table} WHERE key IN ({marks})", part)
-
-
-def _seen(
-    db: sqlite3.Connection, covered: Sequence[str], places: Sequence[int], terms: frozenset[str]
-) -> dict[int, Seen]:
-    """What the index knows of the messages at some places."""
-    at = {covered[place]: place for place in places}
-    found = {}
-    bare = terms.difference(term for term in terms if term.startswith(_WHOLE))
-    whole = frozenset(term.removeprefix(_WHOLE) for term in terms - bare)
-    columns = "key, size, asks, speaker, kind, answers, calls, words, wholes"
-    for row in _rows(db, columns, list(at)):
-        key, size, asks, speaker, kind, answers, calls, words, wholes = row
-        counts = _counts(words.split(), bare)
-        if whole and wholes:
-            exact = _counts(wholes.split(), whole)
-            counts.update((_WHOLE + term, number) for term, number in exact.items())
-        apart = json.loads(calls) if calls and counts else {}
-        found[at[key]] = Seen(
-            counts,
-            size,
-            frozenset(speaker.split()),
-            bool(asks),
-            Kind(kind),
-            frozenset(answers.split()),
-            {name: _counts(said, terms) for name, said in apart.items()},
-        )
-    return found
-
-
-def of_one_call(terms: Terms) -> list[str]:
-    """The terms of one of several calls, as they are kept beside those of the whole message."""
-    return [*terms.words, *(_WHOLE + whole for whole in terms.wholes)]
-
-
-def _counts(said: Sequence[str], terms: frozenset[str]) -> dict[str, int]:
-    return {term: said.count(term) for term in terms.intersection(said)}
+    return [WHOLE + whole for whole in ask.wholes]

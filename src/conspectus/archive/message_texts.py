@@ -6,11 +6,13 @@ import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from operator import is_
 from typing import Any
 
 from langchain_core.messages import BaseMessage
 
 from conspectus.archive.secret_words import named_kind
+from conspectus.messages.codec import not_too_deep
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
 """Keys of messages, blocks and calls by which they hang together; what else has such keys, as the
@@ -48,13 +50,14 @@ def leaves(message: Any) -> list[Leaf]:
 
 
 def walk(message: Any, put: Put) -> Any:
-    """The message with each text replaced; itself where nothing changed."""
+    """The message with each text replaced; itself where nothing changed. What is nested so deep
+    that it is not kept is only described."""
     if not isinstance(message, BaseMessage):
-        return _mapping(message, put, False)[0]
+        return _mapping(not_too_deep(message), put, False)[0]
     names = [*type(message).model_fields, *(message.__pydantic_extra__ or {})]
     parts = {name: getattr(message, name) for name in names if name != "usage_metadata"}
-    made, changed = _mapping(parts, put, False)
-    if not changed:
+    made, changed = _mapping(not_too_deep(parts), put, False)
+    if not changed and all(map(is_, made.values(), parts.values())):
         return message
     return message.model_copy(update={k: v for k, v in made.items() if v is not parts.get(k)})
 

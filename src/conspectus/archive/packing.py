@@ -24,6 +24,9 @@ MISSES = 12
 ALIKE = 0.9
 """Share of their words that two messages have in common if the second says nothing new."""
 
+LONGEST = 128
+"""Characters of a token at most: the longest runs of blanks that vocabularies hold as one."""
+
 READ = 4_000
 """Characters of a message that are compared with others."""
 
@@ -123,17 +126,19 @@ class Room:
         return True
 
     def _put(self, piece: Piece, more: int, share: int) -> bool:
+        if len(piece.text) > LONGEST * share:
+            return False  # counting a text of megabytes takes seconds
         if self.count(self._text([piece])) > share or not self._fits([*self.pieces, piece], more):
             return False
         self.pieces.append(piece)
         return True
 
     def _put_short(self, piece: Piece, more: int, share: int) -> bool:
-        low, high = smallest(piece), len(piece.text)
+        low, high = smallest(piece), min(len(piece.text), LONGEST * share)
         best, centre = None, best_place(piece.text, self.marks)
         while low <= high:
             middle = (low + high) // 2
-            tried = excerpt(piece, middle, centre)
+            tried = excerpt(piece, middle, centre - middle // 3)
             own = self.count(self._text([tried]))
             if own <= share and self._fits([*self.pieces, tried], more):
                 best, low = tried, middle + 1

@@ -11,10 +11,11 @@ and Chinese conversations, each left out in turn; anything near them does as wel
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from conspectus.archive.steps import BEFORE, Kind, Steps
+from conspectus.archive.corpus import Corpus
+from conspectus.archive.steps import BEFORE, Kind
 
 _BORROWED = {d: 0.7**d for d in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
 """How much a word counts that was said so many steps earlier (negative: later)."""
@@ -53,131 +54,135 @@ WEAK_NEAR = 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What is known of one message of the history.
+class Asked:
+    """One sentence of a query, and what is known of its terms.
 
     Attributes:
-        counts: how often it holds each term asked for.
-        size: how many terms it has in all.
-        speaker: terms of the name of who speaks.
-        asks: it ends in a question.
-        kind: what it does.
-        answers: names of the calls whose results it holds.
-        calls: where it makes several calls at once, how often each holds each term asked for.
-    """
-
-    counts: Mapping[str, int]
-    size: int
-    speaker: frozenset[str]
-    asks: bool
-    kind: Kind = Kind.SAYS
-    answers: frozenset[str] = frozenset()
-    calls: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-    def lent(self, term: str, count: int, to: Seen) -> int:
-        """How much of its count of a term it lends. To a result only its own call lends any."""
-        if to.answers.isdisjoint(self.calls):
-            return count
-        others = [said for name, said in self.calls.items() if name not in to.answers]
-        return max(0, count - sum(said.get(term, 0) for said in others))
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What is known of all messages: how many, their mean size, and how many hold each term."""
-
-    messages: int
-    mean: float
-    holding: Mapping[str, int]
-
-    def rarity(self, term: str) -> float:
-        """Inverse document frequency, never negative."""
-        holding = self.holding.get(term, 0)
-        return math.log(1 + (self.messages - holding + 0.5) / (holding + 0.5))
-
-
-def scores(
-    seen: Mapping[int, Seen],
-    weights: Mapping[str, float],
-    names: frozenset[str],
-    exact: Sequence[str],
-    totals: Totals,
-    steps: Steps,
-) -> dict[int, float]:
-    """How well each message fits one sentence of a query, about 0 to 1.5; those that do at all.
-
-    Args:
-        seen: messages by their place in the history; around each that holds a term, those that may
-            borrow it. Places that are not there are taken to hold no term.
         weights: the terms asked for, each with its weight.
         names: all words of the sentence, among which may be a speaker's name.
         exact: those of the terms that are whole identifiers.
-        totals: of the whole history.
-        steps: which of these messages follow which.
-
-    Example:
-        >>> said = {0: Seen({"port": 1}, 4, frozenset(), True), 1: Seen({}, 3, frozenset(), False)}
-        >>> steps = Steps({0: Kind.SAYS, 1: Kind.SAYS})
-        >>> totals = Totals(100, 5.0, {"port": 2})
-        >>> found = scores(said, {"port": 1.0}, frozenset(), (), totals, steps)
-        >>> [place for place, score in found.items() if score > 0.5]
-        [0, 1]
+        held: for each term that anything holds, the passages and how often each does.
+        corpus: the passages.
     """
-    worth = {term: weight * totals.rarity(term) for term, weight in weights.items()}
-    total = sum(worth.values())
+
+    weights: Mapping[str, float]
+    names: frozenset[str]
+    exact: Sequence[str]
+    held: Mapping[str, Mapping[int, int]]
+    corpus: Corpus
+
+    def worth(self, term: str) -> float:
+        """The weight of a term by its rarity: inverse document frequency, never negative."""
+        holding, passages = len(self.held.get(term, ())), self.corpus.total
+        return self.weights[term] * math.log(1 + (passages - holding + 0.5) / (holding + 0.5))
+
+
+def plain(asked: Asked) -> dict[int, float]:
+    """BM25 of all passages that hold any of the terms, each for itself."""
+    found: dict[int, float] = {}
+    sizes, mean = asked.corpus.sizes, asked.corpus.mean
+    for term in asked.weights.keys() & asked.held.keys():
+        worth = asked.worth(term)
+        for number, count in asked.held[term].items():
+            norm = K1 * (1 - B + B * sizes[number] / mean)
+            found[number] = found.get(number, 0.0) + worth * count / (count + norm)
+    return found
+
+
+def scores(asked: Asked, hits: Sequence[int]) -> dict[int, float]:
+    """How well passages fit one sentence of a query, about 0 to 1.5: some that hold its terms, and
+    short messages near them.
+
+    Args:
+        asked: the sentence.
+        hits: numbers of passages that hold some of its terms.
+    """
+    corpus = asked.corpus
+    total = sum(map(asked.worth, asked.weights))
     if not total:
         return {}
-    mean = totals.mean or 1.0
-    weights_of, sizes_of = dict.fromkeys(seen, 0.0), dict.fromkeys(seen, 0.0)
-    borrowed: dict[str, dict[int, float]] = {term: {} for term in worth}
-    nearest: dict[str, dict[int, float]] = {term: {} for term in worth}
-    for place, one in seen.items():
-        held = [(t, n, borrowed[t], nearest[t]) for t, n in one.counts.items() if t in worth]
-        for target, distance in steps.around(place).items():
-            if target not in seen:
-                continue
-            share, close = _BORROWED[distance], _CLOSE[distance]
-            weights_of[target] += share
-            sizes_of[target] += share * one.size / mean
-            for term, count, much, closest in held:
-                if one.calls:
-                    count = one.lent(term, count, seen[target])
-                if count:
-                    much[target] = much.get(target, 0.0) + share * count
-                    if close > closest.get(target, 0.0):
-                        closest[target] = close
-    norms = {place: _norm(weight, sizes_of[place]) for place, weight in weights_of.items()}
-    fits = dict.fromkeys(seen, 0.0)
-    for term, value in worth.items():
-        closest = nearest[term]
-        for place, lent in borrowed[term].items():
-            fits[place] += value * (lent / (lent + norms[place]) + COVERED * closest[place])
-    speaker = _named([one.speaker for one in seen.values()], names)
+    near = {place for hit in hits for place in corpus.steps.around(corpus.place[hit])}
+    wanted = set(hits).union(*(corpus.numbers[at] for at in near if at not in corpus.long))
+    lent, norms = _lending(corpus, wanted)
+    fits = dict.fromkeys(wanted, 0.0)
+    for term in asked.weights.keys() & asked.held.keys():
+        borrowed: dict[int, float] = {}
+        closest: dict[int, float] = {}
+        for number, count in asked.held[term].items():
+            for target, distance in lent.get(number, ()):
+                borrowed[target] = borrowed.get(target, 0.0) + _BORROWED[distance] * count
+                if _CLOSE[distance] > closest.get(target, 0.0):
+                    closest[target] = _CLOSE[distance]
+        worth = asked.worth(term)
+        for target, much in borrowed.items():
+            fits[target] += worth * (much / (much + norms[target]) + COVERED * closest[target])
+    speaker = _named(
+        [frozenset(doc.speaker.split()) for at in near if (doc := corpus.docs[at])], asked.names
+    )
     found = {}
-    for place, fit in fits.items():
-        if fit:
-            one = seen[place]
-            before = [seen[at] for at in steps.follows.get(place, ()) if at in seen]
-            found[place] = (
+    for number, fit in fits.items():
+        doc = corpus.docs[place := corpus.place[number]]
+        if fit and doc is not None:
+            before = [corpus.docs[at] for at in corpus.steps.follows[place]]
+            exact = sum(number in asked.held.get(term, ()) for term in asked.exact)
+            found[number] = (
                 fit / total
-                + NAMED * (speaker is not None and one.speaker == speaker)
-                + EXACT * sum(term in one.counts for term in exact) / max(1, len(exact))
-                + QUESTION * one.asks
-                + ANSWER * (one.kind == Kind.SAYS and any(other.asks for other in before))
+                + NAMED * (speaker is not None and frozenset(doc.speaker.split()) == speaker)
+                + EXACT * exact / max(1, len(asked.exact))
+                + QUESTION * doc.asks
+                + ANSWER * (doc.kind == Kind.SAYS and any(one and one.asks for one in before))
             )
     return found
 
 
-def holding_enough(
-    seen: Mapping[int, Seen], weights: Mapping[str, float], totals: Totals
-) -> list[int]:
-    """Places of messages that hold a good part of what is asked for themselves."""
-    worth = {term: weight * totals.rarity(term) for term, weight in weights.items()}
-    least = DIRECT * sum(worth.get(term, 0.0) for term in totals.holding)
+def _lending(
+    corpus: Corpus, wanted: Collection[int]
+) -> tuple[dict[int, list[tuple[int, int]]], dict[int, float]]:
+    """By passage, which of those wanted borrow its words, and from how many steps away; and what
+    the count of a term in each of them is weighed against."""
+    lent: dict[int, list[tuple[int, int]]] = {number: [(number, 0)] for number in wanted}
+    weights = dict.fromkeys(wanted, 1.0)
+    sizes = {number: corpus.sizes[number] / corpus.mean for number in wanted}
+    targets: dict[int, list[int]] = {}
+    for number in wanted:
+        targets.setdefault(corpus.place[number], []).append(number)
+    lenders = {at for place in targets for at in _reach(corpus, place)}
+    for lender in lenders:
+        numbers = corpus.lends(lender)
+        around = corpus.steps.around(lender)
+        for place, distance in around.items():
+            if not distance or place not in targets:
+                continue
+            doc = corpus.docs[place]
+            answers = doc.answers if doc else ()
+            own = [n for n in numbers if corpus.calls.get(n, "") in answers]
+            for number in own or numbers:
+                for target in targets[place]:
+                    lent.setdefault(number, []).append((target, distance))
+                    weights[target] += _BORROWED[distance]
+                    sizes[target] += _BORROWED[distance] * corpus.sizes[number] / corpus.mean
+    return lent, {number: _norm(weights[number], sizes[number]) for number in wanted}
+
+
+def _reach(corpus: Corpus, place: int) -> set[int]:
+    """Places of the messages from which the one at a place may borrow."""
+    found, edge = {place}, {place}
+    for _ in range(BEFORE):
+        edge = {at for one in edge for at in corpus.steps.follows[one]} - found
+        found |= edge
+    return found.union(corpus.steps.around(place))
+
+
+def holding_enough(asked: Asked, among: Iterable[int]) -> list[int]:
+    """Those of some passages that hold a good part of what is asked for themselves."""
+    terms = [term for term in asked.weights if term in asked.held]
+    worth = {term: asked.worth(term) for term in terms}
+    least = DIRECT * sum(worth.values())
     return [
-        place
-        for place, one in seen.items()
-        if one.counts and sum(worth.get(term, 0.0) for term in one.counts) >= least
+        number
+        for number in among
+        if (held := [worth[term] for term in terms if number in asked.held[term]])
+        and sum(held) >= least
     ]
 
 
@@ -208,20 +213,23 @@ def merged(whole: Mapping[int, float], parts: Sequence[Mapping[int, float]]) -> 
     return merged
 
 
-def strong(found: Mapping[int, float], holding: Container[int]) -> list[int]:
-    """Places by score, without the weak ones; of two that fit equally well, the later first.
+def strong(
+    found: Mapping[int, float], holding: Container[int], places: Sequence[int] | Mapping[int, int]
+) -> list[int]:
+    """Passages by score, without the weak ones; of two that fit equally well, the later first.
 
     Args:
         found: how well each fits.
         holding: those that hold some of what is asked for themselves.
+        places: of their messages.
     """
     best = max(found.values(), default=0.0)
 
-    def fits(place: int) -> bool:
-        least = best * (WEAK if place in holding else WEAK_NEAR)
-        return found[place] > 0 and found[place] >= least
+    def fits(number: int) -> bool:
+        least = best * (WEAK if number in holding else WEAK_NEAR)
+        return found[number] > 0 and found[number] >= least
 
-    return sorted(filter(fits, found), key=lambda place: (-found[place], -place))
+    return sorted(filter(fits, found), key=lambda number: (-found[number], -places[number]))
 
 
 def fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:

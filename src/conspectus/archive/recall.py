@@ -5,13 +5,11 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from conspectus._core.records import Chain
-from conspectus._drive import Flow, Io
+from conspectus._drive import Flow
 from conspectus.archive.flows import ArchiveFlows
-from conspectus.archive.index import IndexLost
-from conspectus.archive.layout import Piece, onwards
+from conspectus.archive.layout import Piece, excerpt, onwards
 from conspectus.archive.lookup import Match
 from conspectus.archive.observed import observed_recall
 from conspectus.archive.packing import Room
@@ -21,6 +19,8 @@ from conspectus.archive.values import Archived, manifest
 from conspectus.archive.words import query_of
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages.recalled import says_again
+
+WHOLE_UP_TO = 720
 
 AT_ONCE = 50
 """Messages read at a time, as the last of them seldom fit."""
@@ -152,6 +152,14 @@ def recall_flow(
     return _result(room)
 
 
+def unknown_thread(tenant: str, thread: str) -> NotFoundError:
+    """The error for a thread of which nothing is kept: a slip must not look like an empty one."""
+    return NotFoundError(
+        f"the archive keeps no thread {_shown(thread)} of {_shown(tenant)}; 'conspectus archive "
+        "list', or Archive.threads in Python, names those that it keeps"
+    )
+
+
 def _result(room: Room) -> RecallResult:
     pieces, text, tokens, truncated = room.result()
     return RecallResult(tuple(map(_hit, pieces)), text, tokens, truncated)
@@ -172,7 +180,7 @@ def _by_query(
         found = yield from archive.find_flow(scope, [match.key for match in part])
         gone = [match.key for match in part if match.key not in found]
         if gone:  # expired or forgotten elsewhere: the index must not remember them either
-            yield Io(partial(_drop, archive, scope, gone))
+            yield from archive.index.drop_flow(scope, chain, gone)
         for match in part:
             one = found.get(match.key)
             if one is None or room.full or one.id in without or _again(one):
@@ -218,16 +226,12 @@ def _again(one: Archived) -> bool:
     return one.role == "tool" and says_again(one.text)
 
 
-def _drop(archive: ArchiveFlows, scope: Scope, keys: list[str]) -> None:
-    try:
-        archive.indexes.drop(scope, keys)
-    except IndexLost:
-        return  # then it remembers nothing at all
-
-
 def _found(one: Archived, match: Match) -> Piece:
+    piece = _piece(one)
+    if match.end is not None and len(one.text) > WHOLE_UP_TO:
+        piece = excerpt(piece, match.end - match.start, match.start)
     return replace(
-        _piece(one),
+        piece,
         score=match.score,
         neighbour=not match.direct,
         place=match.place,

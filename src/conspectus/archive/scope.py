@@ -12,11 +12,11 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from conspectus.errors import InputError
 
-Kind = Literal["messages", "records", "summaries", "drafts", "head"]
+Kind = Literal["messages", "texts", "records", "summaries", "drafts", "head", "index"]
 
 ROOT = "conspectus"
 """First label of every namespace that we use."""
@@ -48,6 +48,24 @@ def name_of(data: Mapping[str, object]) -> str | None:
         with suppress(ValueError):
             return bytes.fromhex(exact).decode("utf-8", "surrogatepass")
     return name if isinstance(name, str) else None
+
+
+class Place(Protocol):
+    """Where one agent's own history lies in a store."""
+
+    def namespace(self, kind: Kind) -> tuple[str, ...]:
+        """Where values of one kind lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A history of which only the namespace is known, as names cannot be told from hashes."""
+
+    start: tuple[str, ...]
+
+    def namespace(self, kind: Kind) -> tuple[str, ...]:
+        """Where values of one kind lie in a store."""
+        return (*self.start, kind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 An agent often answers after several rounds of tool calls. Its answer follows what the user asked,
 however long it worked; each round follows the one before it, and a result follows its own call.
-In a talk without tools a message follows the one before it, and nothing else.
+In a talk without tools a message follows the one before it, and nothing else; but a long message is
+stepped over, as a talk goes on after it where it stood before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
 BEFORE, AFTER = 5, 2
@@ -15,12 +16,6 @@ BEFORE, AFTER = 5, 2
 
 WORK = 2
 """Steps up to which calls of tools and their results borrow words of what came before them."""
-
-AHEAD = 2
-"""Messages or rounds behind one that are looked for if they do not stand near."""
-
-FARTHEST = 96
-"""Messages between two of which one follows the other, at most: some thirty rounds."""
 
 
 class Kind(IntEnum):
@@ -37,24 +32,24 @@ class Steps:
     """Which messages follow which.
 
     Args:
-        kinds: what the messages at some places do. Places that are not there are not looked beyond.
+        kinds: what the messages of a history do, in order.
+        long: places of messages that say much: others that are said follow what these follow, too.
 
     Attributes:
         follows: for each place, those that it follows by one step.
 
     Example:
-        >>> does = [Kind.SAYS, Kind.CALLS, Kind.RESULT, Kind.RESULT, Kind.SAYS]
-        >>> steps = Steps(dict(enumerate(does)))
+        >>> steps = Steps([Kind.SAYS, Kind.CALLS, Kind.RESULT, Kind.RESULT, Kind.SAYS])
         >>> steps.follows[4]
         (0, 2, 3)
         >>> steps.around(0)
         {0: 0, 1: 1, 4: 1, 2: 2, 3: 2}
     """
 
-    def __init__(self, kinds: Mapping[int, Kind]) -> None:
-        self.follows: dict[int, tuple[int, ...]] = dict(_follows(kinds))
-        self._followed: dict[int, list[int]] = {place: [] for place in kinds}
-        for place, earlier in self.follows.items():
+    def __init__(self, kinds: Sequence[Kind], long: frozenset[int] = frozenset()) -> None:
+        self.follows: tuple[tuple[int, ...], ...] = tuple(_follows(kinds, long))
+        self._followed: list[list[int]] = [[] for _ in kinds]
+        for place, earlier in enumerate(self.follows):
             for one in earlier:
                 self._followed[one].append(place)
         self._kinds = kinds
@@ -70,7 +65,7 @@ class Steps:
                 for distance in range(1, most + 1):
                     far, reached = distance > WORK, []
                     for one in edge:
-                        for other in ways.get(one, ()):
+                        for other in ways[one]:
                             if other not in found and not (far and kinds[other] != Kind.SAYS):
                                 found[other] = sign * distance
                                 reached.append(other)
@@ -79,48 +74,20 @@ class Steps:
         return self._around[place]
 
 
-def far_enough(kinds: Mapping[int, Kind], place: int, reach: int, end: int) -> bool:
-    """Whether the next that follow a message, and what it follows, stand within so many places.
-
-    Args:
-        kinds: what the messages at these places do.
-        place: the message.
-        reach: places on each side.
-        end: the history's length.
-    """
-
-    def crossed(places: range) -> int:
-        # An answer follows what was said; a result its call, and the next round the one before.
-        least = Kind.SAYS if kinds.get(place) == Kind.SAYS else Kind.CALLS
-        return sum(kinds.get(one, Kind.RESULT) <= least for one in places)
-
-    ahead = place + reach >= end - 1 or crossed(range(place + 1, place + reach + 1)) >= AHEAD
-    behind = place - reach <= 0 or crossed(range(place - reach, place)) >= 1
-    return ahead and behind
-
-
-def _follows(kinds: Mapping[int, Kind]) -> Iterator[tuple[int, tuple[int, ...]]]:
+def _follows(kinds: Sequence[Kind], long: frozenset[int]) -> Iterator[tuple[int, ...]]:
     said: tuple[int, ...] = ()
     call: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
-    last, known = None, False
-    for place in sorted(kinds):
-        if last is None or place != last + 1:
-            said = call = results = ()
-            known = place == 0
-        kind = kinds[place]
-        known = known or kind != Kind.RESULT
+    for place, kind in enumerate(kinds):
         if kind == Kind.CALLS:
             # A round follows the results of the one before, and that as a whole; the first one
             # follows what was said.
-            yield place, (*call, *results) or said
+            yield (*call, *results) or said
             call, results = (place,), ()
         elif kind == Kind.RESULT and call:
-            yield place, call
+            yield call
             results = (*results, place)
-        elif not known:  # its call stands before what was looked at
-            yield place, ()
         else:  # a result that nobody called for stands as if it were said
-            yield place, (*said, *(results or call))
-            said, call, results = (place,), (), ()
-        last = place
+            yield (*said, *(results or call))
+            said = (*said[:1], place) if place in long else (place,)
+            call, results = (), ()

@@ -62,12 +62,13 @@ class Archive(ArchiveFlows):
 
         Args:
             where: a file's path or `sqlite:///path` (with four slashes for an absolute path) for
-                a SQLite file, which is made for its owner alone; `postgresql://...` for a server;
-                `memory:` for one that ends with the process.
+                a SQLite file, which is made for its owner alone, in a folder that is there;
+                `postgresql://...` for a server; `memory:` for one that ends with the process.
             ttl, timeout: as above, in seconds.
 
         Raises:
-            InputError: the address is of no known form.
+            InputError: the address is of no known form, or malformed; no part of a password is
+                shown.
             PolicyError: the ttl or the timeout means nothing, or the store keeps no ttl.
             ArchiveError: it cannot be opened, or an extra is missing; says what to do.
         """
@@ -86,8 +87,7 @@ class Archive(ArchiveFlows):
         return archive
 
     def close(self) -> None:
-        """Give up connections and indexes; a store that the caller gave stays open."""
-        self.indexes.close()
+        """Give up connections; a store that the caller gave stays open."""
         self._backend.close()
 
     def __enter__(self) -> Self:
@@ -171,7 +171,7 @@ class Archive(ArchiveFlows):
         """Records from the first of a thread to the one in force.
 
         Empty where an ancestor is missing or damaged: what such a chain covers is not known for
-        sure, so it is not trusted. The records themselves can still be read with `records`.
+        sure, so it is not trusted.
 
         Raises:
             ArchiveError: the store fails, or a newer version has written a record.
@@ -183,7 +183,10 @@ class Archive(ArchiveFlows):
         return await arun(self.chain_flow(scope))
 
     def records(self, scope: Scope) -> tuple[Record, ...]:
-        """Every sound record, abandoned branches included; parents before their children."""
+        """Every sound record, abandoned branches included; parents before their children.
+
+        A record says what it adds to its parent, so of one whose parent is gone nothing is known.
+        """
         return run(self.records_flow(scope))
 
     async def arecords(self, scope: Scope) -> tuple[Record, ...]:
@@ -214,6 +217,30 @@ class Archive(ArchiveFlows):
     async def aforget(self, tenant: str, thread: str | None = None) -> int:
         """`forget` on an event loop."""
         return await arun(self.forget_flow(tenant, thread))
+
+    def compact(self) -> int:
+        """Bring an archive of an earlier version up to the form of this one, which is smaller.
+
+        A file is written anew, which takes as much free space as it has. Stop whatever writes to
+        the archive meanwhile: it would have to open it again. Stopped half way, the archive is
+        sound; compact it again. Messages with an index by meaning stay as they are.
+
+        Returns:
+            How many values were rewritten; 0 where there was nothing to do.
+
+        Raises:
+            ArchiveError: the store fails; says what to do.
+
+        Example:
+            >>> with Archive.open("memory:") as archive:
+            ...     archive.compact()
+            0
+        """
+        return run(self.compact_flow())
+
+    async def acompact(self) -> int:
+        """`compact` on an event loop."""
+        return await arun(self.compact_flow())
 
     def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
         """One row for each original that a chain answers for, in the order of the conversation.

@@ -16,7 +16,11 @@ _SQLITE = (
     ("malformed", "the archive's file is damaged; restore it from a backup or choose another path"),
     ("unable to open", "the file cannot be opened; check that its folder exists and is writable"),
     ("closed", "the archive has been closed; open it again"),
-    ("no such table", "the store has no tables yet; call its setup() once before using it"),
+    (
+        "no such table",
+        "the store has no tables yet, or conspectus archive compact has moved them; call setup() "
+        "of a store of your own once before using it, or open the archive again",
+    ),
 )
 
 _LOCKED = "another process holds what is to be written; try again when it has finished"

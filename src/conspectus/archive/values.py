@@ -56,12 +56,14 @@ class Archived:
 def manifest(chain: Chain) -> tuple[str, ...]:
     """Keys of all originals that a chain answers for, in the order of the conversation.
 
-    Messages that are only shown short so far come last: they are still in view, after those that
-    have left it.
+    A message that stayed in view while others behind it left stands where it stood. Messages that
+    are only shown short so far come last, unless their place is known: they are still in view.
     """
-    covered = [key for record in chain for key in record.covers]
+    placed = dict.fromkeys(key for record in chain for key in record.order or record.covers)
+    covered = {key for record in chain for key in record.covers}
     clipped = [mark.key for record in chain for mark in record.clips]
-    return tuple(dict.fromkeys(covered + clipped))
+    held = covered.union(clipped)
+    return tuple(dict.fromkeys([*(key for key in placed if key in held), *clipped]))
 
 
 def to_data(entry: Entry) -> dict[str, Any]:

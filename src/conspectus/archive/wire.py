@@ -1,8 +1,9 @@
 """A store's two primitives as steps of a flow, with its failures explained.
 
-A value in a store is `{"v": 1, "json": <ASCII text>}`: NUL, lone surrogates, bytes and integers
-beyond 64 bits lie inside the text, where no store can choke on them. Where the store has a semantic
-index, a message has its plain text beside that, for the index alone.
+A value in a store is `{"v": 2, "z": <base64 of packed JSON>}`: NUL, lone surrogates, bytes and
+integers beyond 64 bits lie inside, where no store can choke on them. A store that takes bytes gets
+them. Earlier versions wrote `{"v": 1, "json": <ASCII text>}`, which is read as well. Where the
+store has a semantic index, a message has its plain text beside that, for the index alone.
 """
 
 from __future__ import annotations
@@ -14,21 +15,33 @@ import re
 import sqlite3
 import threading
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import Any, Literal
 
-from langgraph.store.base import BaseStore, GetOp, Item, Op, PutOp, SearchOp
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    SearchOp,
+)
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus._drive import Flow, Io, StepTimeout, in_a_daemon
 from conspectus.archive.breaker import Breaker
+from conspectus.archive.file_store import FileStore
+from conspectus.archive.packed import packed, unpacked
 from conspectus.archive.trouble import ON_ITS_LOOP, explain, is_of_a_database
 from conspectus.errors import ArchiveError, ArchiveTimeout, PolicyError
 
-FORMAT = 1
+FORMAT = 2
 """Version of the form above; a newer one is refused."""
 
 CHUNK = 500
@@ -38,8 +51,8 @@ MOST_MEANT = 8_000
 """Characters of a message or a query from which its meaning is taken, as models for that read
 little."""
 
-CHUNK_CHARACTERS = 8_000_000
-"""Characters in one batch at most, unless a single value is larger."""
+CHUNK_SIZE = 8_000_000
+"""Bytes of packed values in one batch at most, unless a single value is larger."""
 
 Namespace = tuple[str, ...]
 
@@ -113,7 +126,7 @@ class Wire:
     def _patience(self) -> float | None:
         """How long to wait. Waiting takes a thread, which stores that cannot hang are spared: a
         dict in memory, and a SQLite file, which waits for its own time-out and no longer."""
-        plain = type(self.store) in (InMemoryStore, SqliteStore) and not self.semantic
+        plain = type(self.store) in (InMemoryStore, SqliteStore, FileStore) and not self.semantic
         return None if plain else self.timeout
 
     @property
@@ -129,21 +142,26 @@ class Wire:
 
         Args:
             namespace, key: where.
-            data: plain JSON data.
+            data: plain JSON data; with `expires`, as it is read, it keeps the end that it has.
             meaning: text by whose meaning it is to be found; None for values that are not searched.
         """
         body = dict(data)
-        if self.ttl is not None:
+        ttl = self.ttl
+        if "expires" in body:
+            ttl = max(1.0, body["expires"] - time.time())
+        elif ttl is not None:
             # Some stores only delete what has expired when they are swept; the date makes sure.
-            body["expires"] = time.time() + self.ttl
-        value: dict[str, Any] = {"v": FORMAT, "json": dumps(body)}
+            body["expires"] = time.time() + ttl
+        raw = packed(body)
+        whole = raw if getattr(self.store, "takes_bytes", False) else b64encode(raw).decode()
+        value: dict[str, Any] = {"v": FORMAT, "z": whole}
         index: Literal[False] | list[str] = False
         if meaning is not None and self.semantic and meaning.strip():
             value["text"] = _UNSENDABLE.sub("\ufffd", meaning[:MOST_MEANT])
             index = ["text"]
-        if self.ttl is None:
+        if ttl is None:
             return PutOp(namespace, key, value, index=index)
-        return PutOp(namespace, key, value, index=index, ttl=self.ttl / 60)
+        return PutOp(namespace, key, value, index=index, ttl=ttl / 60)
 
     def read(
         self, namespace: Namespace, keys: Sequence[str]
@@ -160,12 +178,27 @@ class Wire:
 
     def everything(self, namespace: Namespace) -> Flow[list[dict[str, Any]]]:
         """All sound values in a namespace; asked for at once, as unordered pages may overlap."""
+        items = yield from self.items(namespace)
+        found = (unpack(item) for item in items)
+        return [data for data in found if data is not None and not expired(data)]
+
+    def items(self, namespace: Namespace) -> Flow[list[Item]]:
+        """Everything in a namespace, as the store holds it."""
         limit = 2 * CHUNK
         while True:
             items: list[Item] = (yield from self.batch([search_op(namespace, limit)]))[0]
             if len(items) < limit:
-                found = (unpack(item) for item in items)
-                return [data for data in found if data is not None and not expired(data)]
+                return items
+            limit *= 4
+
+    def namespaces(self, beginning: Namespace) -> Flow[list[Namespace]]:
+        """All namespaces that begin so, in order."""
+        limit = 2 * CHUNK
+        while True:
+            asked = ListNamespacesOp((MatchCondition("prefix", beginning),), limit=limit)
+            found: list[Namespace] = (yield from self.batch([asked]))[0]
+            if len(found) < limit:
+                return sorted(map(tuple, found))
             limit *= 4
 
     def batch(self, ops: Sequence[Op]) -> Flow[list[Any]]:
@@ -299,8 +332,8 @@ def _chunks(ops: Sequence[Op]) -> Iterator[list[Op]]:
     part: list[Op] = []
     size = 0
     for op in ops:
-        written = len(op.value["json"]) if isinstance(op, PutOp) and op.value else 0
-        if part and (len(part) >= CHUNK or size + written > CHUNK_CHARACTERS):
+        written = len(op.value["z"]) if isinstance(op, PutOp) and op.value else 0
+        if part and (len(part) >= CHUNK or size + written > CHUNK_SIZE):
             yield part
             part, size = [], 0
         part.append(op)
@@ -320,10 +353,14 @@ def unpack(item: Item) -> dict[str, Any] | None:
         return None
     check_version(value.get("v"), FORMAT)
     try:
-        data = json.loads(value["json"])
+        if value.get("v") == 1:
+            data = json.loads(value["json"])
+        else:
+            held = value["z"]
+            data = unpacked(held if isinstance(held, bytes) else b64decode(held, validate=True))
     except (KeyError, TypeError, ValueError, RecursionError):
         return None
-    return data if value.get("v") == FORMAT and isinstance(data, dict) else None
+    return data if value.get("v") in (1, FORMAT) and isinstance(data, dict) else None
 
 
 def check_version(version: object, known: int) -> None:

@@ -1,0 +1,102 @@
+"""All that a chain's messages are found by, as one: its parts side by side, in the order of the
+history, with what follows what."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+
+from conspectus.archive.postings import Doc, Part, digest
+from conspectus.archive.steps import Kind, Steps
+
+
+class Corpus:
+    """The passages of a history.
+
+    Args:
+        parts: of the index, all of the chain and of nothing else.
+        covered: keys of its messages, in the order of the history.
+
+    Attributes:
+        covered: as given.
+        docs: by place, what is known of a message; None for one that is gone.
+        numbers: by place, the numbers of its passages.
+        place: by number of a passage, the place of its message; -1 where it does not count.
+        starts, ends, sizes: by number of a passage, see `Passage`; calls: those that are calls.
+        total: how many passages count.
+        gone: keys of messages that no part knows.
+        expires: when the first message is gone, in seconds since 1970; None for never.
+        mean: terms in a passage.
+        long: places of messages of several passages.
+        steps: which messages follow which.
+    """
+
+    def __init__(self, parts: Sequence[Part], covered: Sequence[str]) -> None:
+        self.covered = covered
+        at = {key: place for place, key in enumerate(covered)}
+        self.docs: list[Doc | None] = [None] * len(covered)
+        self.numbers: list[range] = [range(0)] * len(covered)
+        self.place: list[int] = []
+        self.starts, self.ends, self.sizes = array("I"), array("I"), array("I")
+        self.calls: dict[int, str] = {}
+        self._parts: list[tuple[int, Part]] = []
+        total = 0
+        for part in parts:
+            number = len(self.starts)
+            self._parts.append((number, part))
+            self.calls.update({number + one: call for one, call in part.calls.items()})
+            self.starts += part.starts
+            self.ends += part.ends
+            self.sizes += part.sizes
+            for key, doc, length in zip(part.keys, part.docs, part.lengths, strict=True):
+                place = at.get(key, -1)
+                if place >= 0 and self.docs[place] is None:
+                    self.docs[place] = doc
+                    self.numbers[place] = range(number, number + length)
+                    total += length
+                else:
+                    place = -1  # another part knows it, too
+                self.place += [place] * length
+                number += length
+        self.expires = min((p.expires for p in parts if p.expires is not None), default=None)
+        self.gone = [key for key, doc in zip(covered, self.docs, strict=True) if doc is None]
+        self.total = total
+        self.mean = sum(self.sizes) / len(self.sizes) if sum(self.sizes) else 1.0
+        self.long = frozenset(n for n, numbers in enumerate(self.numbers) if len(numbers) > 1)
+        self.steps = Steps([doc.kind if doc else Kind.SAYS for doc in self.docs], self.long)
+
+    def lends(self, place: int) -> Sequence[int]:
+        """Numbers of the passages whose words others may borrow: a short message, the start of
+        each call and of a result. What somebody says at length is about all that stands around
+        it, and tells nothing of it apart."""
+        numbers = self.numbers[place]
+        if len(numbers) < 2:
+            return numbers
+        doc = self.docs[place]
+        if doc is None or doc.kind == Kind.SAYS:
+            return ()
+        return list({self.calls.get(n, ""): n for n in reversed(numbers)}.values())
+
+    def holding(self, term: str) -> Mapping[int, int]:
+        """Numbers of the passages that hold a term, and how often each does."""
+        place = self.place
+        return {
+            first + number: count
+            for first, part in self._parts
+            for number, count in part.holding(term)
+            if place[first + number] >= 0
+        }
+
+    def named(self, name: str) -> list[str]:
+        """Keys of messages with this id, or cited by it, or whose key starts with it, in order."""
+        wanted, start = digest(name), name if is_start(name) else ""
+        return [
+            key
+            for key, doc in zip(self.covered, self.docs, strict=True)
+            if doc and (wanted in doc.names or (start and key.startswith(start)))
+        ]
+
+
+def is_start(name: str) -> bool:
+    """Whether a name is long enough to be the start of a key."""
+    return len(name) >= 8 and all(c in "0123456789abcdef" for c in name)

@@ -1,0 +1,196 @@
+"""Records in a store: each as what it adds to its parent, so that a long chain stays small."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from langgraph.store.base import Op
+
+from conspectus._core.records import FORMAT, Record
+from conspectus._drive import Flow
+from conspectus.archive.deltas import applied, delta, digest
+from conspectus.archive.scope import Place
+from conspectus.archive.wire import Wire, check_version, dumps
+
+REMEMBERED = 256
+"""Records remembered, of all scopes together, so that a chain is not read anew each time."""
+
+
+class Shelf:
+    """The records of an archive.
+
+    A record is written whole, or as a delta of its parent's text with a digest of that. Whoever
+    reads a chain reads the parents anyway; a record whose parent is gone says nothing alone, as
+    what its chain covers is not known.
+
+    Args:
+        wire: the store.
+    """
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self._known: OrderedDict[tuple[Place, str], Record] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Remember no record any more."""
+        with self._lock:
+            self._known.clear()
+
+    def ops_flow(self, scope: Place, records: Sequence[Record]) -> Flow[list[Op]]:
+        """What writes records; the parent of one is among them, or in the store, or unknown."""
+        given = {one.id: dumps(one.to_json()) for one in records}
+        ops: list[Op] = []
+        for one in records:
+            base = given.get(one.parent or "")
+            if base is None and one.parent is not None:
+                found = yield from self._back_flow(scope, one.parent, whole_chain=False)
+                base = found[0].text if found else None
+            data = {"record": one.to_json()}
+            if base is not None:
+                data = _short(one.id, str(one.parent), base, given[one.id])
+            ops.append(self._wire.put_op(scope.namespace("records"), one.id, data))
+        return ops
+
+    def shorter_flow(self, scope: Place) -> Flow[list[Op]]:
+        """What writes as deltas the records that lie there whole, and could be deltas."""
+        values = yield from self._wire.everything(scope.namespace("records"))
+        by_id = {name: data for data in values if (name := _id_of(data)) is not None}
+        ops: list[Op] = []
+        every = _all(by_id)
+        for name, read in every.items():
+            base = every.get(read.record.parent or "")
+            if "record" in by_id[name] and base is not None:
+                data = _short(name, base.record.id, base.text, read.text)
+                if "expires" in by_id[name]:
+                    data["expires"] = by_id[name]["expires"]
+                ops.append(self._wire.put_op(scope.namespace("records"), name, data))
+        return ops
+
+    def one_flow(self, scope: Place, record_id: str) -> Flow[Record | None]:
+        """A record; None if it is not there, or damaged, or stands on one that is."""
+        found = yield from self._back_flow(scope, record_id, whole_chain=False)
+        return found[0].record if found else None
+
+    def ancestry_flow(self, scope: Place, record_id: str) -> Flow[list[Record] | None]:
+        """A record and all before it, the newest first; None if one is missing or damaged."""
+        found = yield from self._back_flow(scope, record_id, whole_chain=True)
+        return None if found is None else [one.record for one in found]
+
+    def every_flow(self, scope: Place) -> Flow[list[Record]]:
+        """All sound records of a scope, in no order."""
+        values = yield from self._wire.everything(scope.namespace("records"))
+        by_id = {name: data for data in values if (name := _id_of(data)) is not None}
+        return [one.record for one in _all(by_id).values()]
+
+    def _back_flow(
+        self, scope: Place, record_id: str, *, whole_chain: bool
+    ) -> Flow[list[_Read] | None]:
+        """A record and those before it, the newest first, up to the first or to one that is whole;
+        None if one is missing or damaged."""
+        steps: dict[str, _Read | Mapping[str, Any]] = {}
+        wanted: str | None = record_id
+        while wanted is not None:
+            if wanted in steps:
+                return None
+            # The newest is always asked for: if it is there, so is what it stands on.
+            known = self._known.get((scope, wanted)) if steps else None
+            if known is not None:
+                steps[wanted] = _Read(known, dumps(known.to_json()))
+                wanted = known.parent if whole_chain else None
+                continue
+            place = scope.namespace("records")
+            data = (yield from self._wire.read(place, [wanted])).get(wanted)
+            if data is None:
+                return None
+            steps[wanted] = data
+            wanted = _parent_of(data) if whole_chain or "delta" in data else None
+        found: list[_Read] = []
+        for name, one in reversed(steps.items()):
+            read = one if isinstance(one, _Read) else _made(name, one, found[-1] if found else None)
+            if read is None:
+                return None
+            self._remember(scope, read)
+            found.append(read)
+        return found[::-1]
+
+    def _remember(self, scope: Place, read: _Read) -> None:
+        """Keep a record, which never changes; what can expire is asked for each time, and so is
+        what a newer version has written more than we know of."""
+        if self._wire.ttl is None and dumps(read.record.to_json()) == read.text:
+            with self._lock:
+                self._known[scope, read.record.id] = read.record
+                while len(self._known) > REMEMBERED:
+                    self._known.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A record, and the very text that stands for it."""
+
+    record: Record
+    text: str
+
+
+def _made(name: str, data: Mapping[str, Any], before: _Read | None) -> _Read | None:
+    """The record that a value holds; None if it is damaged, or not the one of this name.
+
+    Raises:
+        ArchiveError: it was written by a newer version.
+    """
+    try:
+        if "delta" not in data:
+            text = dumps(data["record"])
+        elif before is None or digest(before.text) != data["sum"]:
+            return None
+        else:
+            text = applied(before.text, data["delta"])
+        plain = json.loads(text)
+        check_version(plain.get("v"), FORMAT)
+        record = Record.from_json(plain)
+        return _Read(record, text) if record.id == name else None
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return None
+
+
+def _short(name: str, parent: str, base: str, text: str) -> dict[str, Any]:
+    return {"id": name, "base": parent, "sum": digest(base), "delta": delta(base, text)}
+
+
+def _all(by_id: Mapping[str, Mapping[str, Any]]) -> dict[str, _Read]:
+    """The sound records among some values."""
+    made: dict[str, _Read | None] = {}
+    for name in by_id:
+        for one in reversed(list(_down(name, by_id, made))):
+            made[one] = _made(one, by_id[one], made.get(str(by_id[one].get("base"))))
+    return {name: one for name, one in made.items() if one is not None}
+
+
+def _id_of(data: Mapping[str, Any]) -> str | None:
+    named = data.get("id") if "delta" in data else (data.get("record") or {}).get("id")
+    return named if isinstance(named, str) else None
+
+
+def _parent_of(data: Mapping[str, Any]) -> str | None:
+    if "delta" in data:
+        return str(data.get("base"))
+    parent = (data.get("record") or {}).get("parent")
+    return parent if isinstance(parent, str) else None
+
+
+def _down(
+    name: str, by_id: Mapping[str, Mapping[str, Any]], made: Mapping[str, Any]
+) -> Iterator[str]:
+    """A record's name and those of the records that it is made of, as far as none is made yet."""
+    seen: set[str] = set()
+    while name in by_id and name not in made and name not in seen:
+        seen.add(name)
+        yield name
+        if "delta" not in by_id[name]:
+            return
+        name = str(by_id[name].get("base"))
