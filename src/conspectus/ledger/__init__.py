@@ -1,11 +1,24 @@
-"""Exact facts out of messages, carried word for word.
+"""What users and systems state, word for word, and which of it stands where not all fits.
 
-`Ledger` holds facts in force, `Fact` is one of them, `facts_of` reads one message. No model is
-involved: the same messages give the same facts. What the words of a language state is told by lists
-in `wording`, one file a language, made to be checked and extended by whoever speaks it.
+`statements` says what each sentence of a message states, `choose` which of the users' words stand
+in a room, `Ledger` holds the statements in force. No model is involved: the same messages give the
+same answers. What the words of a language state is in `words`, made to be checked and extended by
+whoever speaks it.
 """
 
-from conspectus.ledger.book import Ledger
-from conspectus.ledger.facts import Fact, facts_of, identifiers
+from conspectus.ledger.book import Ledger, facts_of
+from conspectus.ledger.choosing import Kept, Said, choose
+from conspectus.ledger.fact import Fact, quoted
+from conspectus.ledger.reading import Statement, statements
 
-__all__ = ["Fact", "Ledger", "facts_of", "identifiers"]
+__all__ = [
+    "Fact",
+    "Kept",
+    "Ledger",
+    "Said",
+    "Statement",
+    "choose",
+    "facts_of",
+    "quoted",
+    "statements",
+]

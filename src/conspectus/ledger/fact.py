@@ -1,64 +1,53 @@
-"""One exact fact, and how it is stored."""
+"""One statement of a user or a system, word for word, and how it is stored."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 from conspectus.errors import InputError
-from conspectus.ledger.identifiers import Kind
+from conspectus.messages import Entry
 
-SHOWN = 120
-"""Characters of work handed over, and of what came back, that are shown in a summary."""
-
-State = Literal["", "open", "done"]
-"""Whether work is still to be done; empty for all that is no work."""
+KINDS = ("rule", "preference", "decision", "fact", "task", "skill")
+"""Kinds that are read today. Records of earlier versions hold others; they are carried on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One exact fact.
+    """One statement, word for word.
 
     Attributes:
-        kind: what it is.
-        value: the fact itself: a value as it stands, or for statements the whole sentence.
-        quote: the words around it, as they stand in the message.
+        kind: what it states, one of `KINDS`, or what an earlier version called it.
+        value: the sentence as it stands.
+        quote: the same, with the sentence before it where it is not understood without.
         source: how its message is cited.
         role: who said it.
-        used: in how many messages the agent itself has used it, in its words or in tool arguments.
-        order: when it was last seen, counted in messages of the thread.
-        state: of a task or a delegation, `open` or `done`.
-        told: in how many messages others than the agent have said it.
-        call: of work handed over, the id of the call until its result is there; of a task, `list`
-            if it is on a to-do list of the agent's.
-        result: of work that came back, the first words of the result; of work that failed and is
-            still open, of the error.
+        used, state, told, call, result: what earlier versions noted; carried on as read.
+        order: when it was last said, counted in messages of the thread.
 
     Example:
-        >>> Fact("path", "app.py", "see app.py", "m1", "user").to_json()
-        {'kind': 'path', 'value': 'app.py', 'quote': 'see app.py', 'source': 'm1', 'role': 'user'}
+        >>> Fact("rule", "Never push.", "Never push.", "m1", "user").to_json()
+        {'kind': 'rule', 'value': 'Never push.', 'source': 'm1', 'role': 'user'}
     """
 
-    kind: Kind
+    kind: str
     value: str
     quote: str
     source: str
     role: str
     used: int = 0
     order: int = 0
-    state: State = ""
+    state: str = ""
     told: int = 0
     call: str = ""
     result: str = ""
 
     @property
     def shown(self) -> str:
-        """The fact as one line; of work that was handed over, with what came back."""
-        value = " ".join(self.value.split())
-        if self.kind != "delegation" or not self.result:
-            return value
-        return f"{_cut(value)} → {_cut(self.result)}"
+        """The fact as one line."""
+        return " ".join(self.value.split())
 
     def to_json(self) -> dict[str, Any]:
         """The fact as plain data, without what is as usual."""
@@ -83,28 +72,38 @@ class Fact:
         known = {name: data[name] for name in cls.__slots__ if name in data}
         if "value" in known:
             known.setdefault("quote", known["value"])
-        for name in _NEEDED:
+        for name in ("kind", "value", "source", "role"):
             if name not in known:
                 raise InputError(f"a fact has no {name!r}; give what to_json wrote")
         for name, value in known.items():
-            form = int if name in _NUMBERS else str
+            form = int if name in ("used", "order", "told") else str
             if not isinstance(value, form) or isinstance(value, bool):
                 what = "a whole number" if form is int else "text"
                 raise InputError(f"{name!r} of a fact must be {what}, not {value!r:.80}")
-        for name, choice in (("kind", _KINDS), ("state", _STATES)):
-            if name in known and known[name] not in choice:
-                raise InputError(
-                    f"{name!r} of a fact cannot be {known[name]!r:.80}; it is one of "
-                    + ", ".join(map(repr, choice))
-                )
         return cls(**known)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1].rstrip() + "…"
+def quoted(entry: Entry, text: str, kind: str = "rule", order: int = 0) -> Fact | None:
+    """The fact that somebody names as a statement, if it is a quotation of its message, else None.
+
+    Args:
+        entry: the message.
+        text: the quotation; blanks and the form of quotation marks do not matter.
+        kind: what it states.
+        order: the message's place in the thread.
+    """
+    words = [re.escape(word) for word in _plain(text).split()]
+    if not words or entry.role not in ("user", "system") or kind not in KINDS:
+        return None
+    found = re.search(r"\s+".join(words), _plain(entry.own))
+    if found is None:
+        return None
+    value = entry.own[found.start() : found.end()]
+    return Fact(kind, value, value, entry.cite, entry.role, order=order)
 
 
-_NEEDED = ("kind", "value", "source", "role")
-_NUMBERS = ("used", "order", "told")
-_KINDS: tuple[str, ...] = get_args(Kind)
-_STATES: tuple[str, ...] = get_args(State)
+def _plain(text: str) -> str:
+    return text.translate(_MARKS)
+
+
+_MARKS = str.maketrans("“”„«»‘’", '"""""\'\'')

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conspectus.ledger.fact import Fact
-from conspectus.ledger.statements import read
+from conspectus.ledger.reading import statements
 from conspectus.messages import Entry
 
 FOLDER = "/mnt/skills"
@@ -99,5 +99,5 @@ def _name(path: str, text: str) -> str:
 
 def _rules(text: str) -> list[str]:
     # What the file says is said to the agent, as a user's own words are.
-    stated = (one.text for one in read(text, "user") if one.states in ("rule", "preference"))
+    stated = (one.text for one in statements(text) if one.kind in ("rule", "preference"))
     return list(dict.fromkeys(stated))[:RULES]

@@ -1,0 +1,112 @@
+"""A message in pieces: sentences of its speaker, and pasted blocks; in any script, in linear time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from conspectus.ledger.patterns import WIDE
+
+LONGEST = 600
+"""Characters of a piece at most; a longer one is divided, at a mark or a blank where there is one."""
+
+_FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
+_PASTED = re.compile(
+    r"\s*(?:>|\[[^\]\n]*\]\s*$|\||\+\+\+ |--- |@@ |\$ |>>> |at \S+\(|File \"|Traceback|[\[{<(]?\"?\w+\"?[\]}>)]*[,;{}]?$(?<=[{};>\]])"
+    r"|\W*(?:DEBUG|INFO|WARN(?:ING)?|ERROR|TRACE|FATAL)\b"
+    r"|(?:\w+:\s)?\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d|[A-Za-z_][\w.]*(?:Error|Exception|Warning)\b)"
+)
+_MARK = re.compile(
+    r"\s*(?:[-*•+–]\s+|\d{1,2}[.)]\s+|[（(]?\d{1,2}[）)、]\s*|[①-⑳]\s*|・\s*|#{1,6}\s+)?(?:\[[ xX]\]\s+)?"
+)
+_END = re.compile(r"[.!?…][\"'”’»)\]*_]*(?=\s)|[。！？][」』”’）)\"]*")
+_GOES_ON = re.compile(
+    r"(?:^|[\s(])(?:[A-ZА-Я]|e\.g|i\.e|z\.\s?B|d\.\s?h|u\.\s?a|p\.\s?ej|Dr|Mr|Mrs|Ms|Prof|Nr|No|St|Sra?|Dra|Uds?"
+    r"|ca|bzw|vgl|Abs|approx|vs|art|pág|Mme|Mlle|Hr|Fr|Str|Tel|inkl|max|min|ggf|Jan|Feb|Mar|Apr|Jun|Jul|Aug"
+    r"|Sept?|Oct|Nov|Dec|Okt|Dez|Inc|Ltd|Co|cf|т\. ?е|руб|г)\.$|(?:^|[\s(])\d{1,2}\.$"
+)
+_SIGN = re.compile(r"[(){}\[\]=<>_;|]")
+_PLAIN = re.compile(r"(?<!\S)[^\W\d_]{2,}[,:]?(?!\S)")
+_WIDE = re.compile(f"[{WIDE}]")
+_CUT = re.compile(r"[,;:，、；：)\s]")
+
+
+class Piece(NamedTuple):
+    """One piece of a text: where it stands, and whether it is the speaker's own sentence."""
+
+    start: int
+    end: int
+    own: bool
+
+
+def pieces(text: str) -> Iterator[Piece]:
+    """The pieces of a text, in order, without list marks and the white space between them.
+
+    Example:
+        >>> [text[a:b] for text in ["- See Dr. Li. Then?"] for a, b, _ in pieces(text)]
+        ['See Dr. Li.', 'Then?']
+    """
+    at, fenced, block = 0, False, -1
+    for line in text.splitlines(keepends=True):
+        fence = _FENCE.match(line) is not None
+        if fence or fenced or not line.strip() or _PASTED.match(line[:200]) or _code(line):
+            if block < 0 and line.strip():
+                block = at
+            fenced ^= fence
+        else:
+            if block >= 0:
+                yield from _divided(text, block, at, own=False)
+            block = -1
+            yield from _sentences(text, at, at + len(line))
+        at += len(line)
+    if block >= 0:
+        yield from _divided(text, block, at, own=False)
+
+
+def _code(line: str) -> bool:
+    """Whether a line is code: many of its signs, few words between blanks, no end of a sentence."""
+    line = line[:200].rstrip()
+    signs = len(_SIGN.findall(line))
+    if signs < 2 or signs < 0.07 * len(line) or line.endswith((".", "!", "?", "。")):
+        return False
+    return len(_PLAIN.findall(line)) < 4 and not _WIDE.search(line)
+
+
+def _sentences(text: str, at: int, end: int) -> Iterator[Piece]:
+    mark = _MARK.match(text, at, end)
+    start = mark.end() if mark else at
+    for match in _END.finditer(text, start, end):
+        if match[0][0] == "." and _runs_on(text, max(start, match.start() - 12), match):
+            continue
+        yield from _divided(text, start, match.end(), own=True)
+        start = match.end()
+    yield from _divided(text, start, end, own=True)
+
+
+def _runs_on(text: str, start: int, match: re.Match[str]) -> bool:
+    """Whether a full stop ends no sentence: a short form, or "3." before a month."""
+    found = _GOES_ON.search(text[start : match.start() + 1])
+    if found is None:
+        return False
+    after = text[match.end() : match.end() + 3].strip()
+    return after[:1].islower() or not found[0].strip(" (.").isdigit() or after[:2] in _MONTHS
+
+
+_MONTHS = frozenset("Ja Jä Fe Mä Ap Ma Ju Au Se Ok No De".split())
+
+
+def _divided(text: str, start: int, end: int, *, own: bool) -> Iterator[Piece]:
+    while start < end:
+        while start < end and text[start].isspace():
+            start += 1
+        stop = end
+        if end - start > LONGEST:
+            cuts = [m.end() for m in _CUT.finditer(text, start + LONGEST // 2, start + LONGEST)]
+            stop = cuts[-1] if cuts else start + LONGEST
+        last = stop
+        while last > start and text[last - 1].isspace():
+            last -= 1
+        if last > start:
+            yield Piece(start, last, own)
+        start = stop
