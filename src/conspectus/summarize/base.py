@@ -4,23 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
 
 from conspectus._core.records import Cost
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry
+from conspectus.summarize.shares import Shares
 
-SECTIONS = (
-    "Goal",
-    "Standing rules",
-    "Done",
-    "Pending",
-    "Decisions",
-    "Artifacts",
-    "Facts",
-    "Next",
-)
-"""Headings of a summary, in order; empty ones are left out."""
+Form = Literal["notes", "findings", "whole"]
+"""What a summariser's text is: the notes with all their parts; what was found and decided in the
+messages alone; or a summary of all that came before, which takes the place of its last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +22,18 @@ class SummaryRequest:
 
     Attributes:
         entries: the originals that leave the view, oldest first. All of them are to be read.
-        standing: body of the summary so far, to be updated; empty for the first one.
+        standing: the notes so far, or for a summariser that writes a whole summary its last one;
+            empty for the first one.
         ledger: exact facts known so far, those of `entries` included.
-        limit: the most that the text may take, in tokens.
+        limit: what the text is asked to take at most, in tokens.
         count: tokens of a text.
         focus: what the caller wants kept above all; empty for nothing in particular.
         kept: the messages that stay in view after the summary: what they say need not be said.
         spent: what earlier tries of this compaction have cost, in tokens; counts towards a cap.
+        most: up to which a text that is longer than `limit` is used as it is, in tokens; a longer
+            one should be asked for again, shorter. None for `limit`.
+        shares: the parts of the notes.
+        archived: whether originals can be recalled.
     """
 
     entries: Sequence[Entry]
@@ -46,6 +44,9 @@ class SummaryRequest:
     focus: str = ""
     kept: Sequence[Entry] = ()
     spent: int = 0
+    most: int | None = None
+    shares: Shares = field(default_factory=Shares)
+    archived: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Summary:
     """What a summariser answers.
 
     Attributes:
-        text: the body of the summary, which replaces the standing one.
+        text: what its form says: a whole summary, unless the summariser has another `form`.
         read: keys of the entries that it has read whole.
         cost: calls and tokens that it took.
         embedded: keys that the embedded summariser read, because a spending limit asked for it.
@@ -68,6 +69,8 @@ class Summary:
 @runtime_checkable
 class Summarizer(Protocol):
     """Anything that can turn messages into a summary, without and with an event loop.
+
+    It may have an attribute `form`; see `Form`. Without one its text is a whole summary.
 
     Attributes:
         name: what records and events call it.

@@ -103,7 +103,11 @@ class CallableSummarizer:
                     answer = yield self._call(given)
                 except Exception as error:
                     failure = explained(
-                        error, self._name, self._timeout, check="the function and what it calls"
+                        error,
+                        self._name,
+                        self._timeout,
+                        check="the function and what it calls",
+                        retry_unknown=False,
                     )
                     seen.tell(outcome=outcome_of(failure))
                     failure.cost = cost + Cost(1)

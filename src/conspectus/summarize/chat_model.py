@@ -12,9 +12,9 @@ from langchain_core.runnables import Runnable
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, arun, run
 from conspectus.errors import PolicyError, SummaryError
-from conspectus.summarize.base import Summarizer, Summary, SummaryRequest
+from conspectus.summarize.base import Form, Summarizer, Summary, SummaryRequest
 from conspectus.summarize.calls import Caller, CannotPay
-from conspectus.summarize.extractive import ExtractiveSummarizer
+from conspectus.summarize.embedded import EmbeddedSummarizer
 from conspectus.summarize.prompts import Prompts
 from conspectus.summarize.reading import Reading, in_order
 
@@ -46,7 +46,7 @@ class ChatModelSummarizer:
         max_concurrency: calls at once.
         timeout: seconds for each call; None waits as long as the model does. Without an event
             loop the late call goes on in a thread of its own, and its answer is thrown away.
-        embedded: the summariser for what cannot be paid for. Default: the extractive one.
+        embedded: the summariser for what cannot be paid for. Default: `EmbeddedSummarizer`.
 
     Raises:
         PolicyError: the model is none, or cannot be built; the prompt has no `{messages}`; a
@@ -87,12 +87,17 @@ class ChatModelSummarizer:
         self._cap = max_summarizer_tokens
         self._concurrency = max_concurrency
         self._timeout = timeout
-        self._embedded = embedded if embedded is not None else ExtractiveSummarizer()
+        self._embedded = embedded if embedded is not None else EmbeddedSummarizer()
 
     @property
     def name(self) -> str:
         """`provider:model` if it was built from that, else the model's class and its name."""
         return self._name
+
+    @property
+    def form(self) -> Form:
+        """Findings; with a caller's own prompt a whole summary."""
+        return "whole" if self._prompts.whole else "findings"
 
     @property
     def identity(self) -> str:

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 
-from conspectus._core.flow import EMBEDDED
 from conspectus._core.records import Draft
-from conspectus.ledger import Fact
 from conspectus.messages import Entry
-from conspectus.messages.framing import as_notes
 
 FLOOR = 200
 """Tokens that a summary may always take, even where it stands for less: tiny histories."""
-
-APPEND_SHARE = 0.5
-"""The most of the limit that facts appended to a summary that lost them may take."""
 
 SAMPLE = 20_000
 """Characters of the originals that are looked at to tell their script."""
@@ -74,8 +69,20 @@ def problems(
         found.append(f"it takes {tokens:,} tokens and {limit:,} are allowed")
     if tokens > max(replaced, FLOOR):
         found.append(f"it takes {tokens:,} tokens and what it replaces only {replaced:,}")
-    if draft.by == EMBEDDED:  # it only quotes: what it says is what somebody said
-        return tuple(found)
+    return tuple(found)
+
+
+def wrong_with(text: str, entries: Sequence[Entry]) -> tuple[str, ...]:
+    """Say why a summariser's own text cannot be used, one short sentence a reason; empty if it can.
+
+    Args:
+        text: what it has written.
+        entries: the originals that it was given.
+    """
+    text = text.strip()
+    if not text:
+        return ("it is empty",)
+    found = []
     if _REFUSAL.search(text):
         found.append("it is a refusal")
     elif _ERROR.search(text):
@@ -89,51 +96,42 @@ def problems(
     return tuple(found)
 
 
-def with_missing_facts(
-    text: str, facts: Sequence[Fact], limit: int, count: Callable[[str], int]
-) -> str:
-    """The summary with the facts that it has lost, word for word: standing ones, and work that was
-    handed to others, with what came back.
+def cut_short(text: str, limit: int, count: Callable[[str], int]) -> tuple[str, int]:
+    """Cut a summary at the end of a line.
 
     Args:
-        text: the body of the summary.
-        facts: what must be in it, most important first.
-        limit: the most that the body may take, in tokens.
+        text: a summary that is too long.
+        limit: the most that it may take, in tokens.
         count: tokens of a text.
+
+    Returns:
+        The shorter text, and the tokens that were cut off.
+
+    Example:
+        >>> cut_short("## Done\\n- one two\\n- three four\\n## Next\\n- five", 7,
+        ...           lambda text: len(text.split()))
+        ('## Done\\n- one two', 7)
     """
-    have = _folded(text)
-    lost = [fact for fact in facts if _folded(fact.value) not in have]
-    lost = [fact for fact in lost if _folded(fact.shown) not in have]
-    if not lost:
-        return text
-    room = min(limit - count(text), int(limit * APPEND_SHARE))
-    rows: dict[str, list[str]] = {}
-    for fact in lost:
-        row = f"- {as_notes(fact.shown)} [{fact.source}]"
-        section = _section(fact)
-        more = {**rows, section: [*rows.get(section, ()), row]}
-        if count(_appended("", more)) <= room:
-            rows = more
-    return _appended(text, rows) if rows else text
+    kept = _lines_within(text, limit, count)
+    return kept, count(text) - count(kept)
 
 
-def _section(fact: Fact) -> str:
-    if fact.kind == "skill":
-        return "Artifacts"
-    if fact.kind == "decision":
-        return "Decisions"
-    if fact.kind != "delegation":
-        return "Standing rules"
-    return "Done" if fact.state == "done" else "Pending"
-
-
-def _appended(text: str, rows: Mapping[str, Sequence[str]]) -> str:
-    parts = [line for name, lines in rows.items() for line in (f"## {name}", *lines)]
-    return "\n".join([text, *parts])
-
-
-def _folded(text: str) -> str:
-    return re.sub(r"[\W_]+", " ", as_notes(text)).casefold().strip()
+def _lines_within(text: str, limit: int, count: Callable[[str], int]) -> str:
+    """As many whole lines from the start as fit; of one line, as many words."""
+    lines = text.splitlines()
+    fit = bisect_right(range(1, len(lines) + 1), limit, key=lambda n: count("\n".join(lines[:n])))
+    while fit and (not lines[fit - 1].strip() or lines[fit - 1].startswith("#")):
+        fit -= 1  # a heading with nothing below it says nothing
+    if fit:
+        return "\n".join(lines[:fit])
+    words = text.split()
+    return " ".join(
+        words[
+            : bisect_right(
+                range(1, len(words) + 1), limit, key=lambda n: count(" ".join(words[:n]))
+            )
+        ]
+    )
 
 
 def _other_script(text: str, entries: Sequence[Entry]) -> str | None:

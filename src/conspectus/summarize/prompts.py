@@ -8,28 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from conspectus.errors import PolicyError
-from conspectus.ledger import Fact, Ledger
-from conspectus.ledger.book import priority
 from conspectus.messages import Entry, as_data
-from conspectus.summarize.base import SECTIONS
-
-HOLDS = (
-    "what the user wants in the end, and what for",
-    "what the user or the system demanded for good, word for word",
-    "what was finished, with its outcome",
-    "what was begun or promised and is not finished; what is waited for",
-    "what was chosen, against what, and why; what failed and how",
-    "files, documents, tables, branches, tickets: where they are, what state",
-    "names, numbers, dates, ids, versions, error texts that may be needed again",
-    "the very next step",
-)
-"""What belongs under each heading of a summary, in the order of `SECTIONS`."""
 
 WORDS = 0.7
 """Words of English in a token, rounded down: models keep to words better than to tokens."""
@@ -55,31 +40,58 @@ _LANGUAGE = (
     "that begin with a dash."
 )
 
+_ASIDE = (
+    "What <focus> names matters most to the person who asked: give it the space it needs. It "
+    "changes what you keep, and nothing else."
+)
+
 UPDATE = "\n\n".join(
     (
-        "You are the record keeper of a long piece of work that a user and an AI agent do "
-        "together. The agent can keep only so much of their conversation before its eyes. The "
-        "oldest part of it is about to be put away, and the summary that you write now is what "
-        "the agent will go by from then on.",
-        "If a <summary> is given, it is the record so far. Bring it up to date: keep its lines "
-        "and their ids as they are while they still hold, replace what later messages have "
-        "overtaken, move what was pending and is now finished, and add what is new. Do not "
-        "condense it a second time. <notes> report on messages that came after it, in order; "
-        "<messages> come after those.",
-        "Use these headings, in this order, and leave out one that would stay empty:\n"
-        + "\n".join(f"## {name}\n({what})" for name, what in zip(SECTIONS, HOLDS, strict=True)),
+        "You hand over a long piece of work to a colleague who will see nothing but your notes and "
+        "the last few messages. The words of the user and one line for each deed with its outcome "
+        "are in the notes already, written by a program. Add what a program cannot see.",
+        "Answer with these four headings, each followed by lines that begin with a dash. Leave out "
+        "a heading that would stay empty.\n"
+        "## Goal\n(what the user wants in the end, as it stands now: one or two lines)\n"
+        "## Found and decided\n(what was learned, with the values, names and places that show it; "
+        "causes; decisions with their reasons and what was turned down; why attempts failed; what "
+        "turned out to be wrong; answers that the user got)\n"
+        "## Next\n(the step that comes next, and what is waited for)\n"
+        "## Binding\n(each sentence of the user that sets a rule, a limit, an approval or a "
+        "prohibition, copied letter by letter in quotation marks, with the id of its message)",
+        "<summary> holds what the notes say already: do not repeat it. Where it has become wrong, "
+        "say what holds now and what held before. <notes> report on earlier parts of <messages>.",
         _EXACT,
-        "<facts> are exact wordings that are known to matter: those which still hold belong in "
-        "the summary as they are. What <focus> names matters most to the person who asked for "
-        "this summary: give it the space it needs. It changes what you keep, and nothing else.",
         _CITE,
         _LANGUAGE,
+        _ASIDE,
+        _DATA,
+        "Write no greeting, no remark and no code fence, and call no tool. Your answer begins with "
+        "## Goal.",
+    )
+)
+"""Instructions for the findings of one compaction."""
+
+WHOLE = "\n\n".join(
+    (
+        "You keep the record of a long piece of work that a user and an AI agent do together. The "
+        "agent will go by your summary alone, as the messages that it covers leave its view.",
+        "If a <summary> is given, it is the record so far: keep what still holds, replace what "
+        "later messages have overtaken, and add what is new. <notes> report on messages that came "
+        "after it; <messages> come after those.",
+        "Use these headings and leave out one that would stay empty: ## Goal, ## Rules (word for "
+        "word), ## Done (with outcomes), ## Open, ## Decisions (with reasons), ## Facts (names, "
+        "values, places), ## Next.",
+        _EXACT,
+        _CITE,
+        _LANGUAGE,
+        _ASIDE,
         _DATA,
         "Your answer is the summary itself: no greeting, no remark before or after it, no code "
         "fence around it.",
     )
 )
-"""Instructions for the summary, new or updated."""
+"""Instructions for a summary that stands without the other parts of the notes."""
 
 NOTES = "\n\n".join(
     (
@@ -191,22 +203,29 @@ class Prompts:
     def identity(self) -> str:
         """Hash of all instructions."""
         own = self._template.text if self._template else ""
-        return hashlib.sha256("\0".join((own, UPDATE, NOTES, SHORTEN)).encode()).hexdigest()[:16]
+        return hashlib.sha256("\0".join((own, UPDATE, WHOLE, NOTES, SHORTEN)).encode()).hexdigest()[
+            :16
+        ]
+
+    @property
+    def whole(self) -> bool:
+        """Whether the answers are whole summaries, as a caller's own prompt asks for them."""
+        return self._template is not None
 
     def update(
-        self, material: str, *, standing: str, facts: str, focus: str, limit: int
+        self, material: str, *, standing: str, focus: str, limit: int, whole: bool = False
     ) -> list[BaseMessage]:
-        """Ask for the summary.
+        """Ask for the findings, or for a whole summary.
 
         Args:
             material: framed messages and notes.
-            standing: the summary so far.
-            facts: lines of exact facts.
+            standing: what is known so far.
             focus: what the caller wants kept above all.
             limit: tokens of the answer.
+            whole: ask for a summary of all that came before.
         """
         shown = _joined(framed("summary", standing), material)
-        return self._ask(UPDATE, shown, (framed("facts", facts), framed("focus", focus)), limit)
+        return self._ask(WHOLE if whole else UPDATE, shown, (framed("focus", focus),), limit)
 
     def notes(self, material: str, *, focus: str, limit: int) -> list[BaseMessage]:
         """Ask for notes on one part, or on notes."""
@@ -261,36 +280,6 @@ def _attribute(value: str) -> str:
 def _sendable(text: str) -> str:
     """The text as data, and without lone surrogates, which no provider's client can send."""
     return as_data(text).encode("utf-8", "replace").decode()
-
-
-def fact_lines(ledger: Ledger, room: int, count: Callable[[str], int]) -> str:
-    """The facts that matter most, in at most `room` tokens: what is left out stays in the ledger.
-
-    Args:
-        ledger: the facts in force.
-        room: tokens that they may take.
-        count: tokens of a text.
-    """
-    lines = []
-    for fact in _by_weight(ledger):
-        line = f"- {fact.kind}{_state(fact)} [{fact.source}]: {fact.shown}"
-        room -= count(line) + 1
-        if room < 0:
-            break
-        lines.append(line)
-    return "\n".join(lines)
-
-
-def _state(fact: Fact) -> str:
-    """Whether work handed to others is done: what is must not be handed over again."""
-    return f", {fact.state}" if fact.kind == "delegation" else ""
-
-
-def _by_weight(ledger: Ledger) -> Iterator[Fact]:
-    first = ledger.standing()
-    yield from first
-    taken = set(map(id, first))
-    yield from sorted((f for f in ledger.facts if id(f) not in taken), key=priority, reverse=True)
 
 
 def _joined(*parts: str) -> str:

@@ -19,6 +19,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from conspectus._drive import StepTimeout
 from conspectus.errors import (
+    ConspectusError,
     SummarizerOverflow,
     SummarizerTimeout,
     SummaryError,
@@ -26,13 +27,16 @@ from conspectus.errors import (
 )
 
 _OVERFLOW = re.compile(
-    r"context[_ ](?:length|window|size|limit)[_ ]?\w*[_ ]?exceed|exceed\w* (?:\w+ ){0,3}"
+    r"context[_ ]?(?:length|window|size|limit)[_ ]?\w*[_ ]?exceed|exceed\w* (?:\w+ ){0,3}"
     r"context (?:length|window|size|limit)|maximum (?:context|prompt|model|input) length"
     r"|(?:prompt|input|message|request|conversation)s? (?:is|are) too (?:long|large)"
+    r"|(?:prompt|input|request|conversation|context) too (?:long|large)"
+    r"|(?:prompt|input|request) exceed\w* (?:\w+ ){0,2}(?:length|token limit)"
     r"|too many (?:input |prompt )?tokens|input (?:token|length|tokens)\b.{0,60}\bexceed"
     r"|prompt token count\b.{0,60}\bexceed|max_(?:model|seq)_len|model_max_length"
     r"|reduce the length of (?:the|your)|tokens_limit_reached|content'?: string too long"
-    r"|range of input length|max_new_tokens\W+must be|too large for model with",
+    r"|range of input length|exceed\w* (?:the )?model token limit"
+    r"|max_new_tokens\W+must be|too large for model with",
     re.IGNORECASE | re.DOTALL,
 )
 _OVERFLOW_STATUS = frozenset({None, 400, 413, 422})
@@ -50,6 +54,14 @@ _TRANSIENT_KINDS = frozenset(
 
 _OVERFLOW_KINDS = frozenset({"context_length_exceeded"})
 _NO_MONEY = re.compile(r"insufficient_quota|credit balance is too low|billing_error", re.IGNORECASE)
+
+_FINAL_NAMES = re.compile(
+    r"Authenticat|Unauthori|Forbidden|Permission|AccessDenied|NotFound|BadRequest|InvalidRequest"
+    r"|InvalidArgument|UnprocessableEntity"
+)
+_FINAL_TEXT = re.compile(r"(?:invalid|incorrect|missing)[_ ]api[_ ]key", re.IGNORECASE)
+_FINAL_KINDS = (ConspectusError, NotImplementedError, ImportError, NameError, SyntaxError)
+"""What is raised over a call that can never succeed, as it cannot even be made."""
 
 SAID = 300
 """Characters of an error that ours repeats."""
@@ -172,6 +184,27 @@ def is_transient(error: BaseException) -> bool:
     return False
 
 
+def is_final(error: BaseException) -> bool:
+    """Tell whether the same request is certain to fail again.
+
+    Example:
+        >>> is_final(PermissionError("no key")), is_final(RuntimeError("nobody knows this one"))
+        (True, False)
+    """
+    for cause in _chain(error):
+        status = _failed_with(cause)
+        if (
+            _NO_MONEY.search(" ".join([str(cause), *_kinds(cause)]))
+            or _FINAL_TEXT.search(str(cause))
+            or (isinstance(cause, langchain_errors.ModelError) and not cause.is_retryable)
+            or (status is not None and 400 <= status < 500 and status not in _TRANSIENT_STATUS)
+            or isinstance(cause, _FINAL_KINDS)
+            or any(_FINAL_NAMES.search(kind.__name__) for kind in type(cause).__mro__)
+        ):
+            return True
+    return False
+
+
 def is_timeout(error: BaseException) -> bool:
     """Whether nothing came back in time."""
     return isinstance(error, (TimeoutError, langchain_errors.ModelTimeoutError)) or any(
@@ -196,6 +229,7 @@ def explained(
     timeout: float | None,
     cure: str = "raise timeout",
     check: str | None = None,
+    retry_unknown: bool = True,
 ) -> SummaryError:
     """A summariser's failure as one of ours, marked if it is worth another try.
 
@@ -205,6 +239,8 @@ def explained(
         timeout: the seconds that it had.
         cure: what helps where those were not enough, besides a faster model.
         check: what to look at where nothing tells what is wrong. Default: what a model's user can.
+        retry_unknown: whether an error that nothing tells anything of is worth another try, as
+            LangChain has it for models.
 
     Raises:
         GraphBubbleUp: what LangGraph leaves a node by is no failure, and passes.
@@ -230,7 +266,7 @@ def explained(
         found = SummaryError(
             f"{name} failed ({what}); {f'check {check}' if check else _cure(error)}"
         )
-    found.transient = is_transient(error)
+    found.transient = is_transient(error) or (retry_unknown and not is_final(error))
     found.retry_after = retry_after(error)
     return found
 

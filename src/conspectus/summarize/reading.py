@@ -17,7 +17,7 @@ from conspectus.messages import Entry, as_data
 from conspectus.summarize.base import SummaryRequest
 from conspectus.summarize.calls import PER_MESSAGE, Caller, CannotPay
 from conspectus.summarize.chunks import Part, Piece, Text, divide, newest, part_size, whole
-from conspectus.summarize.prompts import Prompts, fact_lines, framed, message_frame
+from conspectus.summarize.prompts import Prompts, framed, message_frame
 
 LEAST_READING = 200
 """Tokens of messages that one reading holds at least; below that, frames are most of it."""
@@ -31,10 +31,6 @@ LEAST_NOTES = 50
 
 FAN_IN = 4
 """Notes take at most one part in so many of a reading, so that merging makes progress."""
-
-FACTS_SHARE = 0.5
-"""The most that the known facts may take in a prompt, as a share of the summary's limit. They are
-a reminder: what is left out is in the messages, and in the ledger all the same."""
 
 PROGRESS = 0.9
 """A round of merging must bring the notes to at most so much of their size."""
@@ -84,7 +80,6 @@ class Reading:
         self._concurrency = concurrency
         count = request.count
         self._count: Callable[[str], int] = lambda text: count(as_data(text))
-        self._facts = fact_lines(request.ledger, int(request.limit * FACTS_SHARE), count)
         limit = request.limit
         # Measured with frames around nothing, so that no estimate is below what is really sent.
         empty = "<messages>\n-\n</messages>\n\n-"
@@ -229,8 +224,8 @@ class Reading:
 
     def _within_limit(self, text: str) -> Flow[str]:
         """The text, or a shorter one if it is too long and another call can be paid for."""
-        limit = self._request.limit
-        if self._request.count(text) <= limit:
+        limit, most = self._request.limit, self._request.most
+        if self._request.count(text) <= (limit if most is None else most):
             return text
         prompt = self._prompts.shorten(text, limit)
         if not self._caller.bill.affords(self._caller.size(prompt) + limit):
@@ -246,9 +241,9 @@ class Reading:
         return self._prompts.update(
             material,
             standing=request.standing,
-            facts=self._facts,
             focus=request.focus,
             limit=request.limit,
+            whole=not request.shares.parts,
         )
 
     def _room_beside(self, window: int, trim: int | None, taken: int) -> int:

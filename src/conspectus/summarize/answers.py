@@ -1,0 +1,156 @@
+"""The answer of a model that was asked for findings, taken apart and held against the messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from conspectus.ledger import Fact
+from conspectus.messages import SUMMARY_LINE, Entry
+from conspectus.messages.framing import as_notes
+from conspectus.summarize.base import SummaryRequest
+from conspectus.summarize.compacting import cut, one_line
+from conspectus.summarize.notes import (
+    FOUND,
+    GOAL,
+    NEXT,
+    OPEN,
+    SAID,
+    Notes,
+    apart,
+    cited,
+    items,
+    section,
+)
+from conspectus.summarize.writing import Answer, write
+
+BINDING = "Binding"
+"""The heading under which a model names what binds, in the user's words."""
+
+_HEADING = re.compile(r"^\s*(?:#{1,6}\s*|\*\*)([^#*]{1,60}?)\s*:?\s*(?:\*\*)?\s*:?\s*$")
+_BULLET = re.compile(r"^\s*(?:[-*•+]\s+|\d{1,2}[.)]\s+)")
+_BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\]$", re.MULTILINE)
+_QUOTES = "\"'“”„«»「」『』‘’"
+_NOTHING = re.compile(r"^\W*(?:none|nothing|n/?a|无|なし|없음)\W*$", re.IGNORECASE)
+
+
+def answer_of(
+    text: str, entries: Sequence[Entry], known: Sequence[str] = ()
+) -> tuple[Answer, list[Fact]]:
+    """Return what a model found, and the statements of the user that it named as binding.
+
+    Lines under headings that were not asked for count as findings. A name in brackets that is no
+    message's is left out. A statement counts only if the message that it cites says so, word for
+    word.
+
+    Args:
+        text: the answer.
+        entries: the messages that it was given.
+        known: names of earlier messages that it may cite.
+
+    Example:
+        >>> answer_of("## Goal\\n- ship it\\n## Found and decided\\n- a stale cache", [])[0].found
+        ['a stale cache']
+    """
+    by_cite = {entry.cite: entry for entry in entries}
+    names = {*by_cite, *known}
+    sections: dict[str, list[str]] = {"goal": [], "next": [], "binding": [], "found": []}
+    at = "found"
+    for line in text.strip().splitlines():
+        heading = _HEADING.match(line)
+        if heading:
+            word = heading[1].strip().casefold()
+            at = next((name for name in sections if word.startswith(name)), "found")
+            continue
+        if line.strip() and not line.strip().startswith("```") and not _NOTHING.match(line):
+            bare = _BULLET.sub("", line.strip())
+            if bare == line.strip() and line.startswith("  ") and sections[at]:
+                sections[at][-1] += " " + bare
+            else:
+                sections[at].append(bare)
+    lines = {name: [_true(line, names) for line in said] for name, said in sections.items()}
+    facts = [fact for line in sections["binding"] if (fact := _quoted(line, by_cite)) is not None]
+    return Answer(lines["found"], lines["goal"], lines["next"]), facts
+
+
+def _true(line: str, names: set[str]) -> str:
+    """A line as data, without names that are no message's."""
+    text, cites = apart(one_line(as_notes(line)))
+    there = [name for name in cites if name in names]
+    return cited(text, there) if there or not cites else text
+
+
+def _quoted(line: str, by_cite: Mapping[str, Entry]) -> Fact | None:
+    """The statement that a line names, if the message that it cites says so word for word."""
+    text, cites = apart(line.strip())
+    text = one_line(text.strip().strip(_QUOTES))
+    for name in cites:
+        entry = by_cite.get(name)
+        if entry is None or entry.role not in ("user", "system") or not text:
+            continue
+        if text.casefold() in one_line(entry.own).casefold():
+            return Fact("rule", text, text, entry.cite, entry.role)
+    return None
+
+
+CONTEXT = 2_000
+"""Tokens of earlier notes that a model is shown at most."""
+
+LARGEST = 4_096
+"""Tokens that a model is asked for at most."""
+
+HEADINGS = 24
+"""Tokens of the headings around a text that stands alone."""
+
+SAID_SHOWN = 600
+"""Characters of one message of the user's among them."""
+
+TIGHT = 400
+"""Tokens up to which all the room is offered to a summariser that writes a whole summary."""
+
+
+def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
+    """Return the request as a model gets it: only its own part, in its own share of the room."""
+    notes, limit, count = Notes.parse(request.standing), request.limit, request.count
+    if whole:
+        standing = notes.summary or notes.before
+        if count(standing) > limit:  # it is among the messages, and is read with them
+            standing = ""
+        most = limit if limit <= TIGHT else limit // 2
+        return replace(request, standing=standing, limit=min(most, LARGEST))
+    old = [items(text) for text in notes.segments]
+    said = [cut(line, SAID_SHOWN) for one in old for line in one.get(SAID, ())]
+    found = [line for one in old for line in one.get(FOUND, ())]
+    now = section((GOAL, OPEN, NEXT), notes.now)
+    while found and count("\n".join([*said, *found])) > CONTEXT:
+        found.pop(0)
+    while len(said) > 2 and count("\n".join([*said, *found])) > CONTEXT:
+        said.pop(1)
+    before = notes.before if count(notes.before) <= CONTEXT else ""
+    parts = (before, section((SAID, FOUND), {SAID: said, FOUND: found}), now)
+    standing = "\n".join(part for part in parts if part)
+    return replace(
+        request, standing=standing, limit=min(max(limit // 3, min(limit, TIGHT)), LARGEST)
+    )
+
+
+def composed(
+    request: SummaryRequest, text: str, *, whole: bool, most: int
+) -> tuple[str, list[Fact]]:
+    """Return the notes with a summariser's text in its place, and what it named as binding.
+
+    Args:
+        request: what leaves, the notes so far, and the room for all of it.
+        text: what the summariser has written.
+        whole: it is a summary of all that came before.
+        most: tokens that the notes may take where the summariser's text is a long one.
+    """
+    text = as_notes(text.strip().removeprefix(SUMMARY_LINE).strip())
+    limit = min(most, max(request.limit, request.count(text) + HEADINGS))
+    request = replace(request, limit=max(limit, 1))
+    if whole:
+        return write(request, Answer(summary=text)), []
+    known = set(re.findall(r"[\w.:-]+", " ".join(_BRACKETS.findall(request.standing))))
+    answer, facts = answer_of(text, request.entries, sorted(known))
+    return write(replace(request, ledger=request.ledger.merged(facts)), answer), facts

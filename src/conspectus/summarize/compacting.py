@@ -1,0 +1,390 @@
+"""Values, commands and outputs in few characters, by structure: nothing is cut inside a record."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Container, Iterator, Mapping
+from typing import Any
+
+CELLS = (2_000, 400, 160, 80, 48, 32)
+"""Characters of one value, tried from the largest until the whole fits."""
+
+DEPTH = 8
+"""Levels of nesting that are shown; what lies deeper is counted."""
+
+LINKS = 2
+"""Addresses of a record that stand; of more only one does."""
+
+SHORT_VALUE = 32
+"""Characters of values, on average, up to which data is dense."""
+
+LONG = 25
+"""Characters from which a line of output that came before says nothing new."""
+
+SALIENT = re.compile(
+    r"\b(?:error|exception|traceback|fatal|fail(?:ed|ure|s)?|denied|refused|rejected|not found"
+    r"|no such|cannot|unable|invalid|conflict|timed? ?out|success(?:ful(?:ly)?)?|created|updated"
+    r"|deleted|written|saved|cancell?ed|confirmed)\b|\w(?:Error|Exception)\b"
+    r"|\b\d+ (?:passed|failed|errors?|tests?|warnings?|files?|rows?|matches|problems)\b"
+    r"|错误|失败|成功|エラー|失敗|成功|오류|실패|성공",
+    re.IGNORECASE,
+)
+"""Lines of an output that say how it ended."""
+
+_EXIT = re.compile(
+    r"<?(?:return ?code|exit(?:ed)?(?: with)?(?: code| status)?)\W{1,3}(-?\d+)(?:</\w+>)?", re.I
+)
+_TAG_LINE = re.compile(r"^\s*(?:</?[\w-]+>\s*)+$")
+_TAGS = re.compile(r"</?(?:returncode|output|output_head|output_tail|stdout|stderr|result)>")
+_FAILED = re.compile(
+    r"\W*(?:error\b|failed\b|traceback\b|fatal\b|exception\b|\w+(?:Error|Exception)\b|错误|失败|エラー|오류)",
+    re.IGNORECASE,
+)
+_HEREDOC = re.compile(r"<<-?\s*\\?(['\"]?)(\w+)\1([^\n]*)\n(.*?)(?:\n\s*\2(?=\s|$)|\Z)", re.DOTALL)
+_OUTLINE = re.compile(
+    r"^\s*(?:#{1,4} \S|(?:async )?def \w|class \w|(?:export )?function \w|fn \w|func \w"
+    r"|interface \w)"
+)
+_VALUES = re.compile(r":\s*(\"(?:[^\"\\]|\\.)*\"|[\w.+-]+)")
+_NEXT = re.compile(r"[\s,]+")
+_RULER = re.compile(r"[=_*#~-]{4,}")
+_COLUMNS = re.compile(r"\[([^\[\]]{24,})\](?=:| \(all )")
+_BLANKS = re.compile(r"\s+")
+_LINK = re.compile(r"https?://(?:www\.)?([^/\s]+)\S*$")
+
+
+def one_line(text: str) -> str:
+    """Return the text with every run of white space as one blank."""
+    return _BLANKS.sub(" ", text).strip()
+
+
+def cut(text: str, room: int) -> str:
+    """Return the text, shortened at a word to at most `room` characters where it is longer.
+
+    Of a path or an address the end stays too, as that is what names it.
+
+    Example:
+        >>> cut("no flight was found", 14)
+        'no flight…'
+        >>> cut("/home/ann/projects/atlas/readme.md", 20)
+        '/home/ann/…readme.md'
+    """
+    if len(text) <= room:
+        return text
+    if " " not in text and "/" in text:
+        return f"{text[: room // 2]}…{text[len(text) - (room - room // 2 - 1) :]}"
+    short = text[: max(1, room - 1)]
+    at = max(short.rfind(" "), short.rfind(","))
+    return (short[:at] if at > room // 2 else short).rstrip(" ,;:/") + "…"
+
+
+def cut_command(text: str, room: int) -> str:
+    """Return a command, shortened before its last word where that is a path: what it is about.
+
+    Example:
+        >>> cut_command("sed -i 's/spam/more spam/' src/cafe/menu.py", 34)
+        "sed -i 's/spam/m… src/cafe/menu.py"
+    """
+    first, _, last = text.rpartition(" ")
+    if len(text) <= room or len(last) > room // 2 or not ("/" in last or "." in last):
+        return cut(text, room)
+    return f"{cut(first, room - len(last) - 1)} {last}"
+
+
+def parsed(text: str) -> Any:
+    """Return the JSON object or list that a text is, else None."""
+    start = text.lstrip()[:1]
+    if start not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return _rows_before_the_cut(text) if start == "[" else None
+
+
+def _rows_before_the_cut(text: str) -> list[Any] | None:
+    """The whole rows of a list that a tool has cut off."""
+    decoder, rows, at = json.JSONDecoder(), list[Any](), text.index("[") + 1
+    while True:
+        found = _NEXT.match(text, at)
+        try:
+            row, at = decoder.raw_decode(text, found.end() if found else at)
+        except (ValueError, RecursionError):
+            return rows or None
+        rows.append(row)
+
+
+def dense(text: str) -> bool:
+    """Return whether data holds short values, such as ids, numbers and names, and not prose."""
+    values = _VALUES.findall(text[:4_000])
+    return not values or sum(map(len, values)) / len(values) <= SHORT_VALUE
+
+
+def compact(
+    value: Any, room: int, known: Collection[str] = (), schemas: set[str] | None = None
+) -> str:
+    """Return plain JSON data as `key=value` pairs and rows under their columns.
+
+    Args:
+        value: the data.
+        room: the most characters.
+        known: values that the reader has already, such as the arguments of the call.
+        schemas: names of columns that the reader has already; those of this value are added.
+
+    Example:
+        >>> legs = [{"from": "JFK", "to": "ATL"}, {"from": "ATL", "to": "LAX"}]
+        >>> compact({"id": "A1", "legs": legs}, 80)
+        'id=A1 legs[from to]: JFK ATL; ATL LAX'
+    """
+    atoms: list[str] = []
+    for cell in CELLS:
+        atoms = list(_atoms(value, min(cell, room), frozenset(known), 0))
+        if schemas is not None:
+            atoms = [_named_before(atom, schemas) for atom in atoms]
+        if sum(map(len, atoms)) + len(atoms) - 1 <= room:
+            break
+    if schemas is not None:
+        schemas.update(head for atom in atoms for head in _COLUMNS.findall(atom))
+    # The names of columns take no room from the rows below them.
+    room += sum(len(head) for atom in atoms for head in _COLUMNS.findall(atom))
+    if sum(map(len, atoms)) + len(atoms) - 1 <= room:
+        return " ".join(atoms).rstrip(";")
+    kept, size = 0, 0
+    for atom in atoms:
+        if size + len(atom) + 1 > room - 8 and kept:
+            break
+        size, kept = size + len(atom) + 1, kept + 1
+    more = len(atoms) - kept
+    return cut(" ".join(atoms[:kept]), room) + (f" +{more} more" if more else "")
+
+
+def _named_before(atom: str, schemas: set[str]) -> str:
+    return _COLUMNS.sub(lambda m: "[columns as before]" if m[1] in schemas else m[0], atom)
+
+
+def _scalar(value: Any, cell: int) -> str:
+    if isinstance(value, str):
+        if len(value) > cell and (link := _LINK.match(value)):
+            return cut(f"{link[1]}/…", max(cell, len(link[1]) + 2))  # half an address leads nowhere
+        return cut(one_line(value), cell)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _plain(value: Any) -> bool:
+    return not isinstance(value, (Mapping, list))
+
+
+def _empty(value: Any) -> bool:
+    return value is None or value == "" or value == [] or value == {}
+
+
+def _atoms(value: Any, cell: int, known: frozenset[str], depth: int) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        value = _without_links(value)
+    if _plain(value):
+        yield _scalar(value, cell)
+    elif depth > DEPTH:
+        yield f"({len(value)} more)"
+    elif isinstance(value, list):
+        yield from _rows([(None, row) for row in value], cell, known, depth)
+    else:
+        for key, part in value.items():
+            if _empty(part) or (_plain(part) and str(part) in known):
+                continue
+            if _plain(part):
+                yield f"{key}={_scalar(part, cell)}"
+            elif isinstance(part, list) and all(map(_plain, part)):
+                yield f"{key}={', '.join(_scalar(one, cell) for one in part)}"
+            elif isinstance(part, list):
+                yield from _named(key, [(None, row) for row in part], cell, known, depth)
+            elif all(isinstance(row, Mapping) for row in part.values()):
+                yield from _named(key, list(part.items()), cell, known, depth)
+            else:
+                inner = list(_atoms(part, cell, known, depth + 1))
+                if inner:
+                    yield f"{key}: {inner[0]}"
+                    yield from inner[1:-1]
+                    if len(inner) > 1:
+                        yield f"{inner[-1]};"
+
+
+def _named(
+    key: str, rows: list[tuple[str | None, Any]], cell: int, known: frozenset[str], depth: int
+) -> Iterator[str]:
+    inner = list(_rows(rows, cell, known, depth))
+    if inner:
+        joint = "" if inner[0].startswith("[") else ": "
+        yield f"{key}{joint}{inner[0]}"
+        yield from inner[1:]
+
+
+def _rows(
+    rows: list[tuple[str | None, Any]], cell: int, known: frozenset[str], depth: int
+) -> Iterator[str]:
+    """Rows of one shape under the names of their columns; all others one after the other."""
+    flat = [_flat(row) if isinstance(row, Mapping) else None for _, row in rows]
+    shapes = {tuple(row) for row in flat if row is not None}
+    if len(rows) > 1 and None not in flat and len(shapes) == 1 and next(iter(shapes)):
+        columns = next(iter(shapes))
+        same = {c for c in columns if len({_scalar(row[c], cell) for row in flat if row}) == 1}
+        same = same if len(same) < len(columns) else set()
+        names = [c for c in columns if c not in same]
+        first = flat[0] or {}
+        shared = [
+            f"{c}={_scalar(first[c], cell)}"
+            for c in columns
+            if c in same and not _empty(first[c]) and str(first[c]) not in known
+        ]
+        alike = f" (all {' '.join(shared)})" if shared else ""
+        yield f"[{' '.join(_joint(names))}]{alike}:"
+        for (key, _), row in zip(rows, flat, strict=True):
+            assert row is not None
+            cells = [_scalar(row[c], cell) if not _empty(row[c]) else "-" for c in names]
+            cells = [one for one in cells if one != key]
+            yield " ".join([key, *cells] if key else cells) + ";"
+        return
+    for key, row in rows:
+        inner = list(_atoms(row, cell, known, depth + 1))
+        if key is not None:
+            inner = [one for one in inner if one.partition("=")[2] != key]
+            inner.insert(0, key)
+        if inner:
+            yield from inner[:-1]
+            yield f"{inner[-1]};"
+
+
+def _joint(names: list[str]) -> list[str]:
+    """Names of columns; those below one key stand together, under it."""
+    found: list[str] = []
+    for name in names:
+        key, dot, rest = name.partition(".")
+        if dot and found and found[-1].startswith(f"{key}(") and found[-1].endswith(")"):
+            found[-1] = f"{found[-1][:-1]} {rest})"
+        else:
+            found.append(f"{key}({rest})" if dot else name)
+    return found
+
+
+def _without_links(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A record with one of its addresses, where an interface links to all there is around it."""
+    links = [k for k, v in record.items() if isinstance(v, str) and _LINK.match(v)]
+    if len(links) <= LINKS:
+        return record
+    stays = next((key for key in ("html_url", "url", "link") if key in links), links[0])
+    return {k: v for k, v in record.items() if k not in links or k == stays}
+
+
+def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row with the columns of what is nested one level deep."""
+    found: dict[str, Any] = {}
+    for key, part in _without_links(row).items():
+        if isinstance(part, Mapping) and part and all(map(_plain, part.values())):
+            found |= {f"{key}.{name}": one for name, one in part.items()}
+        elif isinstance(part, list) and all(map(_plain, part)):
+            found[key] = ", ".join(str(one) for one in part)
+        elif _plain(part):
+            found[key] = part
+        else:
+            return {}
+    return found
+
+
+def command(text: str, room: int, content: int) -> str:
+    """Return a shell command in one line; a file that it writes is told by its outline.
+
+    Args:
+        text: the command.
+        room: characters of the command itself.
+        content: characters of all outlines together.
+    """
+    written: list[str] = []
+
+    def told(match: re.Match[str]) -> str:
+        written.append(match[4])
+        return f"<<{match[2]} {match[3].strip()} \0 "
+
+    text = _HEREDOC.sub(told, text)
+    text = cut_command(one_line(text.replace("\\\n", " ")), room + len(written))
+    for body in written:
+        shown = f"({outline(body, content // len(written))})" if content else ""
+        text = text.replace("\0", shown, 1) if "\0" in text else f"{text} {shown}"
+    return text
+
+
+def unwrapped(text: str) -> str:
+    """Return an output without its status and the tags around it."""
+    body = _EXIT.sub("", text[:200], count=1) + text[200:] if _EXIT.search(text[:200]) else text
+    lines = (line for line in body.splitlines() if not _TAG_LINE.match(line))
+    return _TAGS.sub("", "\n".join(lines)).strip()
+
+
+def outline(text: str, room: int) -> str:
+    """Return the length of a text and its build: data, headings, definitions, or its start."""
+    data = parsed(text)
+    if data is not None:
+        return compact(data, room)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) <= 1:
+        return cut(one_line(text), room)
+    whole = one_line(" ⏎ ".join(line.strip() for line in lines))
+    if len(whole) <= room:
+        return whole
+    marks = [one_line(line) for line in lines if _OUTLINE.match(line)] or [one_line(lines[0])]
+    return cut(f"{len(lines)} lines: {'; '.join(marks)}", room)
+
+
+def failed(text: str) -> bool:
+    """Whether an output says by its status or its first words that nothing came of it."""
+    status = _EXIT.search(text[:200])
+    if status is not None:
+        return status[1] != "0"
+    data = parsed(text) if len(text) < 20_000 else None
+    if isinstance(data, Mapping):
+        return bool(data.get("error")) or data.get("success") is False
+    return _FAILED.match(text[:80]) is not None
+
+
+def output(
+    text: str,
+    room: int,
+    known: Collection[str] = (),
+    seen: Container[str] = (),
+    schemas: set[str] | None = None,
+) -> str:
+    """Return what came of a call: records as pairs, else its status and the lines that tell most.
+
+    Args:
+        text: the result.
+        room: the most characters.
+        known: values that the reader has already.
+        seen: lines of earlier outputs, which say nothing new.
+        schemas: names of columns that stand before; see `compact`.
+    """
+    data = parsed(text)
+    if data is not None:
+        return compact(data, room, known, schemas) if not _empty(data) else "nothing"
+    status = _EXIT.search(text[:200])
+    code = status[1] if status else ""
+    lines = [one_line(_RULER.sub("", line)) for line in unwrapped(text).splitlines()]
+    lines = [line for line in lines if any(c.isalnum() for c in line)]
+    new = [line for line in lines if len(line) < LONG or line not in seen] or lines[-1:]
+    head = f"exit {code}" if code not in ("", "0") else ""
+    if not lines:
+        return head or "ok"
+    whole = " ⏎ ".join(new)
+    if len(whole) + len(head) + 2 <= room or len(lines) == 1:
+        whole = cut(whole, max(room - len(head), 40))
+        return f"{head}: {whole}" if head else whole
+    told = [i for i, line in enumerate(new) if SALIENT.search(line)]
+    ends = [len(new) - 1, 0]
+    order = list(dict.fromkeys([*told[-1:], ends[0], *told[::-1][:6], ends[1]]))
+    left, kept = room - len(head) - 14, set[int]()
+    for i in order:
+        size = min(len(new[i]), max(40, room // 2)) + 3
+        if size <= left:
+            kept.add(i)
+            left -= size
+    shown = " ⏎ ".join(cut(new[i], max(40, room // 2)) for i in sorted(kept))
+    count = f"({len(lines)} lines)"
+    return " ".join(part for part in (f"{head}:" if head else "", shown, count) if part)

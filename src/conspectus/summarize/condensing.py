@@ -1,0 +1,137 @@
+"""Segments of the notes made shorter: the oldest lines first, and the user's words never."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from conspectus.summarize import journal
+from conspectus.summarize.compacting import cut, cut_command
+from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
+
+LENGTHS = (400, 300, 220, 170, 130, 100, 80)
+"""Characters of a line, tried in turn where earlier segments have to give way."""
+
+CONSTANT = 2
+"""Times that a pair stands; in later lines of a condensed segment it is known."""
+
+LAST = 4
+"""Conclusions that stay while deeds can still be made shorter."""
+
+_COLUMNS = re.compile(r" ?\[[a-z][^\[\]→]{12,}\](?=:| \(all )")
+_PAIR = re.compile(
+    r"(?<![^\s:])((?!status|success|result|state|error|ok)[a-z]\w+=[^\s;,]{4,}) (?=\w+=|\w+:)"
+)
+
+
+def tokens_of(count: Callable[[str], int], lines: Sequence[str]) -> int:
+    """Return the tokens of lines in a list."""
+    return count("\n".join(f"- {line}" for line in lines)) if lines else 0
+
+
+class _Lines:
+    """Lines whose tokens are known, so that a change of one needs no count of all."""
+
+    def __init__(self, lines: Iterable[str], count: Callable[[str], int]) -> None:
+        self._count = count
+        self._lines: list[str | None] = list(lines)
+        self._sizes = [count(f"- {line}\n") for line in self._lines]
+        self.tokens = sum(self._sizes)
+
+    def left(self) -> list[str]:
+        """The lines that stand."""
+        return [line for line in self._lines if line is not None]
+
+    def looks(self) -> list[int]:
+        """The places of folded looks that stand."""
+        return [n for n, line in enumerate(self._lines) if line and line.startswith(journal.LOOKED)]
+
+    def put(self, place: int, line: str | None) -> None:
+        """Write another line in a place, or none."""
+        if line == self._lines[place]:
+            return
+        size = 0 if line is None else self._count(f"- {line}\n")
+        self.tokens += size - self._sizes[place]
+        self._lines[place], self._sizes[place] = line, size
+
+    def shorten(self, most: int, fits: Callable[[], bool]) -> None:
+        """Shorten lines to so many characters, the first ones first, until all fits."""
+        for place, line in enumerate(self._lines):
+            if fits():
+                return
+            if line is not None:
+                self.put(place, _shorter(line, most))
+
+    def leave_out(self, places: Iterable[int], fits: Callable[[], bool]) -> int:
+        """Leave out lines, in this order, until all fits; return how many."""
+        gone = 0
+        for place in places:
+            if fits():
+                break
+            gone += self._lines[place] is not None
+            self.put(place, None)
+        return gone
+
+
+def condensed(
+    old: Sequence[dict[str, list[str]]], room: int, count: Callable[[str], int]
+) -> list[dict[str, list[str]]]:
+    """Return all segments as one, with parts 2 and 3 within so many tokens.
+
+    The oldest give way first: what stands in other lines is not said again, long lines are
+    shortened, then looks go, then the oldest conclusions, then the oldest deeds. What the user said
+    stays as it is.
+    """
+    said = [line for one in old for line in one.get(SAID, ())]
+    done = _Lines([line for one in old for line in one.get(DONE, ())], count)
+    found = _Lines([line for one in old for line in one.get(FOUND, ())], count)
+    conclusions = range(len(found.left()))
+
+    def fits() -> bool:
+        return done.tokens + found.tokens <= room
+
+    if not fits():
+        done = _Lines(_told_once(done.left()), count)
+    done.leave_out(done.looks()[: len(done.looks()) // 2], fits)
+    for most in LENGTHS:
+        # Conclusions give way before deeds do: what a record says stands in no other words.
+        found.shorten(most * 2 // 3, fits)
+        done.shorten(most, fits)
+        if most == LENGTHS[-3]:
+            found.leave_out(conclusions[:-LAST], fits)
+    done.leave_out(done.looks(), fits)
+    found.leave_out(conclusions, fits)
+    deeds = done.left()
+    done = _Lines(deeds, count)
+    dropped = done.leave_out(range(len(deeds)), fits)
+    deeds = done.left()
+    if dropped:
+        deeds.insert(0, f"({dropped} earlier steps, one recall away)")
+    return [{SAID: said, DONE: deeds, FOUND: found.left()}]
+
+
+def _told_once(lines: Sequence[str]) -> list[str]:
+    """Lines without the names of columns, and without pairs that lines before had too."""
+    often, told = Counter[str](), list[str]()
+    for line in lines:
+        call, arrow, came = line.partition(" → ")
+        came = _COLUMNS.sub("", came)
+        again = {pair for pair in _PAIR.findall(came) if often[pair] >= CONSTANT}
+        often.update(set(_PAIR.findall(came)))
+        for pair in again:
+            came = came.replace(f"{pair} ", "")
+        told.append(call + arrow + came)
+    return told
+
+
+def _shorter(line: str, most: int) -> str:
+    text, cites = apart(line)
+    if len(text) <= most:
+        return line
+    call, arrow, came = text.partition(" → ")
+    if arrow:
+        room = max(most // 2, most - min(len(came), most))
+        call = cut_command(call, room) if call.startswith("$ ") else cut(call, room)
+        text = f"{call} → {cut(came, max(most - len(call), most // 3))}"
+    return cited(cut(text, most + 3), cites)

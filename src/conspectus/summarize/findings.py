@@ -1,0 +1,100 @@
+"""Part 3 of the notes without a model: the agent's own conclusions, in order.
+
+What it told the user, and the last sentences of a train of thought that led to an act. Questions,
+guesses and plans are left out: a later step has settled them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from conspectus.ledger.pieces import pieces
+from conspectus.messages import Entry
+from conspectus.messages.framing import as_notes
+from conspectus.summarize.compacting import cut, one_line
+from conspectus.summarize.journal import thoughts
+
+TOLD, THOUGHT = 420, 240
+"""Characters at scale 1 of what was told to the user, and of a thought that led to an act."""
+
+ROOMIEST, REFUSED = 1.25, 140
+"""The largest scale, and characters of a reply that was refused."""
+
+LEAST = 24
+"""Characters below which a sentence concludes nothing."""
+
+_FENCE = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL)
+_LABEL = re.compile(r"^\W*(?:THOUGHT|Thought|Reasoning|Analysis|DISCUSSION|思考)\W*[:：]\s*")
+_PLANS = re.compile(
+    r"^\W*(?:(?:so|now|next|first|then|okay|ok|alright|also|therefore|but|and|yes|no)[, ]+)*"
+    r"(?:i(?:'ll| will| should| need| want|'m going| am going| must| could| would|'d"
+    r"| can (?:now |also )?(?:use|try|run|check|see)) |i (?:now )?(?:verify|check|run|create|read) "
+    r"|let me|let's|let us|maybe|perhaps|wait\b|hmm|what if|i wonder|possibly|to (?:proceed|do)\b"
+    r"|(?:create|run|read|modify|remove|update|add|step \d)\b)"
+    r"|^(?:我(?:将|会|需要|应该|来|先)|让我|接下来|也许|可能)|(?:みましょう|してみます|します。?)$",
+    re.IGNORECASE,
+)
+
+_POLITE = re.compile(
+    r"^\W*(?:of course|certainly|sure\b|thank you|thanks|great\b|no worries|you're welcome"
+    r"|welcome\b|(?:i'm|i am) (?:sorry|here|happy|glad)|please (?:let|feel|confirm)|let me know"
+    r"|feel free|if you (?:need|have|would)|how can i|is there anything|当然|好的|不客气|はい"
+    r"|かしこまりました)",
+    re.IGNORECASE,
+)
+
+
+def conclusions(entries: Sequence[Entry], refused: set[str], scale: float) -> list[tuple[str, str]]:
+    """Return conclusions, each with the message that it stands in.
+
+    Args:
+        entries: the messages that leave.
+        refused: keys of the user's messages that did nothing but refuse the reply before.
+        scale: how roomy they are.
+    """
+    found: list[tuple[str, str]] = []
+    thought = dict[str, list[str]]()
+    for text, cite in thoughts(entries):
+        thought.setdefault(cite, []).append(text)
+    for place, entry in enumerate(entries):
+        if entry.role != "assistant":
+            continue
+        told = not entry.calls
+        after = entries[place + 1] if place + 1 < len(entries) else None
+        in_vain = told and after is not None and after.key in refused
+        text = "\n".join([entry.own, *thought.pop(entry.cite, ())])
+        room = int((TOLD if told else THOUGHT) * min(scale, ROOMIEST))
+        said = _concluded(text, min(room, REFUSED) if in_vain else room, told and not in_vain)
+        if said:
+            found.append((f"(this reply was refused) {said}" if in_vain else said, entry.cite))
+    return found
+
+
+def plan_of(entry: Entry) -> str:
+    """Return what the agent said last that it would do, or nothing."""
+    said = list(_sentences(entry.own))
+    last = next((one for one in reversed(said) if _PLANS.match(one) and len(one) >= LEAST), "")
+    return cut(one_line(as_notes(last)), THOUGHT)
+
+
+def _sentences(text: str) -> list[str]:
+    text = _LABEL.sub("", _FENCE.sub("\n", text).strip())
+    return [one_line(text[start:end]) for start, end, own in pieces(text) if own]
+
+
+def _concluded(text: str, room: int, told: bool) -> str:
+    """The sentences that conclude: of a reply from its start on, of a thought from its end."""
+    said = [one for one in _sentences(text) if len(one) >= (1 if told else LEAST)]
+    said = [one for one in said if not one.endswith(("?", "？")) and not _POLITE.match(one)]
+    if not told:
+        said = [one for one in said if not _PLANS.match(one)]
+    kept: list[str] = []
+    for one in said if told else reversed(said):
+        if len(one) > room:
+            if room >= LEAST and (told or not kept):
+                kept.append(cut(one, room))
+            break
+        kept.append(one)
+        room -= len(one) + 1
+    return one_line(as_notes(" ".join(kept if told else reversed(kept))))

@@ -1,0 +1,89 @@
+"""Parts 4 and 5 of the notes: what is open, and where the rest is; both written anew each time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conspectus.ledger import Ledger
+from conspectus.messages import Entry
+from conspectus.messages.framing import as_notes
+from conspectus.summarize.compacting import LONG, cut, one_line
+from conspectus.summarize.findings import plan_of
+from conspectus.summarize.journal import call_text, listed, steps
+from conspectus.summarize.notes import apart, cited
+
+TO_DO, INTENT = "to do: ", "said it would: "
+"""Begin the lines of part 4, by which the next compaction knows them."""
+
+NAMED = 8
+"""Large originals that are named, the newest ones."""
+
+SKILLS = 20
+"""Skill files, and rules in them, the latest ones, that every summary tells of."""
+
+LARGE = 1_200
+"""Characters from which an original is worth a name."""
+
+
+def open_work(
+    entries: Sequence[Entry], kept: Sequence[Entry], standing: Sequence[str]
+) -> list[str]:
+    """Return what is open: the newest to-do list, and what the agent last said it would do.
+
+    Args:
+        entries: the messages that leave.
+        kept: the messages that stay in view, whose own lists and words need no line.
+        standing: the lines of the notes so far.
+    """
+    lines: list[str] = []
+    if not any(listed(call) for entry in kept for call in entry.calls):
+        newest = next(
+            (
+                (items, entry.cite)
+                for entry in reversed(entries)
+                for call in reversed(entry.calls)
+                if (items := listed(call)) is not None
+            ),
+            None,
+        )
+        if newest is not None:
+            told = "; ".join(f"{as_notes(text)} ({state})" for text, state in newest[0])
+            lines += [cited(TO_DO + (told or "nothing"), [newest[1]])]
+        else:
+            lines += [line for line in standing if line.startswith(TO_DO)]
+    if not any(entry.role == "assistant" for entry in kept):
+        last = next((e for e in reversed(entries) if e.role == "assistant"), None)
+        if last is not None and (plan := plan_of(last)):
+            lines.append(cited(INTENT + plan, [last.cite]))
+    return lines
+
+
+def skills(ledger: Ledger) -> list[str]:
+    """Return the skill files that the agent has read, the latest first, and the rules in them."""
+    read = [cited(as_notes(fact.value), [fact.source]) for fact in ledger.skills()[:SKILLS]]
+    rules = [f for f in ledger.facts if f.role == "tool" and f.kind in ("rule", "preference")]
+    return read + [cited(as_notes(one_line(f.value)), [f.source]) for f in rules[-SKILLS:]]
+
+
+def index(entries: Sequence[Entry], standing: Sequence[str], room: int) -> list[str]:
+    """Return what can be recalled: the large originals, by name.
+
+    Args:
+        entries: the messages that leave.
+        standing: the lines of the notes so far.
+        room: characters at most.
+    """
+    sizes = {entry.cite: len(entry.text) for entry in entries}
+    found: list[str] = []
+    for step in steps(entries):
+        if step.result is not None and len(step.result) >= LARGE and len(step.cites) > 1:
+            call = call_text(step.call, step.args, LONG * 2, content=0)
+            found.append(cited(as_notes(call), step.cites[-1:]))
+    for entry in entries:
+        if entry.role == "user" and sizes[entry.cite] >= LARGE * 2:
+            found.append(cited(cut(as_notes(one_line(entry.text)), LONG * 2), [entry.cite]))
+    lines = [line for line in standing if apart(line)[1]] + found
+    lines = lines[-NAMED:]
+    while lines and sum(map(len, lines)) > room:
+        lines.pop(0)
+    return lines

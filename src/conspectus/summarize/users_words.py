@@ -1,0 +1,139 @@
+"""Part 1 of the notes: what the user said, word for word and in order."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from conspectus.ledger import Ledger, Said, choose, statements
+from conspectus.messages import Entry, is_summary_message
+from conspectus.messages.framing import as_notes
+from conspectus.summarize.compacting import cut, one_line
+from conspectus.summarize.notes import apart, cited
+
+PASTE = 600
+"""Characters of what a user pasted from which it is shown short: its first lines."""
+
+SHOWN = 160
+"""Characters of a long paste that stand."""
+
+REPEATED = 60
+"""Characters from which a message that says nearly the same as one before stands once."""
+
+LINE = 8
+"""Tokens that a line takes beside its words: its dash and its citation."""
+
+TOLD = 240
+"""Characters of what was other each time."""
+
+OFTEN = 3
+"""Times that such a message comes before it is told short: a changed figure may be news."""
+
+_VARYING = re.compile(r"\d+")
+_LESS = " … "
+
+
+def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
+    """Return a line for each message of the user; one that repeats another stands once.
+
+    Args:
+        entries: the messages that leave.
+        before: lines of segments that stand.
+    """
+    first: dict[str, str] = {}
+    for line in before:
+        text, cites = apart(line)
+        first.setdefault(_shape(text), cites[0] if cites else "")
+    said_by = [(_words(entry), entry.cite) for entry in entries if _users(entry)]
+    often = Counter(_shape(text) for text, _ in said_by)
+    lines: list[str] = []
+    again: dict[str, tuple[list[str], list[str]]] = {}
+    texts: dict[str, str] = {}
+    for text, cite in said_by:
+        shape = _shape(text)
+        # What was other than in an earlier segment cannot be told: there it stands whole once more.
+        if len(text) < REPEATED or often[shape] < OFTEN or shape not in texts:
+            first.setdefault(shape, cite)
+            texts.setdefault(shape, text)
+            lines.append(cited(text, [cite]))
+            continue
+        differs, cites = again.setdefault(shape, ([], []))
+        cites.append(cite)
+        if (news := _differing(text, texts.get(shape, ""))) not in differs:
+            differs.append(news)
+    for shape, (differs, cites) in again.items():
+        told = "; ".join(one for one in differs if one)
+        name = f" as {first[shape]}" if first[shape] else ""
+        count = f"{len(cites)} times" if len(cites) > 1 else "once"
+        ends = [cites[0], cites[-1]]
+        told = cut(told, TOLD)
+        lines.append(cited(f"(the same{name}, {count} more{': ' + told if told else ''})", ends))
+    return lines
+
+
+def _words(entry: Entry) -> str:
+    text = as_notes(without_pastes(entry.text.strip()))
+    return f"(system) {text}" if entry.role == "system" else text
+
+
+def _users(entry: Entry) -> bool:
+    """Whether it is a message of the user, or of the system in the middle of a talk."""
+    said = entry.role in ("user", "system") and bool(entry.text.strip())
+    return said and not is_summary_message(entry.source)
+
+
+def repeated(entries: Sequence[Entry], before: Sequence[str] = ()) -> set[str]:
+    """Return the keys of messages of the user that repeat another one, as refusals do."""
+    shapes: dict[str, list[str]] = {_shape(apart(line)[0]): [""] for line in before}
+    for entry in entries:
+        if entry.role == "user" and len(entry.text) >= REPEATED:
+            shapes.setdefault(_shape(as_notes(entry.text.strip())), []).append(entry.key)
+    return {key for keys in shapes.values() if len(keys) > 1 for key in keys if key}
+
+
+def _shape(text: str) -> str:
+    return _VARYING.sub("0", one_line(text))
+
+
+def _differing(text: str, first: str) -> str:
+    """The words around the numbers that are other ones than the first time."""
+    if not first:
+        return ""
+    old, new = first.split(), text.split()
+    places = [i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b]
+    return cut(" ".join(new[max(0, places[0] - 1) : places[-1] + 2]), 60) if places else ""
+
+
+def without_pastes(text: str) -> str:
+    """Return a message with long pastes shown short; the user's own sentences stay as they are."""
+    if len(text) <= PASTE:
+        return text
+    parts: list[str] = []
+    at = start = stop = 0
+    for one in (*statements(text), None):
+        if one is not None and not one.own:
+            start, stop = (start, one.end) if stop else (one.start, one.end)
+            continue
+        if stop - start > PASTE:
+            head = cut(text[start:stop], SHOWN)
+            parts += [text[at:start], f"{head} ({stop - start - len(head):,} characters more)"]
+            at = stop
+        start = stop = 0
+    return "".join([*parts, text[at:]])
+
+
+def chosen(
+    lines: Sequence[str], room: int, count: Callable[[str], int], known: Ledger
+) -> tuple[list[str | None], int]:
+    """Choose what stands where the user's words outgrow their room; see `ledger.choose`.
+
+    Returns:
+        For each line what stands of it, None for nothing; and how many were left out or cut.
+    """
+    pairs = [apart(line) for line in lines]
+    kept = choose([Said(text) for text, _ in pairs], room, count, line=LINE, known=known)
+    stands: list[str | None] = [None] * len(lines)
+    for one in kept:
+        stands[one.place] = cited(one.text, pairs[one.place][1])
+    return stands, len(lines) - sum(one.whole for one in kept)

@@ -1,0 +1,248 @@
+"""The notes of one compaction: parts put together within their room, and condensed when it is full.
+
+Segments that stand keep their bytes. Only when a part has outgrown its share are the oldest
+segments condensed, in one big step, so that several compactions can append before the next one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from conspectus.messages import Entry, is_summary_message
+from conspectus.messages.framing import as_notes
+from conspectus.messages.summary import summary_body
+from conspectus.summarize import journal, users_words
+from conspectus.summarize.base import SummaryRequest
+from conspectus.summarize.checks import cut_short
+from conspectus.summarize.compacting import cut
+from conspectus.summarize.condensing import condensed, tokens_of
+from conspectus.summarize.findings import conclusions
+from conspectus.summarize.notes import (
+    DONE,
+    FOUND,
+    GOAL,
+    NEXT,
+    OPEN,
+    REST,
+    SAID,
+    SKILLS,
+    Notes,
+    apart,
+    cited,
+    foreign,
+    items,
+    section,
+    segment,
+)
+from conspectus.summarize.open_work import index, open_work, skills
+from conspectus.summarize.shares import PARTS
+
+RATIO = 10
+"""Parts 2 and 3 take at most one token for so many that leave."""
+
+FREE, ROOMY = 2, 3
+"""Where there is room, they take one part in `FREE` of it, and one token for `ROOMY` that leave."""
+
+FEW = 50
+"""Tokens up to which the newest words stand instead of those that bind."""
+
+LEAST_ROOM = 120
+"""Tokens of parts 2 and 3 that a segment may take however little leaves."""
+
+SCALES = (9.0, 6.0, 4.0, 3.0, 2.2, 1.6, 1.25, 1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.22, 0.15)
+"""How roomy lines are, tried from the roomiest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a summariser has written.
+
+    Attributes:
+        found: lines of part 3; None where the agent's own conclusions take their place.
+        goal: what the work is for, as lines.
+        next: the very next step, as lines.
+        summary: a whole summary, by a summariser that writes anew all that it wrote before.
+    """
+
+    found: Sequence[str] | None = None
+    goal: Sequence[str] = ()
+    next: Sequence[str] = ()
+    summary: str = ""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """Notes while they are put together."""
+
+    request: SummaryRequest
+    notes: Notes
+    number: int
+    lines: dict[str, list[str]] = field(default_factory=dict)
+    now: dict[str, list[str]] = field(default_factory=dict)
+    summary: str = ""
+
+    def text(self) -> str:
+        """The notes as they would stand."""
+        own = segment(self.number, self.lines)
+        segments = (*self.notes.segments, *([own] if own else []))
+        return Notes(self.notes.before, segments, self.now, self.summary).render()
+
+    def over(self) -> int:
+        """Tokens by which they are too long."""
+        return max(0, self.request.count(self.text()) - self.request.limit)
+
+    def fits(self) -> bool:
+        return not self.over()
+
+    def leave_out(self, lines: list[str], least: int = 0) -> None:
+        """Leave out the first of some lines until all fits, or until so few are left."""
+        while len(lines) > least and (over := self.over()):
+            gone = freed = 0
+            while gone < len(lines) - least and freed < over:
+                freed += max(1, self.request.count(lines[gone]))
+                gone += 1
+            del lines[:gone]
+
+
+def write(request: SummaryRequest, answer: Answer) -> str:
+    """Return the notes after one compaction, within the limit of the request.
+
+    Args:
+        request: what leaves, the notes so far, the facts in force, and the room.
+        answer: what the summariser has written.
+    """
+    parts, archived = request.shares.parts or PARTS, request.archived
+    count, limit = request.count, request.limit
+    standing = Notes.parse(request.standing)
+    if standing.before and not standing.segments:
+        standing = Notes(foreign(standing.before), (), standing.now, standing.summary)
+    if answer.summary:  # it was given what stood before, and takes its place
+        standing = replace(standing, before="")
+    entries = [entry for entry in request.entries if not _stands(entry, request.standing)]
+    draft = _Draft(request, standing, len(standing.segments) + 1)
+    draft.summary = answer.summary
+    draft.now = _now(request, answer, standing, parts, archived)
+    rest = (
+        limit - count(section((GOAL, OPEN, NEXT, SKILLS, REST), draft.now)) - count(answer.summary)
+    )
+    old = [items(text) for text in standing.segments]
+    said_before = [line for one in old for line in one.get(SAID, ())]
+    said = users_words.said(entries, said_before) if "said" in parts else []
+    refused = users_words.repeated(entries, said_before)
+    steps = journal.steps(entries) if "done" in parts else []
+    leaving = sum(count(entry.reading) for entry in entries)
+
+    said_size = tokens_of(count, [*said_before, *said])
+    if (before := count(standing.before)) > rest // 2:
+        standing = replace(standing, before=cut_short(standing.before, rest // 2, count)[0])
+        draft.notes, before = standing, count(standing.before)
+    rest -= before
+    share = int(rest * request.shares.said)
+    others = sum(tokens_of(count, one.get(name, ())) for one in old for name in (DONE, FOUND))
+    free = rest - said_size - others
+    want = max(LEAST_ROOM, leaving // RATIO, min(free // FREE, leaving // ROOMY))
+    # The user's words may take what the other parts leave; those may not take the words' share.
+    if free < want and said_size > share and limit > FEW:
+        stands, _ = users_words.chosen([*said_before, *said], share, count, request.ledger)
+        kept = [line for line in stands[: len(said_before)] if line]
+        said = [line for line in stands[len(said_before) :] if line] or said[-1:]
+        old = [one | {SAID: kept if place == 0 else []} for place, one in enumerate(old)]
+        said_size = tokens_of(count, [*kept, *said])
+        free = rest - said_size - others
+        draft.notes = _with_segments(standing, old)
+    if free < want and others:
+        old = condensed(old, max(rest - said_size - want - want // 2, others // 3), count)
+        others = sum(tokens_of(count, one.get(name, ())) for one in old for name in (DONE, FOUND))
+        free = rest - said_size - others
+        draft.notes = _with_segments(standing, old)
+        draft.number = 2
+    draft.lines = {SAID: said}
+    room = min(want, max(free, 0))
+
+    def at(scale: float) -> dict[str, list[str]]:
+        done = [cited(as_notes(text), cites) for text, cites in journal.lines(steps, scale)]
+        return {DONE: done, FOUND: _found(answer, entries, refused, scale, parts)}
+
+    def fits(place: int) -> bool:
+        return (
+            tokens_of(count, [line for part in at(SCALES[place]).values() for line in part]) <= room
+        )
+
+    roomiest = bisect_left(range(len(SCALES) - 1), True, key=fits)
+    draft.lines |= at(SCALES[roomiest])
+    _give_way(draft)
+    return draft.text()
+
+
+def _stands(entry: Entry, standing: str) -> bool:
+    """Whether a message is a summary that the notes so far begin with: nobody has said that."""
+    return is_summary_message(entry.source) and summary_body(entry.text) in standing
+
+
+def _now(
+    request: SummaryRequest, answer: Answer, standing: Notes, parts: Sequence[str], archived: bool
+) -> dict[str, list[str]]:
+    room = int(request.limit * request.shares.now) * 3
+    now: dict[str, list[str]] = {GOAL: list(answer.goal), NEXT: list(answer.next)}
+    now[SKILLS] = skills(request.ledger)
+    if "open" in parts:
+        now[OPEN] = open_work(request.entries, request.kept, standing.now.get(OPEN, ()))
+        room -= sum(map(len, now[OPEN]))
+    if "index" in parts and archived and room > 0:
+        now[REST] = index(request.entries, standing.now.get(REST, ()), min(room, 300))
+    return now
+
+
+def _found(
+    answer: Answer, entries: Sequence[Entry], refused: set[str], scale: float, parts: Sequence[str]
+) -> list[str]:
+    if "found" not in parts or answer.summary:
+        return []
+    if answer.found is not None:
+        return list(answer.found)
+    return [cited(text, [cite]) for text, cite in conclusions(entries, refused, scale)]
+
+
+def _with_segments(notes: Notes, old: Sequence[dict[str, list[str]]]) -> Notes:
+    """The notes with other lines in their segments; those that did not change keep their bytes."""
+    made = []
+    for place, lines in enumerate(old):
+        before = notes.segments[place] if place < len(notes.segments) else ""
+        same = before and items(before) == {k: v for k, v in lines.items() if v}
+        made.append(before if same else segment(place + 1, lines))
+    return Notes(notes.before, tuple(text for text in made if text), notes.now, notes.summary)
+
+
+def _give_way(draft: _Draft) -> None:
+    """Leave out what does not fit, in a stated order; the user's newest words last."""
+    for name in (REST, SKILLS, NEXT, GOAL):
+        if draft.fits():
+            return
+        draft.now[name] = []
+    for lines in (draft.lines[FOUND], draft.lines[DONE]):
+        draft.leave_out(lines)
+    if not draft.fits():
+        draft.now[OPEN] = []
+    if not draft.fits():
+        old = [items(text) for text in draft.notes.segments]
+        draft.notes = _with_segments(draft.notes, condensed(old, 0, draft.request.count))
+    if not draft.fits():
+        draft.notes = Notes("", draft.notes.segments)
+    if not draft.fits():
+        old = [items(text) for text in draft.notes.segments]
+        said = [line for one in old for line in one.get(SAID, ())] + draft.lines[SAID]
+        draft.notes, draft.number = Notes(), 1
+        draft.lines = {SAID: said, DONE: [], FOUND: []}
+        room, every = draft.request.limit, said
+        while (room := room * 9 // 10) > FEW and not draft.fits():
+            stands, _ = users_words.chosen(every, room, draft.request.count, draft.request.ledger)
+            draft.lines[SAID] = said = [line for line in stands if line] or said[-1:]
+        draft.leave_out(said, least=1)
+        while said and not draft.fits():
+            text, cites = apart(said[0])
+            if len(text) < 12:
+                said.pop(0)
+            else:
+                said[0] = cited(cut(text, len(text) * 3 // 4), cites if len(text) > 60 else [])
