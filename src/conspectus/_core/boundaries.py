@@ -21,7 +21,7 @@ class Exchanges:
         group: for each item, the index of the message whose calls it belongs to, or its own.
         last: for each group, the index of its last item.
         pending: groups with a call that nothing answers.
-        under_way: the newest message of the agent, if it makes such a call: it may yet be carried
+        under_way: the newest answer of the agent, if it makes such a call: it may yet be carried
             out. Once the agent has spoken again, no call of before is.
         orphans: results whose call is nowhere before them; a provider rejects them.
     """
@@ -41,12 +41,13 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
     """Match results with calls.
 
     A result belongs to the nearest earlier message that makes a call of that id: real histories
-    use the same id again in a later turn.
+    use the same id again in a later turn. What a message answers itself is no matter between
+    messages.
     """
+    step = _steps(items)
+    groups = _Groups(step)
     caller: dict[str, int] = {}
     newest_call = -1
-    group = list(range(len(items)))
-    last: dict[int, int] = {}
     waiting: dict[int, set[str]] = {}
     orphans: set[int] = set()
     for i, item in enumerate(items):
@@ -56,30 +57,54 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
             # A second answer to a call is late, and an orphan, once the agent has spoken again.
             if call in caller and (call in waiting[caller[call]] or caller[call] == newest_call)
         }
-        if found:
-            # An answer to two messages at once ties them to the earlier one.
-            home = min(group[j] for j in found)
-            for j in found:
-                waiting[j] -= set(item.answers)
-            group[i] = home
-            for j in sorted(found - {home}):
-                group[j] = home
-            last[home] = i
-        elif item.answers and item.role == "tool":
+        for j in found:  # an answer to two messages at once ties them together
+            waiting[j] -= set(item.answers)
+            groups.tie(i, j)
+        if not found and item.answers and item.role == "tool":
             orphans.add(i)
+        for call in item.needs:
+            if call in caller:
+                groups.tie(i, caller[call])
         if item.role == "assistant":
-            newest_call = i
-        if item.calls:
-            for call in item.calls:
-                caller[call] = i
-            waiting[i] = set(item.calls)
-            last.setdefault(group[i], i)
-            last[group[i]] = max(last[group[i]], i)
-    group = [group[home] for home in group]  # an exchange that joined another brings its results
-    open_calls = [i for i, calls in waiting.items() if calls]
+            newest_call = step[i]
+        asked = [call for call in item.calls if call not in item.answers]
+        for call in asked:
+            caller[call] = step[i]
+        if asked:
+            waiting[step[i]] = waiting.get(step[i], set()) | set(asked)
+    group = [groups.of(i) for i in range(len(items))]
+    last = {home: i for i, home in enumerate(group)}
+    open_calls = {i for i, calls in waiting.items() if calls}
     pending = frozenset(group[i] for i in open_calls)
-    under_way = frozenset(i for i in open_calls if i == newest_call)
+    under_way = frozenset(
+        i for i, first in enumerate(step) if first == newest_call and first in open_calls
+    )
     return Exchanges(tuple(group), last, pending, under_way, frozenset(orphans))
+
+
+def _steps(items: Sequence[Item]) -> list[int]:
+    """For each item, where the answer of the agent begins that it is a part of; else itself."""
+    step = list(range(len(items)))
+    for i, item in enumerate(items):
+        if item.joined and i and not items[i - 1].summary:
+            step[i] = step[i - 1]
+    return step
+
+
+class _Groups:
+    """Items that belong together; a group is named after its first."""
+
+    def __init__(self, home: Sequence[int]) -> None:
+        self.home = list(home)
+
+    def of(self, i: int) -> int:
+        while self.home[i] != i:
+            self.home[i] = i = self.home[self.home[i]]
+        return i
+
+    def tie(self, i: int, j: int) -> None:
+        one, other = sorted((self.of(i), self.of(j)))
+        self.home[other] = one
 
 
 CutRule = Callable[[Sequence[Item], Exchanges], Iterable[tuple[int, int]]]
@@ -102,12 +127,18 @@ def leading_system(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
         yield i
 
 
-def newest_user_message(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
-    """What the user asked last is what the agent is doing."""
+def newest_user(items: Sequence[Item]) -> int | None:
+    """The place of what the user said last; None where they have said nothing."""
     for i in range(len(items) - 1, -1, -1):
         if items[i].role == "user" and not (items[i].summary or items[i].marked):
-            yield i
-            return
+            return i
+    return None
+
+
+def newest_user_message(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
+    """What the user asked last is what the agent is doing."""
+    if (newest := newest_user(items)) is not None:
+        yield newest
 
 
 def pinned(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
@@ -148,6 +179,4 @@ def must_stay(
     """Indexes that never leave the view; a whole exchange where one part of it stays."""
     named = {i for rule in rules for i in rule(items, ex)}
     groups = {ex.group[i] for i in named}
-    return frozenset(
-        i for g in groups for i in (ex.members(g) if g in ex.last else (g,)) if ex.group[i] == g
-    )
+    return frozenset(i for g in groups for i in ex.members(g) if ex.group[i] == g)

@@ -27,8 +27,11 @@ from conspectus.errors import (
 
 OnFailure = Literal["degrade", "keep", "raise"]
 FAILURES: tuple[OnFailure, ...] = ("degrade", "keep", "raise")
-EMBEDDED = "extractive"
+EMBEDDED = "embedded"
 """Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
+
+EMBEDDED_NAMES = frozenset({EMBEDDED, "extractive"})
+"""Words by which callers may ask for it: its name, and the one that it had before."""
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds to wait before the second and the third try of one summariser; longer where its provider
@@ -37,6 +40,11 @@ asks for it."""
 LONGEST_WAIT = 20.0
 """The most seconds to wait because a provider asks for it. Where it asks for more, the summariser
 is not tried again: an agent's step should not stand still, and to ask earlier would be in vain."""
+
+
+def names_embedded(given: object) -> bool:
+    """Tell whether a setting asks for the embedded summariser by its name."""
+    return isinstance(given, str) and given in EMBEDDED_NAMES
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,6 @@ class Check:
 
     draft: Draft
     keys: tuple[str, ...]
-    limit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +175,7 @@ class Order:
         adopted: the summary, where another library has written it already: it is not made again.
         preview: a person reads the summary before it takes effect.
         redacted: secrets that were taken out of the originals, by kind; None where nobody looks.
+        among: `keys` with those of messages that stay among them; empty where none does.
     """
 
     plan: Compact
@@ -186,6 +194,7 @@ class Order:
     adopted: Draft | None = None
     preview: bool = False
     redacted: Mapping[str, int] | None = None
+    among: tuple[str, ...] = ()
 
     @property
     def hash(self) -> str:
@@ -284,7 +293,9 @@ def _steps(order: Order) -> Compaction:
         archived=order.archived,
         by=draft.by if draft else "",
         cost=draft.cost if draft else Cost(),
+        cut=draft.cut if draft else 0,
         redacted=dict(order.redacted or {}),
+        order=order.among,
     )
     try:
         yield Commit(record)
@@ -349,7 +360,7 @@ def _summary(
     except ArchiveError as trouble:
         return Failed(_told(trouble), trouble, Cost())
     if draft is not None:
-        checked = yield Check(draft, order.keys, limit)
+        checked = yield Check(draft, order.keys)
         if not checked.problems:
             return checked, Cost(), (), True
     spent = Cost()
@@ -364,7 +375,7 @@ def _summary(
             try:
                 draft = yield Summarise(order.keys, by, limit, spent.tokens)
                 spent += draft.cost
-                checked = yield Check(draft, order.keys, limit)
+                checked = yield Check(draft, order.keys)
                 if not checked.problems:
                     yield SaveDraft(order.hash, checked.draft)
                     return checked, spent, failures, False

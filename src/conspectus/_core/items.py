@@ -20,12 +20,17 @@ class Item:
         floor: the fewest tokens it can be clipped to; equal to `tokens` when it cannot be.
         calls: ids of the tool calls that it makes.
         answers: ids of the tool calls that it answers.
+        needs: ids of calls that must stand before it, although it does not answer them.
+        joined: it goes on with the answer that the message before it began; a provider takes
+            neither without the other.
         pinned: the user said that it stays.
         summary: it is a summary of earlier messages, ours or another library's.
         clipped: it stands for a longer original already.
         counted: its size as the caller counts, by which `keep` goes; -1 where that is `tokens`.
         marked: it bears the mark of a summary, so nobody has said it, also where it is treated as a
             message like others.
+        brief: its tokens once its large arguments are shortened; -1 where none is.
+        brief_counted: the same as the caller counts; -1 where that is `brief`.
     """
 
     key: str
@@ -34,11 +39,15 @@ class Item:
     floor: int = -1
     calls: tuple[str, ...] = ()
     answers: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    joined: bool = False
     pinned: bool = False
     summary: bool = False
     clipped: bool = False
     counted: int = -1
     marked: bool = False
+    brief: int = -1
+    brief_counted: int = -1
 
     @property
     def kept_as(self) -> int:
@@ -97,10 +106,40 @@ def spans_of(indexes: Sequence[int]) -> tuple[Span, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Show item `index` in at most `limit` tokens, with a pointer to its original."""
+    """Show item `index` in at most `limit` tokens, with a pointer to its original.
+
+    Attributes:
+        longest: characters above which an argument of its calls is shortened, and nothing else of
+            it; 0 for the message as a whole.
+        ending: stands behind what is left of such an argument.
+    """
 
     index: int
     limit: int
+    longest: int = 0
+    ending: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfReach:
+    """A trigger that lies below what a compaction can reach.
+
+    Attributes:
+        trigger: tokens that it waits for.
+        least: tokens of what must stay and of the smallest summary, as the trigger counts.
+        stay: messages that must stay.
+    """
+
+    trigger: int
+    least: int
+    stay: int
+
+    def __str__(self) -> str:
+        return (
+            f"the trigger of {self.trigger:,} tokens lies below what a compaction can reach: the "
+            f"{self.stay:,} messages that stay, what is sent beside them and the smallest summary "
+            f"take {self.least:,}; raise trigger above that, or lower keep"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +149,12 @@ class Keep:
     Attributes:
         reason: why, as one short sentence.
         tokens: its size.
+        beyond: the trigger that asked for more than can be, if it did.
     """
 
     reason: str
     tokens: int
+    beyond: OutOfReach | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +165,13 @@ class Compact:
         cause: what asked for it.
         evict: spans that leave the view once archived and read. Empty: clips alone are enough.
         clips: items that stay, shown shorter.
-        summary_tokens: the most that the new summary message may take.
+        summary_tokens: what the new summary message is asked to take at most.
         tokens: size before.
-        at_most: size after, if the summary takes all it may.
+        at_most: size after, if the summary takes all that it is asked to.
         budget: what the result must fit in; None where no window is known.
+        summary_cap: the most that the summary message may take because a caller has set it, in
+            tokens; None where any length will do that fits and replaces more.
+        beyond: the trigger that asked for more than can be, if it did.
     """
 
     cause: str
@@ -137,6 +181,8 @@ class Compact:
     tokens: int
     at_most: int
     budget: int | None
+    summary_cap: int | None = None
+    beyond: OutOfReach | None = None
 
     @property
     def evicted(self) -> tuple[int, ...]:

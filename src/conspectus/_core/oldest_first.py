@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from conspectus._core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
 from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Stuck, spans_of
-from conspectus._core.plan import GIANT
+from conspectus._core.room import GIANT
 
 WORTH = 10
 """What cannot bring a history below its limit must save at least one part in this many of it."""

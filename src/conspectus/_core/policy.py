@@ -28,6 +28,11 @@ REARM = 1.1
 must grow by this factor before the same trigger counts again: no step repeats without progress."""
 
 
+LEAST_GAIN = 0.1
+"""Share of a history that a compaction must free where the window does not ask for it: what is
+freed lasts about as long as `REARM` makes the next one wait."""
+
+
 def check_size(value: object, name: str) -> ContextSize:
     """One size, or a `PolicyError` that shows the right form."""
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
@@ -150,6 +155,79 @@ def _whole(value: object, name: str, least: int = 1) -> int:
     return value
 
 
+def _share(value: object, name: str) -> float:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 <= value < 1:  # type: ignore[operator]
+        raise PolicyError(
+            f"{name} must be a share of the history, 0 or more and less than 1, got {value!r}."
+        )
+    return float(value)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """When large arguments of old calls that write files are shortened, as Deep Agents does.
+
+    Attributes:
+        trigger: clauses, any of which asks for it.
+        keep: how much of the newest history is left alone.
+        longest: characters above which an argument is shortened.
+        ending: stands behind its first 20 characters.
+    """
+
+    trigger: tuple[TriggerClause, ...] = ()
+    keep: ContextSize = ("messages", 20)
+    longest: int = 2000
+    ending: str = "...(argument truncated)"
+
+    @classmethod
+    def build(cls, settings: object) -> Arguments | None:
+        """The settings of Deep Agents; None for none, or for those without a trigger.
+
+        Raises:
+            PolicyError: anything that cannot mean anything, with the right form.
+        """
+        name = "truncate_args_settings"
+        if settings is None:
+            return None
+        known = ("trigger", "keep", "max_length", "truncation_text")
+        if not isinstance(settings, Mapping) or set(settings) - set(known):
+            raise PolicyError(
+                f"{name} must be a dict with some of {', '.join(known)}, not {settings!r}"
+            )
+        usual = cls()
+        trigger = parse_trigger(settings.get("trigger"), f"{name} trigger")
+        ending = settings.get("truncation_text", usual.ending)
+        if not isinstance(ending, str):
+            raise PolicyError(f"{name} truncation_text must be a text, not {ending!r}")
+        longest = _whole(settings.get("max_length", usual.longest), f"{name} max_length")
+        keep = check_size(settings.get("keep", usual.keep), f"{name} keep")
+        return cls(trigger, keep, longest, ending) if trigger else None
+
+    def old(self, sizes: Sequence[int], limit: int | None) -> int:
+        """The place before which messages are old.
+
+        Args:
+            sizes: of the messages, in tokens as the caller counts.
+            limit: of the window; None where it is unknown.
+        """
+        kind, amount = self.keep
+        if kind == "fraction" and limit is None:
+            kind, amount = "messages", 20
+        if kind == "messages":
+            return max(0, len(sizes) - int(amount))
+        left = max(1, int(amount if kind == "tokens" else (limit or 0) * amount))
+        for place in range(len(sizes) - 1, -1, -1):
+            left -= sizes[place]
+            if left < 0:
+                return place + 1
+        return 0
+
+    def fired(self, size: Size, limit: int | None) -> bool:
+        """Whether it is time to look for them."""
+        return any(clause.met(size, limit) for clause in self.trigger)
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """When to compact, what to keep, how large a summary may be.
@@ -157,17 +235,21 @@ class Policy:
     Attributes:
         trigger: clauses, any of which asks for a compaction.
         keep: how much of the newest history stays, as one `ContextSize`.
-        max_summary_tokens: the most that the text of a summary may take; None takes an eighth of
-            the budget and a third of what is left free, at least 256 and at most 4,096 tokens.
+        max_summary_tokens: the most that the text of a summary may take; a longer one is cut. None
+            asks for a third of the budget, or of what the trigger waits for, and at least 256
+            tokens, and takes a longer one that fits.
         summary_frame: tokens of a summary message that says nothing yet: its first line, its note.
         clip_over: tool results and arguments before the kept part that are larger than this many
             tokens are clipped first, which may make a summary needless; None switches that off.
         clip_to: what a clipped one may still take, in tokens.
-        aim: share of the budget that a compaction tries to get below, where a window is known;
-            what `keep` asks for gives way to it. 1 gives way to the budget alone.
+        aim: share of the budget, less leading system messages, that a compaction tries to get
+            below; what `keep` asks for gives way to it. 1 gives way to the budget alone.
         keep_first: what `keep` asks for gives way only where it would leave no room to grow.
         keep_base: tokens of `keep` that no message takes, where the caller's way to count gives
             something for a history as such.
+        arguments: when large arguments of old calls are shortened; None for never.
+        least_gain: share of a history that a compaction must free, its summary taken at its
+            largest, where neither the window nor force asks for it; 0 for any.
     """
 
     trigger: tuple[TriggerClause, ...] = ()
@@ -175,10 +257,12 @@ class Policy:
     max_summary_tokens: int | None = None
     clip_over: int | None = 1000
     clip_to: int = 200
-    aim: float = 0.75
+    aim: float = 0.62
     summary_frame: int = 0
     keep_first: bool = False
     keep_base: int = 0
+    arguments: Arguments | None = None
+    least_gain: float = LEAST_GAIN
 
     @classmethod
     def build(
@@ -189,8 +273,9 @@ class Policy:
         max_summary_tokens: int | None = None,
         clip_over: int | None = 1000,
         clip_to: int = 200,
-        aim: float = 0.75,
+        aim: float = 0.62,
         keep_first: bool = False,
+        least_gain: float = LEAST_GAIN,
     ) -> Policy:
         """A policy from what a user writes.
 
@@ -200,11 +285,7 @@ class Policy:
         if max_summary_tokens is not None:
             _whole(max_summary_tokens, "max_summary_tokens", SMALLEST_SUMMARY)
         if clip_over is not None:
-            _whole(clip_over, "clip_over", 100)
-            if _whole(clip_to, "clip_to", 50) >= clip_over:
-                raise PolicyError(
-                    f"clip_to ({clip_to}) must be smaller than clip_over ({clip_over})."
-                )
+            _whole(clip_over, "clip_over", _whole(clip_to, "clip_to", 50) + 1)
         return cls(
             trigger=parse_trigger(trigger),
             keep=check_size(keep, "keep"),
@@ -213,6 +294,7 @@ class Policy:
             clip_to=clip_to,
             aim=check_size(("fraction", aim), "aim")[1],
             keep_first=keep_first,
+            least_gain=_share(least_gain, "least_gain"),
         )
 
     @property
@@ -260,11 +342,44 @@ class Policy:
                 return clause
         return None
 
-    def summary_limit(self, budget: int | None) -> int:
-        """The most that the summary message, its frame included, may take, in tokens."""
-        if self.max_summary_tokens is not None:
-            return self.max_summary_tokens + self.summary_frame
-        return 1024 if budget is None else min(LARGEST_SUMMARY, max(256, budget // 8))
+    @property
+    def summary_cap(self) -> int | None:
+        """The most that the summary message may take, frame included, if a caller has set it."""
+        return self.max_summary_tokens and self.max_summary_tokens + self.summary_frame
+
+    def gain(self, fired: TriggerClause | None, size: Size, floor: int) -> Size:
+        """What a compaction must free below the window: tokens, and messages.
+
+        Where `least_gain` of a history is less than the smallest summary takes, nothing is asked:
+        in so small a one sizes say nothing. A trigger that counts messages alone asks for fewer
+        messages, and for no more tokens than before.
+
+        Args:
+            fired: the clause that asks for the compaction.
+            size: of the history.
+            floor: the smallest useful summary message, in tokens.
+        """
+        tokens = math.ceil(size.tokens * self.least_gain)
+        if tokens < floor:
+            return Size(0, 0)
+        if fired is None or fired.tokens is not None or fired.fraction is not None:
+            return Size(tokens, 0)
+        return Size(1, max(1, int(size.messages * self.least_gain)))
+
+    def summary_limit(self, budget: int | None, leading: int = 0) -> int:
+        """What the summary message, its frame included, is asked to take at most, in tokens.
+
+        Args:
+            budget: the room for all messages; None where it is unknown.
+            leading: tokens of leading system messages, which take their part of it.
+        """
+        if self.summary_cap is not None:
+            return self.summary_cap
+        if budget is None:
+            return LARGEST_SUMMARY
+        below = tightest(self.trigger)
+        room = budget if below is None else min(budget, below)
+        return max(256, min(room // SUMMARY_SHARE, int((room - leading) * FREE_SHARE)))
 
 
 def grown(now: int, before: int) -> bool:
@@ -272,8 +387,16 @@ def grown(now: int, before: int) -> bool:
     return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
 
 
+SUMMARY_SHARE = 3
+"""A summary message takes one part in so many of the window, or of what the trigger waits for, at
+most, where nobody has set its size: the rest is for the messages and for what is to come."""
+
+FREE_SHARE = 0.6
+"""And no more than this share of what leading system messages leave."""
+
 LARGEST_SUMMARY = 4096
-"""Tokens that a summary message takes at most where nobody has set it."""
+"""Tokens of a summary message where neither its size nor a window is known; also what a
+summariser's own text is used up to, however long the one is that was asked for."""
 
 SMALLEST_SUMMARY = 64
 """Tokens below which a summary says nothing worth its frame."""

@@ -75,6 +75,7 @@ class Draft:
         cost: what it took.
         tokens: size of the whole summary message, once measured.
         embedded: keys that the embedded summariser read because of a spending limit.
+        cut: tokens that were cut off at its end, as it was longer than the caller allows.
     """
 
     text: str
@@ -83,6 +84,7 @@ class Draft:
     cost: Cost = field(default_factory=Cost)
     tokens: int = 0
     embedded: tuple[str, ...] = ()
+    cut: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The draft as plain data."""
@@ -98,6 +100,7 @@ class Draft:
             cost=Cost.from_json(data["cost"]),
             tokens=data["tokens"],
             embedded=tuple(data["embedded"]),
+            cut=data.get("cut", 0),
         )
 
 
@@ -110,11 +113,36 @@ class ClipMark:
         shown: hash of the clipped text, by which it is recognised when it is sent back, whatever
             ids and marks it has been given on the way.
         limit: the tokens that it was clipped to.
+        where: where its original is, as the clip says it; empty for the archive. Of a clip with an
+            original that no archive holds `shown` is empty: the history keeps the original, so no
+            clip comes back.
+        longest, ending: how its arguments alone were shortened, as for `Clip`.
     """
 
     key: str
     shown: str
     limit: int
+    where: str = ""
+    longest: int = 0
+    ending: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The mark as plain data; what is empty is left out, as it always was."""
+        data = asdict(self)
+        return {k: v for k, v in data.items() if v or k in _MARK[:3]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ClipMark:
+        """The mark that `to_json` wrote, by this version or an older or newer one.
+
+        Raises:
+            TypeError: it is none.
+        """
+        return cls(**{k: v for k, v in data.items() if k in _MARK})
+
+
+_MARK = tuple(one.name for one in fields(ClipMark))
+"""Names of its parts; the first three are always written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +165,10 @@ class Record:
         by: name of the summariser; empty where only clips were made.
         cost: what it took.
         redacted: secrets that were taken out of its originals, by kind.
+        cut: tokens that were cut off at the end of the summary, as it was longer than
+            `max_summary_tokens`, also when a shorter one was asked for; 0 where it is whole.
+        order: keys as they stand in the conversation: those that left, with those before the last
+            of them that stay and that no earlier record names; empty where none stays.
     """
 
     id: str
@@ -153,6 +185,8 @@ class Record:
     by: str
     cost: Cost
     redacted: Mapping[str, int] = field(default_factory=dict)
+    cut: int = 0
+    order: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -180,10 +214,12 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         """The record as plain JSON data."""
-        data = asdict(self)
+        data: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         data["ledger"], data["cost"] = dict(self.ledger), self.cost.to_json()
-        if not self.redacted:  # as records were written before there was any
-            del data["redacted"]
+        data["clips"] = tuple(clip.to_json() for clip in self.clips)
+        for part in ("redacted", "cut", "order"):  # as records were written before there was any
+            if not data[part]:
+                del data[part]
         return {"v": FORMAT, **data}
 
     @classmethod
@@ -200,18 +236,24 @@ class Record:
         known = {one.name for one in fields(cls)}
         parts = {k: v for k, v in data.items() if k in known}
         parts["covers"] = tuple(parts["covers"])
-        parts["clips"] = tuple(ClipMark(**clip) for clip in parts["clips"])
+        parts["order"] = tuple(parts.get("order", ()))
+        parts["clips"] = tuple(map(ClipMark.from_json, parts["clips"]))
         parts["cost"] = Cost.from_json(parts["cost"])
         record = cls(**parts)
         record._check()
         return record
 
     def _check(self) -> None:
-        texts = [self.id, self.summary, self.cause, self.by, *self.covers]
-        texts += [text for clip in self.clips for text in (clip.key, clip.shown)]
+        texts = [self.id, self.summary, self.cause, self.by, *self.covers, *self.order]
+        texts += [
+            text for clip in self.clips for text in (clip.key, clip.shown, clip.where, clip.ending)
+        ]
         cost = (getattr(self.cost, one) for one in _COSTS)
-        counts = [self.tokens_before, self.tokens_after, self.messages_after, *cost]
-        counts += [*(clip.limit for clip in self.clips), *self.redacted.values()]
+        counts = [self.tokens_before, self.tokens_after, self.messages_after, self.cut, *cost]
+        counts += [
+            *(n for clip in self.clips for n in (clip.limit, clip.longest)),
+            *self.redacted.values(),
+        ]
         named = self.parent is None or isinstance(self.parent, str)
         whole = (
             isinstance(self.ledger, Mapping)
@@ -310,10 +352,9 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
     dropped = 0
     summary = next((r for r in reversed(live) if r.summary), None)
     pending = summary
-    leading = True
+    behind = place_of_summary([(sent.system, sent.user and not sent.record) for sent in history])
     for index, sent in enumerate(history):
-        leading = leading and sent.system and sent.record is None
-        if pending is not None and not leading:
+        if pending is not None and index == behind:
             shown.append(Shown(None, f"summary:{pending.id}"))
             pending = None
         if sent.record in known:
@@ -327,6 +368,21 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
     if pending is not None:
         shown.append(Shown(None, f"summary:{pending.id}"))
     return View(live, tuple(shown), dropped)
+
+
+def place_of_summary(history: Sequence[tuple[bool, bool]]) -> int:
+    """Return the index before which the summary stands: behind leading system messages.
+
+    Where the user's newest message comes next, which stays in view, all that is covered came after
+    it: the summary stands behind it too. So the request that is under way is read first, and
+    its bytes stay where a provider has cached them.
+
+    Args:
+        history: of each message, whether it is a system message, and whether a user has said it.
+    """
+    at = next((i for i, (system, _) in enumerate(history) if not system), len(history))
+    newest = max((i for i, (_, user) in enumerate(history) if user), default=-1)
+    return at + 1 if newest == at else at
 
 
 def originals_of(chain: Chain) -> dict[str, list[str]]:

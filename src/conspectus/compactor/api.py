@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Mapping, Sequence
 
 from langchain_core.language_models import BaseChatModel
 
 from conspectus._core.flow import OnFailure
 from conspectus._core.plan import budget_of
-from conspectus._core.policy import Policy
+from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import RecallResult, Scope, recall_flow
+from conspectus.archive.recall import unknown_thread
 from conspectus.archive.redactor import Redact
+from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.engine import (
     AnyArchive,
     AnyListeners,
@@ -29,6 +30,7 @@ from conspectus.errors import InputError, PolicyError
 from conspectus.events import heard_by
 from conspectus.events.notes import noted
 from conspectus.messages import Source
+from conspectus.summarize import NotesSetting
 from conspectus.tokens import TokenCounter, TokenMeter
 
 logger = logging.getLogger("conspectus")
@@ -45,9 +47,9 @@ class Compactor:
     """Keeps histories inside a window, and every original within reach.
 
     Args:
-        summarizer: a `Summarizer`, a LangChain chat model, a `provider:model` string, or a callable
-            or Runnable that takes messages and returns text. Default: the embedded
-            `ExtractiveSummarizer`, which needs no model and no network.
+        summarizer: a `Summarizer`, a LangChain chat model, a `provider:model` string, a callable
+            or Runnable that takes messages and returns text, or `"embedded"`. Default:
+            `"embedded"`, the `EmbeddedSummarizer`, which needs no model and no network.
         trigger: when to compact: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
             window; a dict for conditions that must all hold; a list for alternatives. Default:
             `("fraction", 0.85)` where `window` is given, else `("tokens", 170_000)`.
@@ -66,8 +68,13 @@ class Compactor:
             the one that is estimated. Default, and with a name that tells none (one line in the log
             says so): each piece of a text costs what the family that takes most of it would take.
         max_summary_tokens: the most that the text of a summary takes; the first line and the note
-            of its message, some 35 tokens, are not counted. Default: an eighth of the budget and a
-            third of what is left free, between 256 and 4,096 tokens.
+            of its message, some 35 tokens, are not counted. A longer one is asked for once more,
+            shorter, then cut at the end of a line, and `Record.cut` says so. Default: a third of
+            the budget is asked for, and a longer one is used that fits and is smaller than what it
+            replaces.
+        notes: the parts of the notes that are written: `"said"`, `"done"`, `"found"`, `"open"`,
+            `"index"`; or a mapping of parts to their share of the room. An empty list leaves the
+            summariser's text alone. Default: all five.
         max_summarizer_tokens: the most that one compaction may spend on a model, in tokens; the
             embedded summariser reads what that cannot pay for. Default: no cap.
         trim_tokens_to_summarize: the size of one reading, in tokens. Default: what the
@@ -78,9 +85,16 @@ class Compactor:
         pin: says of a message whether it must stay in view; or the name of a marker: what has it
             in its `additional_kwargs` (a dict: among its keys) stays.
         clip_over: tool results and arguments older than what `keep` asks for and larger than this
-            many tokens are clipped first. None switches that off. Default: 1,000.
+            many tokens are clipped first, to 200; at least 201. None switches that off. Default:
+            1,000.
         summarizer_timeout: seconds that one call of a model, or one try of a summariser of your
             own, may take; None for no limit. Default: 120.
+        least_gain: share of a history that a compaction must free, its summary taken at its
+            largest: one that would free less, below the window and not forced, is not made. 0 for
+            any; tiny histories are compacted as asked. Default: 0.1.
+        file_tokens: tokens of a document or a recording of which a message holds no more than an id
+            or an address. Default: ten full pages of a PDF, 30,000 tokens with most models; see
+            `TokenMeter`.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.
         redact: takes secrets out of all that is archived, indexed, summarised, carried as a fact or
             told to hooks and listeners; messages in view stay as they are. True or `"secrets"` for
@@ -111,6 +125,7 @@ class Compactor:
         token_counter: TokenCounter | str | None = None,
         model: str | BaseChatModel | None = None,
         max_summary_tokens: int | None = None,
+        notes: NotesSetting = None,
         max_summarizer_tokens: int | None = None,
         trim_tokens_to_summarize: int | None = None,
         fallbacks: Sequence[AnySummarizer] = (),
@@ -118,6 +133,8 @@ class Compactor:
         pin: Pin | None = None,
         clip_over: int | None = 1000,
         summarizer_timeout: float | None = 120.0,
+        file_tokens: int | None = None,
+        least_gain: float = LEAST_GAIN,
         on_event: OnEvent | None = None,
         redact: Redact = None,
         telemetry: AnyListeners = None,
@@ -126,7 +143,11 @@ class Compactor:
         if trigger is None:
             trigger = DEFAULT_WITH_WINDOW if room else DEFAULT_WITHOUT
         policy = Policy.build(
-            trigger=trigger, keep=keep, max_summary_tokens=max_summary_tokens, clip_over=clip_over
+            trigger=trigger,
+            keep=keep,
+            max_summary_tokens=max_summary_tokens,
+            clip_over=clip_over,
+            least_gain=least_gain,
         )
         if policy.needs_window and room is None:
             raise PolicyError(
@@ -134,11 +155,11 @@ class Compactor:
                 "window=<its input limit in tokens>, or use tokens or messages instead"
             )
         for caveat in policy.caveats:
-            warnings.warn(caveat, stacklevel=2)
+            warn_caller(caveat, UserWarning, self)
         self._engine = Engine.build(
             summarizer,
             policy,
-            TokenMeter(token_counter, model=model),
+            TokenMeter(token_counter, model=model, file_tokens=file_tokens),
             archive=archive,
             max_summarizer_tokens=max_summarizer_tokens,
             trim_tokens_to_summarize=trim_tokens_to_summarize,
@@ -149,6 +170,7 @@ class Compactor:
             on_event=on_event,
             redact=redact,
             telemetry=telemetry,
+            notes=notes,
         )
         self.policy, self.archive = self._engine.policy, self._engine.tools.archive
         # With no window of its own, a history must fit what it is asked to stay below.
@@ -177,7 +199,8 @@ class Compactor:
         call gave back with new messages after it.
 
         Args:
-            messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Never changed.
+            messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of
+                OpenAI's Responses. Never changed.
             thread_id: names the conversation.
             tenant: whose it is. Default: `"local"`.
             session: which agent's own history it is, where several share a thread.
@@ -245,7 +268,7 @@ class Compactor:
 
         Raises:
             InputError: not exactly one of query, id and range; or there is no archive.
-            NotFoundError: nothing of that name is within reach.
+            NotFoundError: nothing is kept of that thread, or nothing of that name is within reach.
             ArchiveError: the archive cannot be read.
         """
         scope = _scope(tenant, thread_id, session)
@@ -279,6 +302,8 @@ class Compactor:
         if self.archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
         chain = yield from self.archive.chain_flow(scope)
+        if not chain and scope.thread not in (yield from self.archive.threads_flow(scope.tenant)):
+            raise unknown_thread(scope.tenant, scope.thread)
         return (
             yield from recall_flow(
                 self.archive,

@@ -17,7 +17,7 @@ from conspectus.compactor.tools import Tools
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError
 from conspectus.events import Seen
 from conspectus.messages import Entry
-from conspectus.summarize import ExtractiveSummarizer, SummaryRequest
+from conspectus.summarize import EmbeddedSummarizer, SummaryRequest
 from conspectus.summarize.provider_errors import is_way_out
 
 MANY, LONG = 50, 20_000
@@ -48,7 +48,7 @@ def asked_flow(
     steps = getattr(summarizer, "summarize_flow", None)
     answer: object
     try:
-        if isinstance(summarizer, ExtractiveSummarizer):
+        if isinstance(summarizer, EmbeddedSummarizer):
             answer = yield from reading_flow(
                 lambda: summarizer.summarize(request), [*request.entries, *request.kept]
             )

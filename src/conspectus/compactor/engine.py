@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
 
-from conspectus._core.flow import EMBEDDED, FAILURES, OnFailure
+from conspectus._core.flow import EMBEDDED, FAILURES, OnFailure, names_embedded
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy
 from conspectus.archive import Archive, Scope
@@ -31,7 +31,9 @@ from conspectus.messages import summary_message, summary_text
 from conspectus.summarize import (
     CallableSummarizer,
     ChatModelSummarizer,
-    ExtractiveSummarizer,
+    EmbeddedSummarizer,
+    NotesSetting,
+    Shares,
     Summarizer,
 )
 from conspectus.tokens import TokenMeter
@@ -76,6 +78,7 @@ class Engine:
         skills: Skills | None = None,
         redact: Redact = None,
         telemetry: AnyListeners = None,
+        notes: NotesSetting = None,
     ) -> Engine:
         """An engine.
 
@@ -88,6 +91,7 @@ class Engine:
             skills: which calls read skill files.
             redact: takes secrets out of what is kept; see `Compactor`.
             telemetry: who hears of it beside those who hear of all in the process.
+            notes: the parts of the notes that are written; None for all.
 
         Raises:
             PolicyError: a setting that cannot mean anything.
@@ -108,10 +112,10 @@ class Engine:
             raise PolicyError(str(error)) from error
         if isinstance(fallbacks, str) or not isinstance(fallbacks, Sequence):
             raise PolicyError(f"fallbacks must be a list of summarisers, not {fallbacks!r}")
-        embedded = ExtractiveSummarizer()
+        embedded = EmbeddedSummarizer()
 
         def made(given: AnySummarizer | None) -> Summarizer:
-            if given is None or given == "embedded":
+            if given is None or names_embedded(given):
                 return embedded
             if isinstance(given, Summarizer):
                 return given
@@ -137,7 +141,7 @@ class Engine:
         for one in (made(summarizer), *map(made, fallbacks)):
             name = one.name
             # The embedded one's name is its own: it is the last resort under it.
-            while name in named or (name == EMBEDDED and not isinstance(one, ExtractiveSummarizer)):
+            while name in named or (name == EMBEDDED and not isinstance(one, EmbeddedSummarizer)):
                 name += "'"
             named[name] = one
         frame = frame_of(meter)
@@ -155,6 +159,7 @@ class Engine:
             hooks=hooks_of(hooks),
             skills=skills,
             redaction=Redaction.of(redact, timeout),
+            shares=Shares.build(notes),
         )
         return cls(tools, replace(policy, summary_frame=frame + SLACK), predicate(pin))
 

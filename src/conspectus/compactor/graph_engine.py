@@ -17,7 +17,7 @@ from conspectus._core.flow import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus._drive import Flow
-from conspectus.archive import Archive
+from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.compactor.agent_state import Held, Requested, Tenant, is_checkpointed, scope_of
 from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
@@ -36,6 +36,9 @@ from conspectus.events.notes import noted
 
 logger = logging.getLogger("conspectus")
 
+KEPT = "kept in the history"
+"""Where the original of a clip is, as the clip says it, where the channel keeps every message."""
+
 STORES = 8
 """Stores of graphs whose archives are kept open for the next step."""
 
@@ -53,6 +56,10 @@ class GraphEngine:
         preview: who reads a summary before it takes effect.
         views: what the model sees of channels that keep every message.
         reaches: the records of channels, and keys of what they answer for.
+        keeps: says where the originals of one agent's history stay without an archive, for a clip
+            to say; None where nothing keeps them, as the channel is written anew.
+        written: writes what an agent may go on to read, given what its state will hold, the state
+            and the run, where a record is put in force with a request; answers with an update.
     """
 
     engine: Engine
@@ -63,6 +70,8 @@ class GraphEngine:
     preview: Preview | None = None
     views: Views = field(default_factory=Views)
     reaches: Grown[tuple[tuple[Record, ...], frozenset[str]]] = field(default_factory=Grown)
+    keeps: Callable[[Scope], str] | None = None
+    written: Callable[[Held, Any, object], Flow[dict[str, Any] | None]] | None = None
     _archives: OrderedDict[int, tuple[BaseStore, Archive]] = field(default_factory=OrderedDict)
     _said: set[str] = field(default_factory=set)
     _branches: Branches = field(init=False)
@@ -104,6 +113,8 @@ class GraphEngine:
         tools = self.engine.tools
         listener = told(tools.on_event, runtime)
         engine = self.engine.with_archive(archive).told(listener, self.preview if preview else None)
+        if archive is None and self.keeps is not None:
+            engine = replace(engine, tools=replace(engine.tools, kept_in=self.keeps(scope)))
         return engine.session(
             scope,
             room,
@@ -117,9 +128,11 @@ class GraphEngine:
     def passing_session(
         self, held: Held, runtime: object, room: Window | None, ratio: float | None
     ) -> Session | None:
-        """A session that commits nothing, for one request while the archive cannot be reached.
+        """A session that commits nothing, for one request while there is no archive, or none that
+        can be reached.
 
-        The embedded summariser writes, as whatever is written is thrown away with the request.
+        The embedded summariser writes, as whatever is written is thrown away with the request; so
+        are clips, whose originals stay where they are.
         None where failures are not to be bridged, or a person is to read each summary.
         """
         tools = self.engine.tools
@@ -134,10 +147,15 @@ class GraphEngine:
             on_event=None,
             hooks=(),
             passing=True,
+            kept_in=KEPT,
         )
         engine = replace(self.engine, tools=alone)
         anchor = MemoryAnchor(memory, scope)
         return engine.session(scope, room, anchor, sizes=self.sizes, ratio=ratio)
+
+    def clips(self, runtime: object) -> bool:
+        """Whether messages may be shown short for good: something keeps their originals."""
+        return self.keeps is not None or self._open(runtime) is not None
 
     def room(self, seen: Requested) -> Window | None:
         """What there is for messages when the managed model answers; None if nothing is known.

@@ -85,7 +85,14 @@ class Memory:
         self._threads: OrderedDict[Scope, Remembered] = OrderedDict()
         self._under_way: dict[tuple[Scope, str], int] = {}
         self._resting: dict[str, float] = {}
+        self._said = False
         self._lock = threading.Lock()
+
+    def first_beyond(self) -> bool:
+        """Whether a trigger out of reach is met for the first time, in all sessions."""
+        with self._lock:
+            said, self._said = self._said, True
+            return not said
 
     def rest(self, summarizer: str, seconds: float) -> None:
         """Leave a summariser alone, in all sessions, for as long as its provider has asked."""

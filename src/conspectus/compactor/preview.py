@@ -7,6 +7,10 @@ from dataclasses import dataclass, replace
 
 from conspectus._core.records import Draft
 from conspectus.compactor.drafts import body_of
+from conspectus.errors import SummaryError
+
+MOST_ASKED = 20
+"""Answers that do not fit before a preview is given up: a function may never make one that does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,11 @@ def approved(
         draft: what it is about.
         size: tokens of the message that shows a text.
         limit: the most of these.
+
+    Raises:
+        SummaryError: no answer of `MOST_ASKED` fitted.
     """
-    while True:
+    for _ in range(MOST_ASKED):
         text = ask(request)
         if text is None or text == draft.text:
             return draft if text is not None else None
@@ -64,3 +71,7 @@ def approved(
             else "it is empty; refuse it to leave the history as it is"
         )
         request = replace(request, problem=problem)
+    raise SummaryError(
+        f"the preview answered {MOST_ASKED} times with a text that cannot be used ({problem}); "
+        "answer with the summary, with a text within `request.limit` tokens, or with None to refuse"
+    )

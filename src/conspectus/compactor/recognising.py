@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from itertools import accumulate
 
 from conspectus._core.records import Record, Sent, originals_of
@@ -17,7 +17,7 @@ from conspectus.messages import (
     occurrences,
     summary_text,
 )
-from conspectus.messages.summary import summary_name
+from conspectus.messages.summary import earlier_summary_text, summary_name
 
 
 def clip_text(entry: Entry) -> str:
@@ -63,9 +63,10 @@ def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str 
     bears our mark the others are messages; dicts bear none.
     """
     texts = {
-        summary_text(r.summary, archived=r.archived, mark=r.mark): (number, r.id)
+        written(r.summary, archived=r.archived, mark=r.mark): (number, r.id)
         for number, r in enumerate(chain)
         if r.summary
+        for written in (summary_text, earlier_summary_text)
     }
     found = {
         i: texts[entry.text]
@@ -108,7 +109,7 @@ def _unmarked(
             there = sum(map(len, covered[: number + 1]))
             beyond = new or any(covered[number + 1 :])
             own = not there or (there < sums[number] and not (beyond and talk))
-            if i == first or (i != newest and own):
+            if i == first or (i != newest and own) or _behind_the_request(i, entries, number_of):
                 return i
         if entry.key in number_of:
             covered[number_of[entry.key]].add(entry.key)
@@ -116,6 +117,15 @@ def _unmarked(
             new = True
         talk = talk or entry.role in ("assistant", "tool")
     return None
+
+
+def _behind_the_request(place: int, entries: Sequence[Entry], covered: Container[str] = ()) -> bool:
+    """Whether a text stands where the view puts a summary behind the request that is under way."""
+    at = _first(entries)
+    asked = place == at + 1 and entries[at].role == "user" and entries[at].key not in covered
+    after = entries[place + 1].role if place + 1 < len(entries) else ""
+    later = any(entry.role == "user" for entry in entries[place + 1 :])
+    return asked and after in ("assistant", "tool") and not later
 
 
 def _first(entries: Sequence[Entry]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -10,22 +11,33 @@ from typing import Any
 from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.flow import Done, Failed
 from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window, spans_of
-from conspectus._core.plan import GIANT, plan
+from conspectus._core.plan import plan
 from conspectus._core.policy import Policy
 from conspectus._core.records import Cost, Draft
+from conspectus._core.room import GIANT
 from conspectus._drive import Flow
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.drafts import shown_in
 from conspectus.compactor.memory import Failure, Remembered
 from conspectus.compactor.observed import whose_of
+from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.recognising import may_be_summaries
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.tools import SLACK, Tools
-from conspectus.compactor.view import History, corrected, look, look_flow, reports_of, with_floors
+from conspectus.compactor.view import (
+    History,
+    corrected,
+    look,
+    look_flow,
+    reports_of,
+    with_briefs,
+    with_floors,
+)
 from conspectus.compactor.work import Work
 from conspectus.errors import ArchiveError, ArchiveOvertaken, RedactionError, SummaryError
 from conspectus.events import HistoryStuck, tell
+from conspectus.events.notes import noted
 from conspectus.messages import (
     Entry,
     Source,
@@ -33,6 +45,8 @@ from conspectus.messages import (
     summary_message,
     summary_text,
 )
+
+logger = logging.getLogger("conspectus")
 
 LOOKS = 4
 """How often a history is looked at, where other workers compact it each time meanwhile."""
@@ -102,7 +116,8 @@ class Session:
         if self.ratio is not None:
             meter = plain.scaled(self.ratio)
         else:
-            meter = plain.corrected(reports_of(history), reserved)
+            limit = self.room.limit if self.room is not None else None
+            meter = plain.corrected(reports_of(history), reserved, limit)
         if meter is self.tools.meter:
             return (yield from self._go_on(history, remembered, force, focus))
         frame = math.ceil(self.tools.frame * meter.ratio)
@@ -120,6 +135,8 @@ class Session:
         head = history.head.id if history.head else None
         failed = remembered.failure(head, history.size.messages, self._over(history))
         history, decided = self._decide(history, failed, force)
+        if not isinstance(decided, Stuck) and decided.beyond and self.tools.memory.first_beyond():
+            logger.warning("%s", decided.beyond, extra=noted("trigger_out_of_reach"))
         if not isinstance(decided, Compact):
             if isinstance(decided, Stuck) and failed is not None and failed.why:
                 # The numbers alone would not say what is to be mended.
@@ -130,7 +147,9 @@ class Session:
             outcome, after = yield from work.run()
         except (SummaryError, RedactionError) as error:
             self._remember_failure(remembered, history, error)
-            raise
+            if isinstance(error, RedactionError):
+                raise
+            raise as_the_models(error) from error.__cause__
         if isinstance(outcome, Failed):
             if isinstance(outcome.error, ArchiveOvertaken):
                 raise outcome.error
@@ -225,7 +244,8 @@ class Session:
         self, history: History, failed: Failure | None, force: bool
     ) -> tuple[History, Plan]:
         """Plan with the floors of large messages; with those of all only if that is not enough."""
-        clip = self.tools.archive is not None
+        where = self.tools.where
+        clip = where is not None
         last = self._last(history, failed)
         floor = self.tools.frame + SUMMARY_FLOOR
 
@@ -239,17 +259,20 @@ class Session:
                 failed=failed.size.tokens if failed is not None and failed.over else None,
                 force=force,
                 clip=clip,
+                words=self.tools.archive is not None,
                 floor=floor,
             )
 
-        if not clip:
+        if where is None:
             return history, decide(history)
+        if (how := self.policy.arguments) is not None:
+            history = with_briefs(history, how, self.tools.meter, where, self.sizes)
         bounds = [self.policy.clip_over] if self.policy.clip_over is not None else []
         bounds += [self.room.budget // GIANT] if self.room is not None else []
-        history = with_floors(history, self.tools.meter, min(bounds, default=0))
+        history = with_floors(history, self.tools.meter, min(bounds, default=0), where)
         decided = decide(history)
         if isinstance(decided, Stuck):
-            history = with_floors(history, self.tools.meter, 0)
+            history = with_floors(history, self.tools.meter, 0, where)
             decided = decide(history)
         return history, decided
 
@@ -298,6 +321,12 @@ class Session:
             count = len(outcome.draft.embedded)
             notes.append(
                 f"{count} messages were read by the embedded summariser to stay in the cap"
+            )
+        if outcome.record.cut:
+            notes.append(
+                f"the summary was longer than max_summary_tokens, also when asked for a shorter "
+                f"one: its last {outcome.record.cut:,} tokens were cut off; raise the limit or use "
+                "a model that keeps to it"
             )
         if work.lost:
             notes.append(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from conspectus._core import flow
@@ -14,7 +14,8 @@ from conspectus.compactor.memory import Memory
 from conspectus.compactor.preview import Preview
 from conspectus.events import Listener
 from conspectus.ledger.skills import Skills
-from conspectus.summarize import Summarizer
+from conspectus.messages import ARCHIVED
+from conspectus.summarize import Shares, Summarizer
 from conspectus.tokens import TokenMeter
 
 SLACK = 4
@@ -43,7 +44,11 @@ class Tools:
         size: tokens of the message that shows a summary, where that is not one of ours.
         redaction: what takes secrets out of all that is kept, read or told; None for nothing.
         listeners: who hears of it beside those who hear of all in the process.
+        shares: the parts of the notes that are written.
         passing: what is put in force is thrown away with the one request that it is made for.
+        kept_in: where originals stay that no archive holds, as a clip says it, such as "kept in
+            the history", with `{cite}` for the name of one; None where nothing keeps them, so that
+            nothing is shown short without an archive.
     """
 
     meter: TokenMeter
@@ -62,3 +67,10 @@ class Tools:
     redaction: Redaction | None = None
     listeners: tuple[Listener, ...] = ()
     passing: bool = False
+    shares: Shares = field(default_factory=Shares)
+    kept_in: str | None = None
+
+    @property
+    def where(self) -> str | None:
+        """Where originals of clips are, as a clip says it; None where nothing may be clipped."""
+        return self.kept_in if self.archive is None else ARCHIVED

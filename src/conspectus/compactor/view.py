@@ -9,24 +9,28 @@ from dataclasses import dataclass, replace
 
 from langchain_core.messages import AIMessage
 
+from conspectus._core.boundaries import newest_user
 from conspectus._core.items import Clip, Item, Size
-from conspectus._core.records import ClipMark, Record, View, fold
+from conspectus._core.policy import Arguments
+from conspectus._core.records import ClipMark, Record, View, fold, place_of_summary
 from conspectus._drive import Flow
 from conspectus.archive.redaction import Redaction, for_view
 from conspectus.compactor.recognising import bears_mark, clip_text, sent_of
 from conspectus.errors import RedactionError
 from conspectus.events.notes import noted
 from conspectus.messages import (
-    POINTER,
+    ARCHIVED,
     Entry,
     Source,
     clip,
+    has_long_arguments,
     is_summary_message,
     read_messages,
     smallest_clip,
     summary_message,
     summary_text,
     with_pointer,
+    with_short_arguments,
 )
 from conspectus.tokens import Report, TokenMeter
 
@@ -46,6 +50,7 @@ class Place:
         entry: what was sent; None for the standing summary.
         back: the entry is a clip that came back, not the original.
         mark: how it is shown short, where it is.
+        media_stay: it is what the user said last, and its images and files stay as they are.
     """
 
     item: Item
@@ -53,6 +58,7 @@ class Place:
     entry: Entry | None
     back: bool = False
     mark: ClipMark | None = None
+    media_stay: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +142,8 @@ def look(
         mark = shown.clip
         if mark is not None and not shown.back:
             whole = entry if redacted is None else redacted.get(shown.index, entry)
-            short = None if whole is None else shortened(whole, mark.limit, meter)
+            where = mark.where or ARCHIVED
+            short = None if whole is None else shortened(whole, mark, meter, where)
             if short is None or (mark.shown and clip_text(read_messages([short])[0]) != mark.shown):
                 # Another redactor or way to count: sent back, it would not be known for a clip.
                 mark = None
@@ -153,6 +160,8 @@ def look(
             tokens=meter.entry(entry) if source is entry.source else meter.message(source),
             calls=tuple(call.id for call in entry.calls if call.id),
             answers=entry.answers,
+            needs=entry.needs,
+            joined=entry.joined,
             pinned=pinned[shown.index],
             summary=foreign,
             clipped=mark is not None,
@@ -192,12 +201,19 @@ def look_flow(
     return look(entries, chain, meter, pins, sizes, redacted)
 
 
-def shortened(original: Entry, limit: int, meter: TokenMeter) -> Source:
+def shortened(original: Entry, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:
     """A message shown short; one that without its secrets needs no shortening says so."""
-    short = clip(original, limit, meter.plain.message)
-    if original.redacted and POINTER not in read_messages([short])[0].reading:
-        return with_pointer(original)
+    if how.longest:
+        short = with_short_arguments(original, how.longest, how.ending, where)
+    else:
+        short = clip(original, how.limit, meter.plain.message, where)
+    if original.redacted and _pointer(original, where) not in read_messages([short])[0].reading:
+        return with_pointer(original, where)
     return short
+
+
+def _pointer(original: Entry, where: str) -> str:
+    return where.replace("{cite}", original.cite)
 
 
 def reports_of(history: History) -> list[Report]:
@@ -244,29 +260,86 @@ def summary_place(
     return Place(item, message, None)
 
 
-def with_floors(history: History, meter: TokenMeter, over: int) -> History:
+def with_floors(history: History, meter: TokenMeter, over: int, where: str = ARCHIVED) -> History:
     """The history with the least size of every message larger than `over` tokens measured."""
-    places = tuple(
-        replace(place, item=replace(place.item, floor=smallest_clip(place.entry, meter.message)))
-        if place.entry is not None and place.item.floor < 0 and place.item.tokens > max(SMALL, over)
-        else place
-        for place in history.places
-    )
-    return replace(history, places=places)
+    newest, places = newest_user(history.items), []
+    for index, place in enumerate(history.places):
+        entry, large = place.entry, place.item.tokens > max(SMALL, over)
+        if entry is not None and place.item.floor < 0 and large:
+            stay = index == newest and bool(entry.media)
+            floor = smallest_clip(entry, meter.message, where, media_stay=stay)
+            place = replace(place, item=replace(place.item, floor=floor), media_stay=stay)
+        places.append(place)
+    return replace(history, places=tuple(places))
 
 
-def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter) -> Place:
-    """A place shown short, from its original, with the mark by which it is known again."""
+def with_briefs(
+    history: History,
+    how: Arguments,
+    meter: TokenMeter,
+    where: str,
+    sizes: Callable[[Source], int] | None,
+) -> History:
+    """The history with the size measured of each message whose large arguments could be shortened.
+
+    Args:
+        history: as it is.
+        how: what is a large argument.
+        meter: counts tokens.
+        where: where originals are, as a clip says it.
+        sizes: counts the tokens of a message as the caller does, where that is not the meter's way.
+    """
+    places = []
+    for place in history.places:
+        if (
+            place.entry is not None
+            and place.mark is None
+            and has_long_arguments(place.source, how.longest)
+        ):
+            short = with_short_arguments(place.entry, how.longest, how.ending, where)
+            counted = -1 if sizes is None else sizes(short)
+            item = replace(place.item, brief=meter.message(short), brief_counted=counted)
+            place = replace(place, item=item)
+        places.append(place)
+    return replace(history, places=tuple(places))
+
+
+def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter, where: str) -> Place:
+    """A place shown short, from its original, with the mark by which it is known again.
+
+    Args:
+        place: the message as it is shown.
+        original: whole.
+        how: what the plan asks for.
+        meter: counts tokens.
+        where: where the original is, as the clip says it.
+    """
     # A clip is made again whenever its history comes back whole, and must then be the same:
     # its limit is one of the estimate as it is without what was reported in between.
     limit = int(how.limit / meter.ratio)
-    short = shortened(original, limit, meter)
-    shown = clip_text(read_messages([short])[0])
-    if not shown:  # it says nowhere what it is short for, so it is none
+    if place.media_stay:  # in less room than that they would become descriptions
+        least = smallest_clip(original, meter.plain.message, where, media_stay=True)
+        limit = max(limit, least)
+    short = shortened(original, replace(how, limit=limit), meter, where)
+    read = read_messages([short])[0]
+    if _pointer(original, where) not in read.reading:  # it says nowhere what it is short for
         return place
-    mark = ClipMark(place.item.key, shown, limit)
+    archived = where == ARCHIVED
+    mark = ClipMark(
+        place.item.key,
+        clip_text(read) if archived else "",
+        limit,
+        "" if archived else where,
+        how.longest,
+        how.ending,
+    )
     item = replace(place.item, tokens=meter.message(short), clipped=True)
     return Place(item, short, place.entry, place.back, mark)
+
+
+def said_by_user(place: Place) -> bool:
+    """Whether a user has said it: no summary, and not marked as one."""
+    return place.item.role == "user" and not (place.item.summary or place.item.marked)
 
 
 def applied(
@@ -276,10 +349,14 @@ def applied(
     places: list[Place] = []
     summary = summary_place(record, meter, history.like) if record.summary else None
     covers = set(record.covers)
-    leading = True
+    behind = place_of_summary(
+        [
+            (place.item.role == "system" and not place.item.summary, said_by_user(place))
+            for place in history.places
+        ]
+    )
     for index, place in enumerate(history.places):
-        leading = leading and place.item.role == "system" and not place.item.summary
-        if summary is not None and not leading:
+        if summary is not None and index == behind:
             places.append(summary)
             summary = None
         replaced = place.entry is None or place.item.key in covers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from conspectus.archive import Scope
 from conspectus.archive.redaction import Redaction, for_view
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.asking import asked_flow, reading_flow
-from conspectus.compactor.drafts import body_of, uncited
+from conspectus.compactor.checking import Lengths, checked, refused
 from conspectus.compactor.leaving import event_of, tell
 from conspectus.compactor.observed import cause_of, failed, whose_of
 from conspectus.compactor.preview import PreviewRequest, approved
@@ -37,17 +37,16 @@ from conspectus.messages import (
 )
 from conspectus.messages.summary import summary_body
 from conspectus.summarize import (
-    FLOOR,
+    Form,
+    Shares,
     SummaryRequest,
-    problems,
-    with_missing_facts,
+    composed,
+    cut_short,
+    for_model,
+    wrong_with,
 )
 
 logger = logging.getLogger("conspectus")
-
-DELEGATIONS, SKILLS = 20, 20
-"""Pieces of work handed to others, and skill files read, the latest ones, that every summary tells
-of, if it has room."""
 
 
 @dataclass(slots=True)
@@ -66,6 +65,7 @@ class Work:
             there is a redactor, without their secrets, as everything below.
         to_show: what is shown of messages that are clipped, where there is a redactor, by key.
         staying: the messages that stay in view.
+        stays: tokens of what stays in view beside the summary.
         standing: the summary so far: ours, and those of other libraries that ours replaces, if
             they are not too large.
         before: the facts so far.
@@ -90,6 +90,7 @@ class Work:
     standing: str = ""
     before: Ledger = field(default_factory=Ledger)
     redacted: Mapping[str, int] = field(default_factory=dict)
+    stays: int = 0
     begun: str = ""
     asked: set[str] = field(default_factory=set)
     redaction: Redaction | None = None
@@ -192,8 +193,10 @@ class Work:
         if self.redaction is not None:
             yield from self._redact(self.redaction)
         for clip in self.plan.clips:
-            place = places[clip.index]
-            self.clips[clip.index] = clipped(place, self._to_show(place), clip, self.tools.meter)
+            place, where = places[clip.index], self.tools.where
+            assert where is not None
+            shown = clipped(place, self._to_show(place), clip, self.tools.meter, where)
+            self.clips[clip.index] = shown
 
     def _to_show(self, place: Place) -> Entry:
         key = place.item.key
@@ -244,8 +247,9 @@ class Work:
             for i, place in enumerate(self.history.places)
             if i not in gone and not (place.item.summary and plan.summary_tokens)
         ]
+        self.stays = sum(place.item.tokens for place in kept)
         return flow.Order(
-            plan=replace(plan, summary_tokens=self._limit()) if plan.summary_tokens else plan,
+            plan=replace(plan, summary_tokens=self._lengths.asked) if plan.summary_tokens else plan,
             keys=tuple(place.item.key for place in self.leaving),
             clips=tuple(p.mark for p in self.clips.values() if p.mark is not None),
             parent=head.id if head else None,
@@ -256,6 +260,7 @@ class Work:
                 [
                     *(tools.summarizers[n].identity for n in tools.order),
                     self.focus,
+                    *([] if tools.shares == Shares() else [repr(tools.shares)]),
                     *([tools.redaction.identity] if tools.redaction is not None else []),
                 ]
             ),
@@ -263,11 +268,27 @@ class Work:
             roomy=plan.budget is None or plan.tokens <= plan.budget,
             on_failure=tools.on_failure,
             messages_after=len(kept) + bool(plan.summary_tokens),
-            kept_tokens=sum(place.item.tokens for place in kept),
+            kept_tokens=self.stays,
             adopted=self.adopted,
             preview=tools.preview is not None,
             redacted=self.redacted if tools.redaction is not None else None,
+            among=self._among(),
         )
+
+    def _among(self) -> tuple[str, ...]:
+        """The keys of what leaves, with those of messages that stay in view before the last of it:
+        they leave later, and the archive is to know where they stood."""
+        items = [place.item for place in self.history.places]
+        leaving = {place.item.key for place in self.leaving}
+        known = {key for record in self.history.chain for key in record.order}
+        last = max((i for i, item in enumerate(items) if item.key in leaving), default=-1)
+        among = tuple(
+            item.key
+            for item in items[: last + 1]
+            if item.key in leaving
+            or not (item.summary or item.role == "system" or item.key in known)
+        )
+        return () if leaving.issuperset(among) else among
 
     def _in_view(self) -> list[Entry]:
         gone = set(self.plan.evicted)
@@ -277,9 +298,11 @@ class Work:
             if i not in gone and place.entry is not None and not place.item.summary
         ]
 
-    def _limit(self) -> int:
-        """A summary never takes more than what it stands for, tiny histories aside."""
-        return min(self.plan.summary_tokens, max(FLOOR, self._replaced()))
+    @property
+    def _lengths(self) -> Lengths:
+        return Lengths.of(
+            self.plan, self._replaced(), self.stays, alone=self.tools.size is not None
+        )
 
     def _replaced(self) -> int:
         items = self.history.items
@@ -302,20 +325,22 @@ class Work:
             case flow.Summarise():
                 with observing(events.CompactionStep, step="summarize", by=effect.by) as seen:
                     return (yield from self._summarise(effect, seen))
-            case flow.Check(draft, keys, limit):
+            case flow.Check(draft, keys):
                 with observing(events.CompactionStep, step="check", by=draft.by) as seen:
-                    checked = self._check(draft, keys, limit)
-                    wrong = len(checked.problems)
-                    seen.tell(problems=wrong, tokens=checked.draft.tokens)
+                    entries = [self.originals[key] for key in keys]
+                    tools, size = self.tools, self._size
+                    found = checked(draft, entries, self.ledger, self._lengths, tools, size)
+                    wrong = len(found.problems)
+                    seen.tell(problems=wrong, tokens=found.draft.tokens)
                     seen.tell(outcome="refused" if wrong else "ok")
-                return checked
+                return found
             case flow.SaveDraft(plan, draft):
                 yield from anchor.save_draft_flow(plan, draft)
             case flow.Preview(draft, kept):
                 with observing(events.CompactionStep, step="preview", by=draft.by) as seen:
-                    found = yield from self._preview(draft, kept)
-                    seen.tell(outcome="ok" if found is not None else "refused")
-                return found
+                    answer = yield from self._preview(draft, kept)
+                    seen.tell(outcome="ok" if answer is not None else "refused")
+                return answer
             case flow.Commit(record):
                 with observing(events.CompactionStep, step="commit", by=record.by):
                     yield from self._tell_hooks()
@@ -346,20 +371,55 @@ class Work:
             self.asked.add(by)
             if rest := self.tools.memory.rests(by):
                 raise flow.resting(by, rest)
+        limit = max(1, wanted.limit - self.tools.frame - SLACK)
+        summarizer, shares = self.tools.summarizers[by], self.tools.shares
+        form: Form = getattr(summarizer, "form", "whole")
         request = SummaryRequest(
             entries=[self.originals[key] for key in wanted.keys],
             standing=self.standing,
             ledger=self.ledger,
-            limit=max(1, wanted.limit - self.tools.frame - SLACK),
+            limit=limit,
             count=self.tools.meter.text,
             focus=self.focus,
             kept=self.staying,
             spent=wanted.spent,
+            most=max(1, self._lengths.fine - self.tools.frame - SLACK),
+            shares=shares,
+            archived=self.tools.archive is not None,
         )
-        return (yield from asked_flow(self.tools, self.redaction, by, request, seen))
+        alone = form != "notes" and not shares.parts
+        asked = request if alone or form == "notes" else for_model(request, whole=form == "whole")
+        draft = yield from asked_flow(self.tools, self.redaction, by, asked, seen)
+        if form == "notes":
+            return draft
+        if wrong := wrong_with(draft.text, request.entries):
+            raise refused(by, draft, wrong)
+        draft = self._cut(draft)
+        if alone:
+            return draft
+        # In the notes its lines would give way until the rest fits, so it is judged before.
+        if wrong := self._lengths.exceeded_by(draft, self._size(draft.text)):
+            raise refused(by, draft, wrong)
+        most = max(1, self._lengths.most - self.tools.frame - SLACK)
+        text, facts = yield from reading_flow(
+            lambda: composed(request, draft.text, whole=form == "whole", most=most),
+            request.entries,
+        )
+        self.ledger = self.ledger.merged(facts)
+        return replace(draft, text=text)
+
+    def _cut(self, draft: Draft) -> Draft:
+        """A text cut at the end of a line where it is longer than a caller allows."""
+        lengths, count, size = self._lengths, self.tools.meter.text, self._size
+        room = lengths.most - self.tools.frame - SLACK
+        text = draft.text
+        while lengths.may_be_cut and (over := size(text) - lengths.most) > 0 and room > 0:
+            text, _ = cut_short(draft.text, room, count)
+            room -= over  # a message may count for more than its parts
+        return replace(draft, text=text, cut=count(draft.text) - count(text))
 
     def _preview(self, draft: Draft, kept: bool) -> Flow[Draft | None]:
-        limit = self._limit()
+        limit = self._lengths.most
         request = PreviewRequest(
             summary=draft.text,
             evict=len(self.leaving),
@@ -378,9 +438,7 @@ class Work:
     def _summary_so_far(self) -> str:
         head = self.history.head
         foreign = [summary_body(p.entry.text) for p in self.leaving if _foreign(p) and p.entry]
-        # What stands is read in one piece, and goes on: larger ones are read as messages only.
-        fits = self.tools.meter.text("\n".join(foreign)) <= self.plan.summary_tokens
-        parts = (head.summary if head else "", *(foreign if fits else ()))
+        parts = (head.summary if head else "", *foreign)
         return "\n".join(part for part in parts if part)
 
     def _size(self, body: str) -> int:
@@ -388,25 +446,6 @@ class Work:
             return self.tools.size(body)
         text = summary_text(body, archived=self.tools.archive is not None)
         return self.tools.meter.message(summary_message(text, "", like=self.history.like))
-
-    def _check(self, draft: Draft, keys: Sequence[str], limit: int) -> flow.Checked:
-        meter = self.tools.meter
-        entries = [self.originals[key] for key in keys]
-        text = body_of(draft.text)
-        if text:
-            room = limit - self.tools.frame - SLACK
-            needed = (
-                *self.ledger.standing(),
-                *self.ledger.skills()[:SKILLS],
-                *self.ledger.delegations()[:DELEGATIONS],
-            )
-            text = with_missing_facts(text, needed, room, meter.text)
-        if self.tools.archive is None:
-            carried = {fact.source for fact in self.ledger.facts}
-            text = uncited(text, {entry.cite for entry in entries} | carried)
-        tokens = self._size(text)
-        found = problems(draft, entries, tokens=tokens, replaced=self._replaced(), limit=limit)
-        return flow.Checked(flow.with_tokens(draft, text, tokens), found, self.ledger.to_json())
 
     def _emit(self, event: str, data: Mapping[str, Any]) -> None:
         data = {**data, "thread_id": self.scope.thread, "session": self.scope.session}

@@ -1,0 +1,352 @@
+"""The arithmetic of one plan: what leaves and what is shown short, so that the rest fits.
+
+The order in which it gives way stands in `plan`, as does who asks for it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from conspectus._core.boundaries import (
+    Exchanges,
+    exchanges,
+    legal_cuts,
+    must_stay,
+    never_clipped,
+)
+from conspectus._core.items import (
+    Clip,
+    Compact,
+    Item,
+    Keep,
+    OutOfReach,
+    Plan,
+    Size,
+    Stuck,
+    spans_of,
+)
+from conspectus._core.policy import LARGEST_SUMMARY, REARM, Policy
+
+GIANT = 4
+"""A message larger than one part in this many of the budget is clipped before the cut moves."""
+
+RELIEF = 2
+"""Clips alone are enough when they bring a history to one part in this many of its trigger."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Division:
+    """What leaves and what stays if the history is cut before one index."""
+
+    evict: tuple[int, ...]
+    stay: tuple[int, ...]
+
+
+class Room:
+    """The arithmetic of one plan."""
+
+    def __init__(
+        self,
+        items: Sequence[Item],
+        policy: Policy,
+        limit: int | None,
+        budget: int | None,
+        floor: int,
+        cause: str,
+        tokens: int,
+        words: bool,
+        gain: Size,
+    ) -> None:
+        self.items, self.policy, self.budget = items, policy, budget
+        self.gain, self.too_little = gain, False
+        self.floor, self.cause, self.tokens = floor, cause, tokens
+        self.ex: Exchanges = exchanges(items)
+        self.cuts = legal_cuts(items, self.ex)
+        self.fixed = must_stay(items, self.ex)
+        self.whole = never_clipped(items, self.ex)
+        if not words:
+            self.whole |= {i for i, item in enumerate(items) if item.role == "user"}
+        self.standing = sum(item.tokens for item in items if item.summary)
+        free = (i for i, m in enumerate(items) if not m.summary and i not in self.fixed)
+        self.first = next(free, len(items))
+        self.wanted = self._wanted_cut(limit)
+
+    def _wanted_cut(self, limit: int | None) -> int:
+        """The latest legal cut that keeps at least what `keep` asks for."""
+        count = len(self.items)
+        tokens = self.policy.keep_tokens(limit)
+        if tokens is None:
+            wanted = count - int(self.policy.keep[1])
+        else:
+            suffix = [0, *accumulate(item.kept_as for item in reversed(self.items))]
+            # The most messages from the end that fit in so many tokens; at least one.
+            wanted = count - max(1, bisect_left(suffix, tokens + 1) - 1)
+        while wanted > 0 and not self.cuts[wanted]:
+            wanted -= 1
+        return max(0, wanted)
+
+    def _divide(self, cut: int) -> _Division:
+        """A summary is replaced: it neither leaves nor stays. An orphan leaves wherever it is."""
+        evict: list[int] = []
+        stay: list[int] = []
+        for i, item in enumerate(self.items):
+            if not item.summary:
+                leaves = i not in self.fixed and (i < cut or i in self.ex.orphans)
+                (evict if leaves else stay).append(i)
+        return _Division(tuple(evict), tuple(stay))
+
+    def _kept(self, sizes: Sequence[int]) -> list[int]:
+        """For every cut, the tokens that stay if items had these sizes: one pass for all cuts."""
+        always, movable = 0, []
+        for i, item in enumerate(self.items):
+            stays = not item.summary and i in self.fixed
+            always += sizes[i] if stays else 0
+            free = not (item.summary or stays or i in self.ex.orphans)
+            movable.append(sizes[i] if free else 0)
+        return [always + rest for rest in accumulate(reversed(movable), initial=0)][::-1]
+
+    def _size(self, i: int, level: int, spared: frozenset[int] = frozenset()) -> int:
+        """What item `i` takes if all that may be are clipped to `level`."""
+        item = self.items[i]
+        if i in spared or i in self.whole:
+            return item.tokens
+        return min(item.tokens, max(item.smallest(), level))
+
+    def clip_stale(self, waits_for: int) -> Compact | None:
+        """Large old tool results and arguments, shown short: often all that is needed."""
+        over = self.policy.clip_over
+        assert over is not None
+        saved, clips = 0, []
+        for i in range(self.wanted):
+            item = self.items[i]
+            short = max(item.smallest(), self.policy.clip_to)
+            stays = item.clipped or item.pinned or i in self.whole
+            stale = item.role in ("tool", "assistant") and not stays
+            if stale and item.tokens > over and short < item.tokens // 2:
+                clips.append(Clip(i, short))
+                saved += item.tokens - short
+        after, enough = self.tokens - saved, waits_for // RELIEF
+        if self.budget is not None:
+            enough = min(enough, self._aim(self.budget))
+        if not clips or after > enough:
+            return None
+        return Compact(self.cause, (), tuple(clips), 0, self.tokens, after, self.budget)
+
+    def summarise(self, clip: bool) -> Plan:
+        """Cut where `keep` asks, and give way in the order of the module's docstring."""
+        if self.budget is None or self.tokens <= self.budget:
+            wanted = self._divide(self.wanted)
+            # What `keep` asks for gives way to the aim, unless a caller's own cut comes first.
+            small = self.budget is None or self.tokens <= self._aim(self.budget)
+            if not wanted.evict and (small or self.policy.keep_first):
+                return Keep("everything is within keep", self.tokens)
+            if self.budget is None:
+                return self._without_window(wanted)
+        limit = self.policy.summary_limit(self.budget, self._leading())
+        level = self.budget // GIANT if clip else max(item.tokens for item in self.items)
+        least = self._kept([self._size(i, level) for i in range(len(self.items))])
+        later = [c for c in range(self.wanted, len(self.items)) if self.cuts[c]] or [0]
+        shares = dict.fromkeys((limit, max(self.floor, limit // 2), min(self.floor, limit)))
+        if self.policy.keep_first:
+            roomy = int(self.budget / REARM)
+            kept = self._kept([item.tokens for item in self.items])[self.wanted]
+            for share in (limit, self._beside(kept, roomy, limit)):
+                if 0 < share <= roomy - kept and (
+                    found := self._fit(self.wanted, share, level, roomy)
+                ):
+                    return found
+        aim = self._aim(self.budget)
+        if found := self._roomiest(list(shares), later, level, aim):
+            return found
+        for share in shares:
+            cut = next((c for c in later if least[c] + self._notes(c, share) <= self.budget), None)
+            if cut is not None and (found := self._fit(cut, share, level, self.budget)):
+                return found
+        share = min(self.floor, limit)
+        if self.too_little:
+            return self._not_worth_it()
+        if clip and (found := self._fit(later[-1], share, 1, aim, theirs=False)):
+            return found
+        if clip and (found := self._fit(later[-1], share, 1, self.budget)):
+            return found
+        if self.tokens <= self.budget:
+            return Keep("a summary would not make it smaller", self.tokens)
+        return self._stuck(self._divide(later[-1]), share, clip)
+
+    def _beside(self, kept: int, roomy: int, limit: int) -> int:
+        """The room of a summary beside all that `keep` asks for, which gives way last; 0 where that
+        leaves too little. It is half of what leaves, as the other half is free until the next
+        compaction; and where nothing does, notes are not made shorter for a few messages."""
+        if not self._leaves(self.wanted):
+            return 0
+        share = min(roomy - kept, (self.tokens - kept) // 2)
+        least = max(min(self.floor, limit), min(limit // 4, LARGEST_SUMMARY))
+        return min(limit, share) if share >= least else 0
+
+    def _roomiest(
+        self, shares: Sequence[int], later: Sequence[int], level: int, aim: int
+    ) -> Compact | None:
+        """The plan that leaves room to grow and gives way least.
+
+        Less is kept before the notes get less room; they say what the messages said. They get
+        half of it before words are clipped that no cut can bring away.
+        """
+        assert self.budget is not None
+        users = (i for i in self.fixed if self.items[i].role == "user" or self.items[i].pinned)
+        lasting, half = frozenset(users), shares[:2]
+        for spared, tried in ((lasting, half), (frozenset[int](), shares)):
+            least = self._kept([self._size(i, level, spared) for i in range(len(self.items))])
+            for share in tried:
+                for room, cuts in ((aim, later), (int(self.budget / REARM), later[-1:])):
+                    cut = next((c for c in cuts if least[c] + self._notes(c, share) <= room), None)
+                    if cut is None:
+                        continue
+                    if found := self._fit(cut, share, level, room, spared=spared):
+                        return found
+                    break  # it fits and frees too little: the notes get less, and `keep` holds
+        return None
+
+    def _notes(self, cut: int, share: int) -> int:
+        """What the summary message takes; one that stands stays as it is where nothing leaves."""
+        return share if self._leaves(cut) or self.standing > share else self.standing
+
+    def _leaves(self, cut: int) -> bool:
+        """Whether anything leaves with this cut."""
+        return cut > self.first or bool(self.ex.orphans)
+
+    def _leading(self) -> int:
+        """Tokens of the leading system messages, which never leave."""
+        tokens = 0
+        for item in self.items:
+            if item.role != "system" or item.summary:
+                break
+            tokens += item.tokens
+        return tokens
+
+    def _aim(self, budget: int) -> int:
+        """The tokens to get below: a share of what leading system messages leave of the budget."""
+        leading = self._leading()
+        return min(budget, leading + int(max(0, budget - leading) * self.policy.aim))
+
+    def _fit(
+        self,
+        cut: int,
+        share: int,
+        level: int,
+        room: int,
+        theirs: bool = True,
+        spared: frozenset[int] = frozenset(),
+    ) -> Compact | None:
+        """Cut here, with a summary of `share` tokens, clipping nothing below `level`, the user's
+        own words only if they may be, and nothing that is spared."""
+        tried = self._divide(cut)
+        if not tried.evict and self.standing <= share:
+            share = 0  # the standing summary stays as it is
+        clips = self._clips(tried.stay, room - (share or self.standing), level, theirs, spared)
+        if clips is None or not (tried.evict or clips or share):
+            return None
+        plan = self._compact(tried, clips, share)
+        return plan if self._is_worth_it(plan) else None
+
+    def _without_window(self, wanted: _Division) -> Plan:
+        """Nothing must fit anywhere: the only question is what it frees."""
+        limit = self.policy.summary_limit(None)
+        plan = self._compact(wanted, (), limit)
+        if self.gain.tokens:
+            less = limit - max(0, self.gain.tokens - (plan.tokens - plan.at_most))
+            plan = self._compact(wanted, (), max(less, min(self.floor, limit)))
+        return plan if self._is_worth_it(plan) else self._not_worth_it()
+
+    def _is_worth_it(self, plan: Compact) -> bool:
+        """Whether a plan frees what `least_gain` asks for, its summary taken at its largest."""
+        freed = plan.tokens - plan.at_most
+        fewer = len(plan.evicted)
+        if plan.summary_tokens:
+            fewer += sum(item.summary for item in self.items) - 1
+        enough = not self.gain.tokens or (freed >= self.gain.tokens and fewer >= self.gain.messages)
+        self.too_little = self.too_little or not enough
+        return enough
+
+    def _not_worth_it(self) -> Keep:
+        count, unit = self.gain.messages, "messages"
+        if not count:
+            count, unit = self.gain.tokens, "tokens"
+        asks = f"{count:,} {unit}"
+        return Keep(f"a compaction would not free the {asks} that least_gain asks for", self.tokens)
+
+    def out_of_reach(self, plan: Keep | Compact, trigger: int, asked: int) -> OutOfReach | None:
+        """The trigger, if what it waits for lies below what this plan, or any, can reach."""
+        if isinstance(plan, Compact):
+            gone, clips = plan.evicted, plan.clips
+            summary = min(self.floor, plan.summary_tokens)
+        else:
+            gone, clips = self._divide(self.wanted).evict, ()
+            summary = self.floor if gone else 0
+        least = asked - sum(self.items[i].kept_as for i in gone)
+        least -= sum(self.items[clip.index].tokens - clip.limit for clip in clips)
+        replaced = [item.kept_as for item in self.items if item.summary and summary]
+        least += summary - sum(replaced)
+        stay = len(self.items) - len(gone) - len(replaced)
+        return OutOfReach(trigger, least, stay) if least >= trigger else None
+
+    def _clips(
+        self, stay: Sequence[int], room: int, least: int, words: bool, never: frozenset[int]
+    ) -> tuple[Clip, ...] | None:
+        """Clip the largest to one common level, as high as fits and at least `least`.
+
+        Tool results and the agent's own words give way before the user's and the pinned ones.
+        """
+        theirs = frozenset(i for i in stay if self.items[i].role == "user" or self.items[i].pinned)
+        for spared in (theirs, never)[: 1 + words]:
+            low, high = least, max([least, *(self.items[i].tokens for i in stay)])
+            if sum(self._size(i, low, spared) for i in stay) > room:
+                continue
+            while low < high:
+                middle = (low + high + 1) // 2
+                if sum(self._size(i, middle, spared) for i in stay) <= room:
+                    low = middle
+                else:
+                    high = middle - 1
+            sizes = {i: self._size(i, low, spared) for i in stay}
+            return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
+        return None
+
+    def _stuck(self, tried: _Division, share: int, clip: bool) -> Stuck:
+        assert self.budget is not None
+        smallest = (self._size(i, 1) if clip else self.items[i].tokens for i in tried.stay)
+        needed = sum(smallest) + (share if tried.evict or self.standing else 0)
+        reason = (
+            f"what must stay in view takes at least {needed:,} tokens and there are "
+            f"{self.budget:,}: use a model with a larger window, reserve less of it, "
+            "or shorten the system prompt or the newest message, its images and files included"
+        )
+        if not clip:
+            reason += "; with an archive, large messages could be clipped"
+        return Stuck(reason, self.tokens, needed, self.budget)
+
+    def held_back(self) -> Stuck:
+        """Too large, and the summary that would help failed or was refused a moment ago."""
+        assert self.budget is not None
+        reason = (
+            f"the history takes {self.tokens:,} tokens of {self.budget:,}, and its latest summary "
+            "failed or was refused; another one is made once it has grown by a tenth, or when it "
+            "is asked for by force"
+        )
+        return Stuck(reason, self.tokens, self.tokens, self.budget)
+
+    def _compact(self, tried: _Division, clips: tuple[Clip, ...], share: int) -> Compact:
+        shown = {clip.index: clip.limit for clip in clips}
+        kept = sum(shown.get(i, self.items[i].tokens) for i in tried.stay)
+        return Compact(
+            cause=self.cause,
+            evict=spans_of(tried.evict),
+            clips=clips,
+            summary_tokens=share,
+            tokens=self.tokens,
+            at_most=kept + (share or self.standing),
+            budget=self.budget,
+            summary_cap=self.policy.summary_cap,
+        )

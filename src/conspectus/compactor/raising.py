@@ -1,0 +1,63 @@
+"""A model's own error, raised as one of ours, so that a caller catches it under either name."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from conspectus.errors import ConspectusError, SummaryError
+
+
+def as_the_models(error: SummaryError) -> Exception:
+    """Make the error to raise: ours, and the model's own kind of error too.
+
+    A caller who writes `except RuntimeError` or `except ContextOverflowError` catches what the
+    model raised, with its attributes, such as a status code. Where no class can be both, it is the
+    model's own error, with what ours says as a note.
+
+    Args:
+        error: ours, raised from the model's where a model has raised one.
+
+    Example:
+        >>> try:
+        ...     raise SummaryError("no summary was made") from RuntimeError("429")
+        ... except SummaryError as failure:
+        ...     made = as_the_models(failure)
+        >>> isinstance(made, RuntimeError), isinstance(made, SummaryError), str(made)
+        (True, True, 'no summary was made')
+    """
+    cause = error.__cause__
+    while isinstance(cause, ConspectusError):
+        cause = cause.__cause__
+    if not isinstance(cause, Exception) or type(cause) is Exception:
+        return error
+    try:
+        ours: Any = type(error)
+        theirs: Any = type(cause)
+        kind = _both(ours, theirs)
+        made: Exception = kind.__new__(kind, *cause.args)
+        made.__dict__.update({**vars(cause), **vars(error)})
+        made.args = error.args
+    except Exception:  # a class that cannot be inherited from, or made without its own words
+        cause.add_note(f"{type(error).__qualname__}: {error}")
+        return cause
+    made.__cause__ = cause
+    return made.with_traceback(error.__traceback__)
+
+
+@lru_cache(maxsize=64)
+def _both(ours: Any, theirs: Any) -> type[Exception]:
+    def said(self: Exception) -> str:
+        return str(self.args[0]) if self.args else ""
+
+    def plain(self: Exception) -> tuple[object, ...]:  # no other process knows this class
+        return ours, self.args
+
+    about = {
+        "__doc__": ours.__doc__,
+        "__module__": ours.__module__,
+        "__qualname__": ours.__qualname__,
+        "__str__": said,
+        "__reduce__": plain,
+    }
+    return type(ours.__name__, (ours, theirs), about)
