@@ -13,9 +13,31 @@ TRIGGER: ContextSize = ("fraction", 0.85)
 KEEP: ContextSize = ("fraction", 0.10)
 """Shares of the window, where it is known; what Deep Agents uses."""
 
+
+class TruncateArgsSettings(TypedDict, total=False):
+    """When large arguments of old `write_file` and `edit_file` calls are shortened, and how.
+
+    Attributes:
+        trigger: size of the history from which on; None for never.
+        keep: how much of the newest history is left alone. Default: 20 messages.
+        max_length: characters above which an argument is shortened. Default: 2,000.
+        truncation_text: stands behind its first 20 characters.
+    """
+
+    trigger: ContextSize | None
+    keep: ContextSize
+    max_length: int
+    truncation_text: str
+
+
 UNKNOWN_TRIGGER: ContextSize = ("tokens", 170_000)
 UNKNOWN_KEEP: ContextSize = ("messages", 6)
 """Where it is not; what Deep Agents uses."""
+
+TRUNCATE: TruncateArgsSettings = {"trigger": TRIGGER, "keep": KEEP}
+UNKNOWN_TRUNCATE: TruncateArgsSettings = {"trigger": ("messages", 20), "keep": ("messages", 20)}
+"""When large arguments of old calls are shortened, with a window that is known and without; what
+Deep Agents uses."""
 
 
 class SummarizationDefaults(TypedDict):
@@ -26,12 +48,14 @@ class SummarizationDefaults(TypedDict):
         keep: how much of the newest history stays.
         window: input limit of the model in tokens, where it was given and not read.
         reserved_tokens: tokens that the model may answer with, where its settings say so.
+        truncate_args_settings: when large arguments of old calls are shortened.
     """
 
     trigger: ContextSize
     keep: ContextSize
     window: NotRequired[int]
     reserved_tokens: NotRequired[int]
+    truncate_args_settings: TruncateArgsSettings
 
 
 def summarization_defaults(model: object, *, window: int | None = None) -> SummarizationDefaults:
@@ -44,6 +68,8 @@ def summarization_defaults(model: object, *, window: int | None = None) -> Summa
     Returns:
         With a known limit: trigger at 85 % of it, keep 10 % of it, and the tokens of an answer
         reserved, at most half of the window. Without: trigger at 170,000 tokens, keep 6 messages.
+        Large arguments are shortened from the same trigger on, in front of the same 10 %; without a
+        known limit from 20 messages on, in front of the newest 20.
 
     Raises:
         PolicyError: the window is no whole number of tokens.
@@ -51,16 +77,25 @@ def summarization_defaults(model: object, *, window: int | None = None) -> Summa
     Example:
         >>> from conspectus.testing.scripted_models import ScriptedChatModel
         >>> model = ScriptedChatModel(answers=[], profile={"max_input_tokens": 200_000})
-        >>> summarization_defaults(model)
-        {'trigger': ('fraction', 0.85), 'keep': ('fraction', 0.1)}
+        >>> defaults = summarization_defaults(model)
+        >>> defaults["trigger"], defaults["truncate_args_settings"]["keep"]
+        (('fraction', 0.85), ('fraction', 0.1))
         >>> summarization_defaults(model, window=32_000)["window"]
         32000
     """
     window_of(window, 0)
     known = window if window is not None else profile_window(model)
     if known is None:
-        return {"trigger": UNKNOWN_TRIGGER, "keep": UNKNOWN_KEEP}
-    settings: SummarizationDefaults = {"trigger": TRIGGER, "keep": KEEP}
+        return {
+            "trigger": UNKNOWN_TRIGGER,
+            "keep": UNKNOWN_KEEP,
+            "truncate_args_settings": UNKNOWN_TRUNCATE,
+        }
+    settings: SummarizationDefaults = {
+        "trigger": TRIGGER,
+        "keep": KEEP,
+        "truncate_args_settings": TRUNCATE,
+    }
     if window is not None:
         settings["window"] = window
     reserved = reserved_for_answer((model,), known)

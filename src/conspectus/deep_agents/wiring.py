@@ -16,8 +16,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
-from langchain.agents import create_agent as compiled
-
 from conspectus.deep_agents.extra import deepagents
 from conspectus.errors import PolicyError
 from conspectus.events.notes import noted
@@ -39,8 +37,14 @@ logger = logging.getLogger("conspectus")
 P = ParamSpec("P")
 R = TypeVar("R")
 
+ORIGINAL = real.create_deep_agent
+"""Their own function, kept for those who put ours under its name."""
+
 SLOTS = ("create_summarization_middleware", "SubAgentMiddleware", "create_agent")
 """Names in the module of Deep Agents that stand for what is ours here."""
+
+WARNS = "warn_deprecated"
+"""The name under which their function finds what it warns of old ways to call it with."""
 
 
 def _same_as(original: Callable[P, R]) -> Callable[[Callable[..., Any]], Callable[P, R]]:
@@ -53,7 +57,7 @@ def _same_as(original: Callable[P, R]) -> Callable[[Callable[..., Any]], Callabl
     return named
 
 
-@_same_as(real.create_deep_agent)
+@_same_as(ORIGINAL)
 def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
     """`deepagents.create_deep_agent` with a history that is kept whole.
 
@@ -79,13 +83,13 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
         'hello'
     """
-    bound = inspect.signature(real.create_deep_agent).bind(*args, **kwargs).arguments
+    bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
     middleware = bound.get("middleware") or ()
     _refuse_their_tool(middleware)
     template = _template(middleware)
     _say_what_stands_in_our_place(middleware)
     _say_what_is_left_alone(bound.get("subagents") or ())
-    return _rebound(real.create_deep_agent, _slots(template))(*args, **kwargs)
+    return _rebound(ORIGINAL, _slots(template))(*args, **kwargs)
 
 
 def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
@@ -104,7 +108,8 @@ def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
             super().__init__(subagents=specs, **more)
 
     def create_agent(*args: Any, middleware: Sequence[Any] = (), **kwargs: Any) -> Any:
-        return compiled(*args, middleware=_guarded(middleware), **kwargs)
+        names: Any = real
+        return names.create_agent(*args, middleware=_guarded(middleware), **kwargs)
 
     return dict(
         zip(SLOTS, (create_summarization_middleware, SubAgentMiddleware, create_agent), strict=True)
@@ -125,12 +130,25 @@ def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable
             "conspectus knows; install conspectus[deepagents], which pins them, or put "
             "conspectus.deep_agents.summarization_middleware into `middleware` yourself"
         )
-    names = {**plain.__globals__, **slots}
+    names = {**plain.__globals__, **_pointing_at_the_caller(plain.__globals__), **slots}
     copy = FunctionType(
         plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__
     )
     copy.__kwdefaults__ = plain.__kwdefaults__
     return copy
+
+
+def _pointing_at_the_caller(names: Mapping[str, Any]) -> dict[str, Any]:
+    """What their function warns with, pointing behind the two of our frames that lie between."""
+    theirs = names.get(WARNS)
+    level = inspect.signature(theirs).parameters.get("stacklevel") if callable(theirs) else None
+    if theirs is None or level is None:
+        return {}
+
+    def warn_deprecated(*args: Any, stacklevel: int = level.default, **more: Any) -> None:
+        theirs(*args, stacklevel=stacklevel + 2, **more)
+
+    return {WARNS: warn_deprecated}
 
 
 def _template(middleware: Iterable[Any]) -> DeepAgentsSummarization | None:

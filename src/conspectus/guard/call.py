@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -79,9 +79,15 @@ def kept_whole(call: Call, fitted: Call) -> bool:
     return one is None or (other is not None and after[other] is before[one])
 
 
-def answered(response: Any, call: Call, before: Requested, seen: Requested) -> ModelCallResult[Any]:
-    """The response, with what the state has to learn of it."""
-    update: dict[str, Any] = {}
+def answered(
+    response: Any,
+    call: Call,
+    before: Requested,
+    seen: Requested,
+    written: Mapping[str, Any] | None = None,
+) -> ModelCallResult[Any]:
+    """The response, with what the state has to learn of it, and of what was written besides."""
+    update: dict[str, Any] = dict(written or {})
     if call.held is not call.first:
         update[HELD] = call.held.to_json()
     if call.dropped:

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import UnionType
 from typing import Any, get_args
 
@@ -55,6 +55,12 @@ class Measured:
         return self.requested.room(self.least)
 
     @property
+    def over_window(self) -> bool:
+        """Whether it does not fit the window that the model is known to have."""
+        known = replace(self.requested, learned={}).room(self.least)
+        return known is not None and self.messages > known.budget
+
+    @property
     def over(self) -> bool:
         """Whether it does not fit."""
         return self.room is not None and self.messages > self.room.budget
@@ -98,11 +104,11 @@ class Measuring:
         sizes = self._tallies.follow(held.name, request.messages)
         reports = sizes.reports(held.messages_after, 0)
         shown = self._meter.message(recalled) if recalled is not None else 0
-        # Each turn was sent with about as much recalled as this one.
-        ratio = 1.0 if self._meter.exact else correction(reports, overhead + shown)
         name = model_name(request.model)
         own = self._managed.window if self._managed.model in ("", name) else None
         window = self._window or (own.limit if own else profile_window(request.model))
+        # Each turn was sent with about as much recalled as this one.
+        ratio = 1.0 if self._meter.exact else correction(reports, overhead + shown, window)
         shown = math.ceil(shown * ratio)
         messages = math.ceil(sizes.totals[0] * ratio) + shown
         seen = Requested(overhead, self._answer(request, window), window, name, before.learned)

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from conspectus._core.items import Window
 from conspectus._drive import Flow
-from conspectus.errors import StuckError
 from conspectus.events import GuardFit, RequestSent, Whose, listening, observing, tell
 from conspectus.guard.measuring import Measured
 
@@ -35,11 +34,7 @@ def fitting(
     budget = None if room is None else room.budget
     facts = {"rescue": rescue, "tokens_before": measured.messages, "budget": budget}
     with observing(GuardFit, whose, **facts) as seen:
-        try:
-            fitted = yield from steps
-        except StuckError:
-            seen.tell(outcome="stuck")
-            raise
+        fitted = yield from steps
         if seen:
             tokens = size(fitted)
             over = budget is not None and tokens > budget

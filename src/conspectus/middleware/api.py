@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -15,45 +13,30 @@ from langchain.agents.middleware.types import (
 )
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
-from langchain_core.runnables import Runnable
 
 from conspectus._core.flow import OnFailure
-from conspectus._core.policy import Policy
+from conspectus._core.policy import LEAST_GAIN
 from conspectus._drive import Flow, arun, run
 from conspectus.archive.redactor import Redact
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
-from conspectus.compactor.engine import (
-    AnyArchive,
-    AnyListeners,
-    AnySummarizer,
-    Engine,
-    Pin,
-    window_of,
-)
+from conspectus.compactor.caveats import warn_caller
+from conspectus.compactor.engine import AnyArchive, AnyListeners, AnySummarizer, Pin
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.leaving import BeforeSummarization
-from conspectus.compactor.models import model_name, profile_window
 from conspectus.compactor.naming import name_messages
 from conspectus.compactor.tools import OnEvent
 from conspectus.compactor.turn_state import asking
 from conspectus.errors import PolicyError
 from conspectus.events import heard_by
 from conspectus.ledger.skills import Skills
-from conspectus.middleware.counting import Counting, meter_for
+from conspectus.middleware.building import built
 from conspectus.middleware.planner import Planner
-from conspectus.middleware.preview import PreviewChoice, asked_of
+from conspectus.middleware.preview import PreviewChoice
 from conspectus.middleware.recalling import Recalling
-from conspectus.middleware.settings import (
-    Model,
-    built_model,
-    copied,
-    deprecated,
-    read_recall,
-    read_summarizer,
-)
+from conspectus.middleware.settings import Model, Setting, deprecated
 from conspectus.middleware.tools import compact_tool as tool_to_compact
 from conspectus.middleware.tools import recall_tool
-from conspectus.summarize import ChatModelSummarizer
+from conspectus.summarize import NotesSetting
 from conspectus.tokens import TokenCounter
 
 History = Literal["replace", "preserve"]
@@ -97,7 +80,12 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             window and uses the embedded summariser when it does not; `"keep"` keeps it; `"raise"`
             raises.
         fallbacks: summarisers to try in turn when the first one fails.
-        max_summary_tokens: the most that the text of a summary takes.
+        max_summary_tokens: the most that the text of a summary takes; a longer one is asked for
+            once more, shorter, then cut at the end of a line, and `Record.cut` says so. Default:
+            any length that fits the window and is smaller than what it replaces.
+        notes: the parts of the notes that are written: `"said"`, `"done"`, `"found"`, `"open"`,
+            `"index"`; or a mapping of parts to their share of the room. An empty list leaves the
+            summariser's text alone. Default: all five.
         max_summarizer_tokens: the most that one compaction may spend on a model, in tokens; the
             embedded summariser reads what that cannot pay for.
         pin: says of a message whether it must stay; or the name of a marker in its
@@ -133,10 +121,25 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         reserved_tokens: tokens of the window that messages cannot have. Default: 0; where there is
             a guard, it says the real figure.
         summarizer_timeout: seconds for one call of a summariser. Default: 120.
+        least_gain: share of a history that a compaction must free, its summary taken at its
+            largest: one that would free less, below the window and not forced, is not made. 0 for
+            any; tiny histories are compacted as asked. Default: 0.1.
+        file_tokens: tokens of a document or a recording of which a message holds no more than an id
+            or an address. Default: ten full pages of a PDF, 30,000 tokens with most models; see
+            `TokenMeter`.
+        truncate_args_settings: of Deep Agents: from `trigger` on, arguments of `write_file` and
+            `edit_file` before the part to `keep` that have more than `max_length` characters
+            (default 2,000) are shown as their first 20, `truncation_text` and a pointer to the
+            original, before anything is summarised. It takes an archive, or `"preserve"`.
+            Default: None, for off.
+
+    Each of these but `name` can be read back, and set: `middleware.keep = ("messages", 5)` counts
+    from the next step on. What agents and their states go by cannot be set: `archive`, `history`,
+    `recall`, `recall_tokens`, `compact_tool`, `name`.
 
     Raises:
         PolicyError: (a `ValueError`) a setting that cannot mean anything, such as a fraction where
-            the model has no profile.
+            the model has no profile; also where it is set later, which then changes nothing.
         ArchiveError: the archive cannot be opened.
 
     Example:
@@ -151,6 +154,38 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
 
     state_schema = CompactionState
     transformers = (InternalCallTransformer,)
+
+    model = Setting()
+    trigger = Setting()
+    keep = Setting()
+    token_counter = Setting()
+    summary_prompt = Setting()
+    trim_tokens_to_summarize = Setting()
+    summarizer = Setting()
+    archive = Setting()
+    tenant = Setting()
+    history = Setting()
+    on_failure = Setting()
+    fallbacks = Setting()
+    max_summary_tokens = Setting()
+    max_summarizer_tokens = Setting()
+    pin = Setting()
+    preview = Setting()
+    recall = Setting()
+    recall_tokens = Setting()
+    compact_tool = Setting()
+    on_event = Setting()
+    telemetry = Setting()
+    before_summarization = Setting()
+    skills = Setting()
+    redact = Setting()
+    window = Setting()
+    reserved_tokens = Setting()
+    summarizer_timeout = Setting()
+    file_tokens = Setting()
+    truncate_args_settings = Setting()
+    notes = Setting()
+    least_gain = Setting()
 
     def __init__(
         self,
@@ -168,6 +203,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         on_failure: OnFailure = "degrade",
         fallbacks: Sequence[AnySummarizer] = (),
         max_summary_tokens: int | None = None,
+        notes: NotesSetting = None,
         max_summarizer_tokens: int | None = None,
         pin: Pin | None = None,
         preview: PreviewChoice = False,
@@ -183,81 +219,19 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         window: int | None = None,
         reserved_tokens: int = 0,
         summarizer_timeout: float | None = 120.0,
+        file_tokens: int | None = None,
+        truncate_args_settings: Mapping[str, Any] | None = None,
+        least_gain: float = LEAST_GAIN,
         **deprecated_kwargs: Any,
     ) -> None:
+        given = {name: value for name, value in locals().items() if name in SETTINGS}
         super().__init__()
-        trigger, keep = deprecated(deprecated_kwargs, trigger, keep)
-        self.model = built_model(model)
-        self.trigger, self.keep = copied(trigger), keep
-        counting = Counting(token_counter, self.model)
-        self.token_counter, self.summary_prompt = counting.whole, summary_prompt
-        self.trim_tokens_to_summarize = trim_tokens_to_summarize
-        self.summarizer = read_summarizer(summarizer)
+        given["trigger"], given["keep"] = deprecated(self, deprecated_kwargs, trigger, keep)
         self._name = name if name is not None else type(self).__name__
-        # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
-        # nothing more is cut than asked, as long as that fits the window with room to grow.
-        policy = Policy.build(
-            trigger=None if self.trigger == [] else self.trigger,
-            keep=keep,
-            max_summary_tokens=max_summary_tokens,
-            clip_over=None,
-            keep_first=True,
-        )
-        policy = replace(policy, keep_base=counting.base)
-        known = window if window is not None else profile_window(self.model)
-        if policy.needs_window and known is None:
-            raise PolicyError(
-                "Model profile information is required to use fractional token limits, and is "
-                "unavailable for the specified model: pass window=<its input limit in tokens> or "
-                'a model with profile={"max_input_tokens": ...}, or use tokens or messages'
-            )
-        for caveat in policy.caveats:
-            warnings.warn(caveat, stacklevel=2)
-        if history not in ("replace", "preserve"):
-            raise PolicyError(f'history must be "replace" or "preserve", not {history!r}')
         if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
-        self.history: History = history
-        read_recall(recall, recall_tokens)
-        writes: AnySummarizer | None = summarizer if summarizer is not None else self.model
-        if writes is self.model and isinstance(writes, Runnable):
-            # Whatever stands for the model answers prompts, and is no function of messages.
-            writes = ChatModelSummarizer(
-                writes,
-                prompt=summary_prompt,
-                trim_tokens_to_summarize=trim_tokens_to_summarize,
-                max_summarizer_tokens=max_summarizer_tokens,
-                timeout=summarizer_timeout,
-            )
-        engine = Engine.build(
-            writes,
-            policy,
-            meter_for(token_counter, self.model),
-            archive=archive,
-            prompt=summary_prompt,
-            max_summarizer_tokens=max_summarizer_tokens,
-            trim_tokens_to_summarize=trim_tokens_to_summarize,
-            fallbacks=fallbacks,
-            on_failure=on_failure,
-            pin=pin,
-            summarizer_timeout=summarizer_timeout,
-            on_event=on_event,
-            hooks=before_summarization,
-            telemetry=telemetry,
-            skills=skills,
-            redact=redact,
-        )
-        self.graph_engine = GraphEngine(
-            engine,
-            tenant,
-            window_of(known, reserved_tokens),
-            model_name(self.model) if window is None else "",
-            counting.message,
-            asked_of(preview),
-        )
-        shown = recall_tokens if recall == "auto" else 0
-        self._planner = Planner(self.graph_engine, counting, history == "preserve", shown)
-        self._recalling = Recalling(self.graph_engine, self._planner, shown) if shown else None
+        self._built = built(given)
+        self._warn()
         self.tools = []
         if recall != "off":
             self.tools.append(
@@ -266,10 +240,31 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         if compact_tool:
             self.tools.append(tool_to_compact())
 
+    def _set(self, setting: str, value: Any) -> None:
+        self._built = self._built.with_setting(setting, value)
+        self._warn()
+
+    def _warn(self) -> None:
+        for caveat in self._built.caveats:
+            warn_caller(caveat, UserWarning, self)
+
     @property
     def name(self) -> str:
         """The name of this instance; no two in one agent may have the same."""
         return self._name
+
+    @property
+    def graph_engine(self) -> GraphEngine:
+        """What compactions work with; another one once a setting has changed."""
+        return self._built.graph
+
+    @property
+    def _planner(self) -> Planner:
+        return self._built.planner
+
+    @property
+    def _recalling(self) -> Recalling | None:
+        return self._built.recalling
 
     def go_on_as(self, other: SummarizationMiddleware) -> None:
         """Take the settings of another instance, from the next step on.
@@ -288,12 +283,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
                 f"history cannot change from {self.history!r} to {other.history!r} while an agent "
                 "runs; build the agent anew"
             )
-        self.model, self.trigger, self.keep = other.model, other.trigger, other.keep
-        self.token_counter, self.summary_prompt = other.token_counter, other.summary_prompt
-        self.trim_tokens_to_summarize = other.trim_tokens_to_summarize
-        self.summarizer = other.summarizer
-        self.graph_engine, self._planner = other.graph_engine, other._planner
-        self._recalling = other._recalling
+        self._built = other._built
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Summarise if the history asks for it.
@@ -319,10 +309,13 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         return heard_by(self.graph_engine.engine.tools.listeners, flow)
 
     def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
-        update = yield from self._planner.step(state, runtime)
-        if self._recalling is None:
+        if self._built.shown["trigger"] != self._built.trigger:  # its own list was changed
+            self._set("trigger", self._built.shown["trigger"])
+        now = self._built
+        update = yield from now.planner.step(state, runtime)
+        if now.recalling is None:
             return update
-        return (yield from self._recalling.step(state, update, runtime))
+        return (yield from now.recalling.step(state, update, runtime))
 
     def compact(
         self, state: Any, runtime: Any, *, focus: str | None = None
@@ -402,3 +395,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         if messages is request.messages:
             return request
         return request.override(messages=cast("list[AnyMessage]", messages))
+
+
+SETTINGS = frozenset(k for k, v in vars(SummarizationMiddleware).items() if isinstance(v, Setting))
+"""Names of its parameters that can be read back."""

@@ -130,12 +130,15 @@ def rounded(counter: TokenCounter) -> TokenCounter:
     return counted
 
 
-def meter_for(counter: TokenCounter | str | None, model: object) -> TokenMeter:
+def meter_for(
+    counter: TokenCounter | str | None, model: object, file_tokens: int | None = None
+) -> TokenMeter:
     """What tells whether a request fits: the user's own counter, or our estimate instead of
     LangChain's approximation, which may be far below what is really sent."""
     if counter is count_tokens_approximately:
-        return TokenMeter(None, model=model)
-    return TokenMeter(rounded(counter) if callable(counter) else counter, model=model)
+        counter = None
+    exact = rounded(counter) if callable(counter) else counter
+    return TokenMeter(exact, model=model, file_tokens=file_tokens)
 
 
 def _whole(count: object) -> int:

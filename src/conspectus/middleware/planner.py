@@ -39,6 +39,7 @@ from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages import is_summary_message
 from conspectus.messages.recalled import newest_user
+from conspectus.middleware.arguments import OldArguments
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_mark, foreign_summary
 from conspectus.middleware.waiting import Waiting
@@ -79,6 +80,8 @@ class Planner:
         self._tallies = Tallies(*counts)
         self._metered = Tallies(self._meter.message)
         self._waiting = Waiting()
+        how = self._policy.arguments
+        self._arguments = None if how is None else OldArguments(how, counting.message)
 
     def step(
         self, state: Mapping[str, Any], runtime: object, focus: str | None = None
@@ -219,6 +222,10 @@ class Planner:
         over: bool,
     ) -> bool:
         policy = self._policy
+        if self._arguments is not None and self.graph.clips(runtime):
+            limit = room.limit if room is not None else None
+            if self._arguments.due(view, held, self._asked(view, sizes, held), limit):
+                return True
         if not policy.trigger:
             self.graph.say_once(
                 "no trigger is set, or summarising is switched off: nothing is summarised"
@@ -266,8 +273,8 @@ class Planner:
         if len(sizes.totals) == 1:  # the window, if there is one, was told by the guard
             sizes = self._metered.follow(held.name, view)
         column = len(sizes.totals) - 1
-        reserved = room.reserved if room is not None else 0
-        ratio = correction(sizes.reports(_since(view, held), column), reserved)
+        reserved, limit = (room.reserved, room.limit) if room is not None else (0, None)
+        ratio = correction(sizes.reports(_since(view, held), column), reserved, limit)
         return math.ceil(sizes.totals[column] * ratio), ratio
 
     def _room(self, requested: Requested, messages: Sequence[BaseMessage]) -> Window | None:

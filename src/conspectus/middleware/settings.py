@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +9,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
 
+from conspectus._core.flow import names_embedded
 from conspectus._core.policy import TRIGGER_FORM, TriggerClause
+from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.engine import AnySummarizer
 from conspectus.errors import PolicyError
 from conspectus.summarize import Summarizer
@@ -24,25 +25,55 @@ LEAST_RECALL = 64
 """Tokens with less than which hardly one message could be shown."""
 
 
-def deprecated(given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
+class Setting:
+    """A parameter of a middleware that can be read back, and set from the next step on."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, own: Any, owner: type | None = None) -> Any:
+        return self if own is None else own._built.read(self._name)
+
+    def __set__(self, own: Any, value: Any) -> None:
+        own._set(self._name, value)
+
+
+DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"}
+"""LangChain's old names of parameters, and the new ones."""
+
+
+def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
     """Trigger and keep, the old names for them considered.
+
+    Args:
+        own: the middleware that is built.
+        given: parameters that have no name of their own.
+        trigger, keep: as given by their new names.
 
     Raises:
         TypeError: a name that has never meant anything.
     """
-    unknown = sorted(set(given) - {"max_tokens_before_summary", "messages_to_keep"})
+    unknown = sorted(set(given) - set(DEPRECATED))
     if unknown:
         raise TypeError(
             f"SummarizationMiddleware has no parameter {', '.join(map(repr, unknown))}; "
             "help(SummarizationMiddleware) lists them"
         )
     if "max_tokens_before_summary" in given:
-        _warn("max_tokens_before_summary is deprecated. Use trigger=('tokens', value) instead.")
+        warn_caller(
+            "max_tokens_before_summary is deprecated. Use trigger=('tokens', value) instead.",
+            DeprecationWarning,
+            own,
+        )
         value = given["max_tokens_before_summary"]
         if trigger is None and value is not None:
             trigger = ("tokens", value)
     if "messages_to_keep" in given:
-        _warn("messages_to_keep is deprecated. Use keep=('messages', value) instead.")
+        warn_caller(
+            "messages_to_keep is deprecated. Use keep=('messages', value) instead.",
+            DeprecationWarning,
+            own,
+        )
         if keep == KEEP:
             keep = ("messages", given["messages_to_keep"])
     return trigger, keep
@@ -91,12 +122,8 @@ def read_recall(recall: object, tokens: object) -> None:
         )
 
 
-def _warn(text: str) -> None:
-    warnings.warn(text, DeprecationWarning, stacklevel=4)
-
-
 def built_model(model: str | Model | None) -> Model | None:
-    """The model, built where only its name was given.
+    """The model, built where only its name was given; None for the embedded summariser.
 
     One to which settings are bound, or whose name is told by each run's configuration, is a model
     too, though not a `BaseChatModel`.
@@ -104,6 +131,8 @@ def built_model(model: str | Model | None) -> Model | None:
     Raises:
         PolicyError: it is neither a model nor the name of one.
     """
+    if names_embedded(model):
+        return None
     if isinstance(model, str):
         from langchain.chat_models import init_chat_model
 

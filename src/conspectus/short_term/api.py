@@ -24,6 +24,7 @@ from conspectus.short_term.prompts import (
 from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
 from conspectus.short_term.settings import TokenCounter, settings
 from conspectus.short_term.step import Step
+from conspectus.summarize import NotesSetting
 
 
 def summarize_messages(
@@ -42,6 +43,7 @@ def summarize_messages(
     thread_id: str | None = None,
     on_failure: OnFailure = "degrade",
     redact: Redact = None,
+    notes: NotesSetting = None,
 ) -> SummarizationResult:
     """Summarise the oldest messages once enough has gathered, and put the summary in their place.
 
@@ -76,6 +78,8 @@ def summarize_messages(
             `"raise"` raises. Default: `"degrade"`.
         redact: takes secrets out of all that is archived or summarised; see `Compactor`. Default:
             None, for off.
+        notes: the parts of the notes that are written beside the model's summary; see
+            `Compactor`. An empty list leaves the summary alone, as in LangMem. Default: all.
 
     Returns:
         The messages to send to the model, and the running summary to pass the next time.
@@ -93,7 +97,8 @@ def summarize_messages(
         >>> talk.append(HumanMessage("and now?", id="3"))
         >>> model = ScriptedChatModel(answers=["They greeted each other."])
         >>> result = summarize_messages(
-        ...     talk, running_summary=None, model=model, max_tokens=140, max_summary_tokens=60
+        ...     talk, running_summary=None, model=model, max_tokens=140, max_summary_tokens=60,
+        ...     notes=[],
         ... )
         >>> [message.type for message in result.messages], result.running_summary.summary
         (['system', 'human'], 'They greeted each other.')
@@ -118,6 +123,7 @@ async def asummarize_messages(
     thread_id: str | None = None,
     on_failure: OnFailure = "degrade",
     redact: Redact = None,
+    notes: NotesSetting = None,
 ) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model without `ainvoke` is asked in a thread."""
     step = _step(dict(locals()))

@@ -28,6 +28,7 @@ from conspectus.short_term.prompts import (
 from conspectus.short_term.running_summary import SummarizationResult
 from conspectus.short_term.settings import Settings, TokenCounter, settings
 from conspectus.short_term.step import Step
+from conspectus.summarize import NotesSetting
 from conspectus.tokens.tally import Tallies
 
 
@@ -46,7 +47,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         output_messages_key: where the result goes. Default: `"summarized_messages"`. The same as
             `input_messages_key` replaces the history.
         name: of the node. Default: `"summarization"`.
-        archive, on_failure, redact: as for `summarize_messages`. The archive is opened once.
+        archive, on_failure, redact, notes: as for `summarize_messages`. The archive is opened once.
         thread_id: the conversation, for the archive. Default: that of each run's config.
 
     Raises:
@@ -79,6 +80,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         thread_id: str | None = None,
         on_failure: OnFailure = "degrade",
         redact: Redact = None,
+        notes: NotesSetting = None,
     ) -> None:
         self.model = model
         self.max_tokens = max_tokens
@@ -91,6 +93,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         self._archive: AnyArchive | None = archive
         self._on_failure: OnFailure = on_failure
         self._redact: Redact = redact
+        self._notes: NotesSetting = notes
         self._thread = thread_id
         self._counted: tuple[TokenCounter, Tallies] | None = None
         self._memory = Memory()
@@ -140,6 +143,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
             archive=self._archive,
             on_failure=self._on_failure,
             redact=self._redact,
+            notes=self._notes,
         )
         if self._counted is None or self._counted[0] is not self.token_counter:
             self._counted = (self.token_counter, given.tallies)

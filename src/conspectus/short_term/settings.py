@@ -19,6 +19,7 @@ from conspectus.archive.redactor import Redact
 from conspectus.compactor.engine import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.short_term.prompts import Prompt, shown
+from conspectus.summarize import NotesSetting, Shares
 from conspectus.tokens.tally import Tallies
 
 TokenCounter = Callable[[Iterable[Any]], int]
@@ -47,6 +48,7 @@ class Settings:
         initial, existing, final: the templates.
         archive: where originals go, as the caller wrote it; None for nowhere.
         on_failure: what follows when no summary can be made.
+        shares: the parts of the notes that are written.
         redaction: what takes secrets out of all that is kept; None for nothing.
         tallies: the sizes of messages that were counted before.
     """
@@ -62,6 +64,7 @@ class Settings:
     archive: AnyArchive | None
     on_failure: OnFailure
     redaction: Redaction | None
+    shares: Shares
     tallies: Tallies
 
     def count(self, messages: Sequence[Any]) -> int:
@@ -94,6 +97,7 @@ def settings(
     archive: AnyArchive | None,
     on_failure: OnFailure,
     redact: Redact,
+    notes: NotesSetting,
 ) -> Settings:
     """Check what a caller wrote.
 
@@ -138,6 +142,7 @@ def settings(
         final=final_prompt,
         archive=archive,
         on_failure=on_failure,
+        shares=Shares.build(notes),
         redaction=Redaction.of(redact, TIMEOUT),
         tallies=_tallies_of(token_counter),
     )

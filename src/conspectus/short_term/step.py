@@ -18,6 +18,7 @@ from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.memory import Failure, Memory
 from conspectus.compactor.observed import log_failures, whose_of
+from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.session import SUMMARY_FLOOR
 from conspectus.compactor.tools import SLACK, Tools
 from conspectus.compactor.view import SMALL, History, look_flow, with_floors
@@ -35,8 +36,7 @@ from conspectus.short_term.running_summary import (
     read_running,
 )
 from conspectus.short_term.settings import Settings
-from conspectus.short_term.summarizer import PromptedSummarizer
-from conspectus.summarize import ExtractiveSummarizer
+from conspectus.short_term.summarizer import InWords, PromptedSummarizer
 from conspectus.tokens import TokenMeter
 
 logger = logging.getLogger("conspectus")
@@ -156,9 +156,11 @@ class Step:
         work = Work(_tools(given, archive), scope, anchor, history, decided, "")
         try:
             outcome, view = yield from work.run()
-        except (SummaryError, RedactionError):
+        except (SummaryError, RedactionError) as error:
             self._failed(scope, running, history)
-            raise
+            if isinstance(error, RedactionError):
+                raise
+            raise as_the_models(error) from error.__cause__
         if isinstance(outcome, Failed):
             if not isinstance(outcome.error, ArchiveError):
                 self._failed(scope, running, history)
@@ -317,11 +319,12 @@ def _tools(given: Settings, archive: Archive | None) -> Tools:
         frame=given.summary_size(""),
         archive=archive,
         memory=Memory(),
-        summarizers={asked.name: asked, EMBEDDED: ExtractiveSummarizer()},
+        summarizers={asked.name: asked, EMBEDDED: InWords()},
         order=(asked.name,),
         on_failure=given.on_failure,
         timeout=None,
         on_event=None,
         size=given.summary_size,
         redaction=given.redaction,
+        shares=given.shares,
     )

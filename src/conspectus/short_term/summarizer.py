@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
@@ -16,7 +17,7 @@ from conspectus.events import SummarizerCall, observing
 from conspectus.messages import Entry, is_summary_message, read_messages
 from conspectus.short_term import prompts
 from conspectus.short_term.settings import TIMEOUT, Settings
-from conspectus.summarize import Summary, SummaryRequest
+from conspectus.summarize import EmbeddedSummarizer, Summary, SummaryRequest
 from conspectus.summarize.callables import readings
 from conspectus.summarize.calls import model_and_provider, outcome_of, reported, told
 from conspectus.summarize.provider_errors import answer_text, explained
@@ -28,6 +29,20 @@ in most histories, and is not worth a call of its own."""
 SMALLEST = 64
 """One part in this many of a reading is the least that one is halved down to where it overflows
 the model's window."""
+
+
+class InWords(EmbeddedSummarizer):
+    """The embedded summariser, which says how much is gone where it has no room to quote anything.
+
+    A dash would say nothing; what does not fit even so, the checks refuse.
+    """
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        """Summarise; one line where the limit leaves room for none."""
+        made = super().summarize(request)
+        if made.text.strip() != "-":
+            return made
+        return replace(made, text=f"- {len(request.entries)} earlier messages")
 
 
 class PromptedSummarizer:
@@ -84,7 +99,8 @@ class PromptedSummarizer:
                 left.extendleft(reversed([(half, room // 2) for half in halves]))
                 continue
             cost += spent
-        if prompt and request.count(text) > request.limit + SLACK:
+        most = request.limit if request.most is None else request.most
+        if prompt and request.count(text) > most + SLACK:
             again = prompts.shorter(prompt, AIMessage(text), request.limit)
             text, spent = yield from self._ask(again, request, cost)
             cost += spent

@@ -1,0 +1,187 @@
+"""How one request is made to fit: its history compacted, or for this once shown short."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from langchain_core.messages import BaseMessage
+
+from conspectus._core.items import Size, Window
+from conspectus._drive import Flow
+from conspectus.compactor.agent_state import scope_of
+from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.compactor.observed import whose_of
+from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.views import laid_over
+from conspectus.errors import ArchiveError
+from conspectus.events import Whose, listening
+from conspectus.events.notes import noted
+from conspectus.guard.call import Call, kept_whole
+from conspectus.guard.measuring import Measured, Measuring
+from conspectus.guard.observed import fitting
+
+logger = logging.getLogger("conspectus")
+
+Fitted = tuple[Call, CompactionResult | None]
+"""A call, and what it was stuck with if it does not fit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """Makes requests fit.
+
+    Attributes:
+        graph: what compactions work with.
+        measuring: tells sizes.
+    """
+
+    graph: GraphEngine
+    measuring: Measuring
+
+    def fit(
+        self, call: Call, measured: Measured, room: Window | None, rescue: bool = False
+    ) -> Flow[Fitted]:
+        """The call with a request that fits the room.
+
+        Args:
+            call: with the request.
+            measured: its size.
+            room: what it must fit in.
+            rescue: the provider has refused it.
+        """
+        steps = self._fitted(call, measured, room)
+        if not listening():
+            return steps
+        return fitting(
+            steps,
+            lambda found: self.size(found[0], measured),
+            self.whose(call),
+            measured,
+            room,
+            rescue,
+        )
+
+    def summarised(self, call: Call, measured: Measured) -> Flow[Call]:
+        """The call with all but what `keep` asks for summarised, as far as anything can leave."""
+        own = yield from self.graph.now(call.held, call.channel, call.runtime)
+        session = self.graph.session(
+            call.held, call.runtime, None, ratio=measured.ratio, preview=True
+        )
+        result = yield from session.compact(call.channel, True, "")
+        if result.record is None:
+            return call
+        held = call.held.with_record(result.record, self._after(result), pending=True)
+        return replace(call, held=held).showing(
+            laid_over(result.messages, own, call.request.messages)
+        )
+
+    def size(self, call: Call, measured: Measured) -> int:
+        """Tokens of the messages of a call as they are sent."""
+        return self.measuring.size(call.sent.messages, measured.ratio)
+
+    def whose(self, call: Call) -> Whose:
+        """The history that a call is about."""
+        return whose_of(scope_of(call.held, self.graph.tenant, call.runtime))
+
+    def _fitted(
+        self, call: Call, measured: Measured, room: Window | None
+    ) -> Flow[tuple[Call, CompactionResult | None]]:
+        """The call with a request that fits the room, and what it was stuck with if it does not.
+
+        What was recalled is no part of the history: it is neither archived nor summarised. It goes
+        where a compaction alone does not help, and before the user's own words are shown short.
+        """
+        fitted, stuck = yield from self._tried(call, measured, room)
+        if call.recalled is not None and (stuck is not None or not kept_whole(call, fitted)):
+            logger.info(
+                "what was recalled for this turn is left out: there is no room for it",
+                extra=noted("recall_left_out"),
+            )
+            call = call.alone()
+            measured = replace(measured, messages=measured.messages - measured.recalled, recalled=0)
+            if room is not None and measured.messages <= room.budget:
+                return call, None
+            fitted, stuck = yield from self._tried(call, measured, room)
+        return fitted, stuck
+
+    def _tried(
+        self, call: Call, measured: Measured, room: Window | None
+    ) -> Flow[tuple[Call, CompactionResult | None]]:
+        """The call as far as a compaction makes it fit, and what it was stuck with if it does not.
+
+        The history in the state is compacted, and what other middleware has changed of it on the
+        way is laid over the result: so the state can hold what was done, and it is done once. What
+        others have added is not in the state; if that is too much, it is made to fit for this call.
+        """
+        rest = room and replace(room, reserved=room.reserved + measured.recalled)
+        try:
+            own = yield from self.graph.now(call.held, call.channel, call.runtime)
+            sent: Sequence[BaseMessage] = call.request.messages
+            added = measured.messages - self.measuring.size(own, measured.ratio)
+            tight = room and replace(room, reserved=room.reserved + max(0, added))
+            result = yield from self._compacted(call, tight, measured, call.channel)
+            if result.record is not None:
+                held = call.held.with_record(result.record, self._after(result), pending=True)
+                call = replace(call, held=held)
+                sent = laid_over(result.messages, own, sent)
+                call = call.showing(sent)
+            if rest is None or self.measuring.size(sent, measured.ratio) <= rest.budget:
+                return call, None
+            result = yield from self._compacted(call, rest, measured, sent)
+        except ArchiveError as error:
+            trouble = yield from self.graph.told(error)
+            bridged = yield from self._bridged(call, measured, rest, trouble)
+            if bridged is None:
+                raise
+            return bridged, None
+        short = self.graph.clips(call.runtime)
+        if result.outcome == "stuck" and (result.failed == "archive" or not short):
+            bridged = yield from self._bridged(call, measured, rest, result.reason)
+            if bridged is not None:
+                return bridged, None
+        # The records in force may be all that it takes: then there is no new one.
+        if result.record is not None or [*map(id, result.messages)] != [*map(id, sent)]:
+            call = call.showing(result.messages)
+        return call, result if result.outcome == "stuck" else None
+
+    def _bridged(
+        self, call: Call, measured: Measured, room: Window | None, trouble: str
+    ) -> Flow[Call | None]:
+        """Without an archive, or while it cannot be reached: a request that fits, for this once.
+
+        Nothing is put in force, so nothing leaves the history that the archive has not confirmed.
+        None where that is not wanted, or does not help.
+        """
+        session = self.graph.passing_session(call.held, call.runtime, room, measured.ratio)
+        if session is None:
+            return None
+        result = yield from session.compact(call.request.messages, False, "")
+        if result.outcome == "stuck":
+            return None
+        logger.warning(
+            "this one request was made to fit without the archive, nothing else changed: %s",
+            trouble,
+            extra=noted("request_bridged"),
+        )
+        return call.showing(result.messages)
+
+    def _compacted(
+        self,
+        call: Call,
+        room: Window | None,
+        measured: Measured,
+        messages: Sequence[BaseMessage],
+    ) -> Flow[CompactionResult]:
+        session = self.graph.session(
+            call.held, call.runtime, room, ratio=measured.ratio, preview=True
+        )
+        result = yield from session.compact(messages, False, "")
+        self.graph.tell_failures(result)
+        return result
+
+    def _after(self, result: CompactionResult) -> Size:
+        count = self.graph.sizes
+        tokens = result.tokens_after if count is None else sum(map(count, result.messages))
+        return Size(tokens, len(result.messages))

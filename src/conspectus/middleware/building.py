@@ -1,0 +1,166 @@
+"""What is built of the middleware's settings, once, and anew when one of them is set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from langchain_core.runnables import Runnable
+
+from conspectus._core.policy import Arguments, Policy
+from conspectus.compactor.engine import AnySummarizer, Engine, window_of
+from conspectus.compactor.graph_engine import KEPT, GraphEngine
+from conspectus.compactor.models import model_name, profile_window
+from conspectus.errors import PolicyError
+from conspectus.middleware.counting import Counting, meter_for
+from conspectus.middleware.planner import Planner
+from conspectus.middleware.preview import asked_of
+from conspectus.middleware.recalling import Recalling
+from conspectus.middleware.settings import built_model, copied, read_recall, read_summarizer
+from conspectus.summarize import ChatModelSummarizer
+
+FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
+"""Settings that cannot change: where originals are, what states hold, which tools an agent has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What one set of settings makes.
+
+    Attributes:
+        given: the settings, as they can be read back and built anew from.
+        shown: those of them that are read back otherwise than they were given.
+        trigger: the trigger as it was read; `shown` has a copy that its owner may change.
+        graph: what compactions work with.
+        planner: decides the steps.
+        recalling: chooses what a turn is shown again; None where nothing is.
+        caveats: settings that are legal and will not do what they seem to.
+    """
+
+    given: Mapping[str, Any]
+    shown: Mapping[str, Any]
+    trigger: Any
+    graph: GraphEngine
+    planner: Planner
+    recalling: Recalling | None
+    caveats: tuple[str, ...]
+
+    def read(self, name: str) -> Any:
+        """A setting as it is read back."""
+        return self.shown[name] if name in self.shown else self.given[name]
+
+    def with_setting(self, name: str, value: Any) -> Built:
+        """The same with another value of one setting; nothing changes where that is refused.
+
+        Raises:
+            PolicyError: the value cannot mean anything, or an agent keeps what it was built with.
+        """
+        if name in FIXED:
+            raise PolicyError(
+                f"{name} cannot change once the middleware is built, as agents and their states go "
+                "by it; build the middleware and the agent anew"
+            )
+        made = built({**self.given, name: value})
+        made.graph.written, made.graph.keeps = self.graph.written, self.graph.keeps
+        return made
+
+
+def built(given: Mapping[str, Any]) -> Built:
+    """Build what the settings ask for.
+
+    Args:
+        given: the parameters of `SummarizationMiddleware` by name, all of them.
+
+    Raises:
+        PolicyError: a setting that cannot mean anything.
+        ArchiveError: the archive cannot be opened.
+    """
+    model, trigger = built_model(given["model"]), copied(given["trigger"])
+    counting = Counting(given["token_counter"], model)
+    # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
+    # nothing more is cut than asked, as long as that fits the window with room to grow.
+    policy = Policy.build(
+        trigger=None if trigger == [] else trigger,
+        keep=given["keep"],
+        max_summary_tokens=given["max_summary_tokens"],
+        clip_over=None,
+        keep_first=True,
+        least_gain=given["least_gain"],
+    )
+    policy = replace(
+        policy,
+        keep_base=counting.base,
+        arguments=Arguments.build(given["truncate_args_settings"]),
+    )
+    window, history = given["window"], given["history"]
+    known = window if window is not None else profile_window(model)
+    if policy.needs_window and known is None:
+        raise PolicyError(
+            "Model profile information is required to use fractional token limits, and is "
+            "unavailable for the specified model: pass window=<its input limit in tokens> or "
+            'a model with profile={"max_input_tokens": ...}, or use tokens or messages'
+        )
+    if history not in ("replace", "preserve"):
+        raise PolicyError(f'history must be "replace" or "preserve", not {history!r}')
+    recall, recall_tokens = given["recall"], given["recall_tokens"]
+    read_recall(recall, recall_tokens)
+    engine = _engine(given, model, policy)
+    graph = GraphEngine(
+        engine,
+        given["tenant"],
+        window_of(known, given["reserved_tokens"]),
+        model_name(model) if window is None else "",
+        counting.message,
+        asked_of(given["preview"]),
+        keeps=(lambda scope: KEPT) if history == "preserve" else None,
+    )
+    shown = recall_tokens if recall == "auto" else 0
+    planner = Planner(graph, counting, history == "preserve", shown)
+    return Built(
+        given={**given, "model": model, "trigger": trigger, "archive": engine.tools.archive},
+        shown={
+            "trigger": copied(trigger),
+            "token_counter": counting.whole,
+            "summarizer": read_summarizer(given["summarizer"]),
+        },
+        trigger=trigger,
+        graph=graph,
+        planner=planner,
+        recalling=Recalling(graph, planner, shown) if shown else None,
+        caveats=policy.caveats,
+    )
+
+
+def _engine(given: Mapping[str, Any], model: Any, policy: Policy) -> Engine:
+    trim, cap = given["trim_tokens_to_summarize"], given["max_summarizer_tokens"]
+    prompt, timeout = given["summary_prompt"], given["summarizer_timeout"]
+    writes: AnySummarizer | None = given["summarizer"]
+    if writes is None and isinstance(model, Runnable):
+        # Whatever stands for the model answers prompts, and is no function of messages.
+        writes = ChatModelSummarizer(
+            model,
+            prompt=prompt,
+            trim_tokens_to_summarize=trim,
+            max_summarizer_tokens=cap,
+            timeout=timeout,
+        )
+    return Engine.build(
+        writes,
+        policy,
+        meter_for(given["token_counter"], model, given["file_tokens"]),
+        archive=given["archive"],
+        prompt=prompt,
+        max_summarizer_tokens=cap,
+        trim_tokens_to_summarize=trim,
+        fallbacks=given["fallbacks"],
+        on_failure=given["on_failure"],
+        pin=given["pin"],
+        summarizer_timeout=timeout,
+        on_event=given["on_event"],
+        hooks=given["before_summarization"],
+        telemetry=given["telemetry"],
+        skills=given["skills"],
+        redact=given["redact"],
+        notes=given["notes"],
+    )
