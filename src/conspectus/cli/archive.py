@@ -1,4 +1,4 @@
-"""`conspectus archive`: what is kept, all of it as JSON lines, and an end to it."""
+"""`conspectus archive`: what is kept, all of it as JSON lines, its form, and an end to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conspectus.cli.failures import EXIT_CODES
 from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, TenantOption
 from conspectus.errors import InputError
 
-app = typer.Typer(help="List, export or forget archived originals.", epilog=EXIT_CODES)
+app = typer.Typer(help="List, export, compact or forget archived originals.", epilog=EXIT_CODES)
 
 
 @app.command("list", epilog=EXIT_CODES)
@@ -77,6 +77,29 @@ def export(
         print(f"{len(rows):,} originals written to {out}", file=sys.stderr)
 
 
+@app.command("compact", epilog=EXIT_CODES)
+def compact(archive: ArchiveOption = None, as_json: JsonOption = False) -> None:
+    """Bring an archive of an earlier version up to the smaller form of this one.
+
+    Stop the agents that use it first. Stopped half way, it is sound; run it again.
+    """
+    where = options.archive_of(archive)
+    file = options.file_of(where)
+    with options.opened(where, existing=True) as kept, output.working("Rewriting …"):
+        before = _bytes_of(file)
+        count = kept.compact()
+    after = _bytes_of(file)
+    shown = without_password(where)
+    if as_json:
+        sizes = {} if file is None else {"bytes_before": before, "bytes_after": after}
+        output.print_json({"archive": shown, "rewritten": count, **sizes})
+        return
+    said = f"{count:,} values of {shown} rewritten"
+    if file is not None:
+        said += f"; {before:,} bytes before, {after:,} now"
+    output.console().print(output.shown(said), soft_wrap=True)
+
+
 @app.command("forget", epilog=EXIT_CODES)
 def forget(
     archive: ArchiveOption = None,
@@ -107,3 +130,11 @@ def forget(
         output.print_json({"tenant": tenant, "thread": thread, "deleted": count})
     else:
         output.console().print(output.shown(f"{count:,} values deleted: {what}"), soft_wrap=True)
+
+
+def _bytes_of(file: Path | None) -> int:
+    """What an archive's file takes, with its journal; 0 where it is in no file."""
+    if file is None:
+        return 0
+    parts = [file, file.with_name(f"{file.name}-wal")]
+    return sum(one.stat().st_size for one in parts if one.exists())

@@ -44,8 +44,8 @@ def compact(
     ] = 0,
     summarizer: Annotated[
         str,
-        typer.Option(help="extractive (needs no model), or provider:model such as openai:gpt-5."),
-    ] = "extractive",
+        typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5."),
+    ] = "embedded",
     max_summary_tokens: Annotated[
         int | None, typer.Option(help="The most that the text of the summary may take, in tokens.")
     ] = None,
@@ -115,24 +115,30 @@ def compact(
         kept_in = None if where is None else options.file_of(where)
         if kept_in is not None and out.resolve() == kept_in.resolve():
             raise InputError("-o names the archive itself; give it another file")
-    from conspectus.cli.readers import read_history, write_history
+    from conspectus.cli.readers import mended, read_history, write_history
 
     with output.working("Reading …") as say:
         history = read_history(file)
+        given = mended(history)
+        if given.wrong and out is not None:
+            raise InputError(f"{file}: {given.wrong[0]}; nothing was written")
         name = history.thread_hint if thread is None else thread
-        say(f"Compacting {len(history.messages):,} messages …")
+        say(f"Compacting {len(given.messages):,} messages …")
         with _compactor(where, settings, say) as (compactor, caveats):
             result = compactor.compact(
-                history.messages, thread_id=name, tenant=tenant, force=force, focus=focus
+                given.messages, thread_id=name, tenant=tenant, force=force, focus=focus
             )
+    written = mended(history, result.messages)
+    if written.left_out and out is not None and history.path is not None:
+        _check_that_it_stays(out, history.path)
     if out == STDOUT:
         encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(write_history(result.messages, history.format, encoding))
+        sys.stdout.write(write_history(written.messages, history.format, encoding))
     elif out is not None:
-        output.write_file(out, write_history(result.messages, history.format))
-    notes = [*caveats, *result.notes]
+        output.write_file(out, write_history(written.messages, history.format))
+    notes = [*caveats, *result.notes, *given.notes, *given.wrong]
     if history.skipped:
-        notes.append(f"{history.skipped:,} lines that are no part of the conversation were skipped")
+        notes.append(history.skipped_lines)
     named = None if out == STDOUT else out
     report = Report(result, history, where, name, tenant, tuple(notes), named)
     if as_json:
@@ -143,6 +149,19 @@ def compact(
     if reason:
         print(f"conspectus: error: {one_line(reason)}", file=sys.stderr)
     raise typer.Exit(code)
+
+
+def _check_that_it_stays(out: Path, source: Path) -> None:
+    """Refuse to replace the only file that holds a message by one without it.
+
+    Raises:
+        InputError: the output would replace the input.
+    """
+    if out.resolve() == source.resolve():
+        raise InputError(
+            f"{out} holds tool results that answer no call, which a provider refuses and which are "
+            "archived nowhere; -o with another name writes the history without them"
+        )
 
 
 @contextlib.contextmanager

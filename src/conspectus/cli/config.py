@@ -107,8 +107,8 @@ def explain(
     window: WindowOption = None,
     summarizer: Annotated[
         str,
-        typer.Option(help="extractive (needs no model), or provider:model such as openai:gpt-5."),
-    ] = "extractive",
+        typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5."),
+    ] = "embedded",
     full: Annotated[bool, typer.Option("--full", help="Show each summary whole.")] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -127,11 +128,7 @@ def evaluate(
         )
     found = replace(found, transcripts=(*found.transcripts, *unread))
     if all(noted.skipped for noted in found.transcripts):
-        reasons = dict.fromkeys(noted.skipped for noted in found.transcripts)
-        raise InputError(
-            f"none of {len(found.transcripts)} transcripts can be measured: {'; '.join(reasons)}"
-            + _way_out(found)
-        )
+        raise InputError(f"{_unmeasured(found)}; {_way_out(found)}")
     compared = compare(found, before, tolerance) if before is not None else None
     if out is not None:
         output.write_file(out, json.dumps(found.to_json(), indent=1) + "\n")
@@ -154,11 +151,29 @@ def evaluate(
     raise typer.Exit(DONE)
 
 
+def _unmeasured(found: Evaluation) -> str:
+    """Why there is nothing to measure, as the first part of a sentence."""
+    if len(found.transcripts) == 1:
+        [one] = found.transcripts
+        return f"{one.name} cannot be measured, because {one.skipped}"
+    reasons = Counter(one.skipped for one in found.transcripts).most_common()
+    each = ", ".join(
+        f"{count:,} because {'each ' if why.startswith('it ') else ''}{why.removeprefix('it ')}"
+        for why, count in reasons
+    )
+    return f"none of the {len(found.transcripts):,} transcripts can be measured: {each}"
+
+
 def _way_out(found: Evaluation) -> str:
-    """What helps where transcripts are only too short."""
+    """What helps where nothing can be measured."""
     least = found.settings.minimum_tokens
     sizes = [one.tokens for one in found.transcripts if one.tokens < least and one.messages]
-    return f"; the longest has {max(sizes):,}: give a lower --minimum" if sizes else ""
+    if sizes:
+        return f"give a lower --minimum, as the longest of those has {max(sizes):,} tokens"
+    return (
+        "give a smaller --keep, a longer transcript of an agent that uses what it found before, or "
+        "questions beside it (NAME.qa.json)"
+    )
 
 
 def read_transcripts(paths: list[str]) -> tuple[list[Transcript], list[Noted]]:

@@ -9,6 +9,8 @@ from typing import Any, Literal
 from langchain_core.messages import BaseMessage, messages_from_dict
 from pydantic import ValidationError
 
+from conspectus.cli.claude_code import is_claude_code
+from conspectus.cli.placed import Placed
 from conspectus.errors import MessageError
 from conspectus.messages import Source
 
@@ -57,31 +59,9 @@ class Format:
     compact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A message with its place in the file.
-
-    Attributes:
-        data: what the file holds.
-        index: its place in the list, counted from 0 as in JSON paths; None for the system prompt
-            that stood beside the list.
-        line: number of its line, from 1, where the file has one message a line.
-    """
-
-    data: Any
-    index: int | None
-    line: int | None = None
-
-    @property
-    def where(self) -> str:
-        """How an error names it."""
-        name = "the system prompt" if self.index is None else f"message {self.index}"
-        return name if self.line is None else f"line {self.line}: {name}"
-
-
 def name_of(placed: Sequence[Placed], wrapper: Mapping[str, Any] | None) -> Name:
     """Whose form the messages have; plain `{"role", "content"}` counts as OpenAI's."""
-    if any(_is_claude_code(part.data) for part in placed):
+    if any(is_claude_code(part.data) for part in placed):
         return "claude-code"
     if any(_langchain(part.data) for part in placed):
         return "langchain"
@@ -156,55 +136,6 @@ def _langchain(data: Any) -> tuple[str, dict[str, Any]] | None:
         return None
     fields = fields if isinstance(fields, Mapping) else {}
     return kind, {key: value for key, value in fields.items() if key != "type"}
-
-
-def _is_claude_code(data: Any) -> bool:
-    if not isinstance(data, Mapping) or data.get("type") not in ("user", "assistant"):
-        return False
-    message = data.get("message")
-    return isinstance(message, Mapping) and "content" in message
-
-
-def claude_code_messages(placed: Sequence[Placed]) -> tuple[list[Placed], int]:
-    """The conversation in a Claude Code session, as Anthropic-style dicts, and what was skipped.
-
-    Lines of one assistant message are put together again. Side chains, meta lines, lines that are
-    no part of the conversation and lines that stand there twice are skipped and counted.
-    """
-    messages: list[Placed] = []
-    by_message: dict[str, dict[str, Any]] = {}
-    seen: set[str] = set()
-    skipped = 0
-    for part in placed:
-        line = part.data
-        again = isinstance(line, Mapping) and isinstance(line.get("uuid"), str)
-        if again and line["uuid"] in seen:
-            skipped += 1
-            continue
-        if not _is_claude_code(line) or line.get("isSidechain") or line.get("isMeta"):
-            skipped += 1
-            continue
-        if again:
-            seen.add(line["uuid"])
-        said = line["message"]
-        whole = by_message.get(str(said.get("id")))
-        if line["type"] == "assistant" and whole is not None:
-            whole["content"] = [*_blocks(whole["content"]), *_blocks(said["content"])]
-            continue
-        message = {"role": said.get("role", line["type"]), "content": said["content"]}
-        for key, value in (("id", line.get("uuid")), ("timestamp", line.get("timestamp"))):
-            if value is not None:
-                message[key] = value
-        if line["type"] == "assistant" and said.get("id"):
-            by_message[str(said["id"])] = message
-        messages.append(Placed(message, part.index, part.line))
-    return messages, skipped
-
-
-def _blocks(content: Any) -> list[Any]:
-    if isinstance(content, list):
-        return content
-    return [{"type": "text", "text": content}] if content else []
 
 
 def nested_deeper_than(data: Any, limit: int) -> bool:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conspectus.errors import InputError, NotFoundError
+from conspectus._core.flow import names_embedded
+from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from conspectus.archive import Archive
@@ -73,14 +74,14 @@ def summarizer_of(name: str) -> Any:
     """What `--summarizer` names, as the compactor takes it; None for the embedded one.
 
     Raises:
-        InputError: it is neither `extractive` nor `provider:model`.
+        InputError: it is neither `embedded` nor `provider:model`.
     """
-    if name == "extractive":
+    if names_embedded(name):
         return None
     provider, colon, model = name.partition(":")
     if not (provider and colon and model):
         raise InputError(
-            f"--summarizer cannot be {name!r}; write extractive, or provider:model such as "
+            f"--summarizer cannot be {name!r}; write embedded, or provider:model such as "
             "openai:gpt-4o-mini"
         )
     return name
@@ -109,8 +110,9 @@ def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
         InputError: it is to exist and does not.
         ArchiveError: it cannot be opened.
     """
-    from conspectus.archive import Archive
+    from conspectus.archive import Archive, check_address
 
+    check_address(where)
     file = file_of(where)
     if existing and file is not None and not file.exists():
         raise InputError(f"there is no archive at {file}; check --archive, or compact first")
@@ -127,11 +129,10 @@ def check_thread(archive: Archive, tenant: str, thread: str) -> None:
     Raises:
         NotFoundError: with the way to the right name.
     """
+    from conspectus.archive.recall import unknown_thread
+
     if thread not in archive.threads(tenant):
-        raise NotFoundError(
-            f"the archive keeps no thread {thread!r} of {tenant!r}; 'conspectus archive list' "
-            "names those that it keeps"
-        )
+        raise unknown_thread(tenant, thread)
 
 
 def file_of(where: str) -> Path | None:

@@ -14,13 +14,19 @@ from typing import Any
 from langchain_core.messages import BaseMessage, messages_to_dict
 
 from conspectus.cli import forms
-from conspectus.cli.forms import Format, Placed
+from conspectus.cli.claude_code import claude_code_messages, is_claude_code
+from conspectus.cli.forms import Format
+from conspectus.cli.pairs import Mended, mend
+from conspectus.cli.placed import Placed
 from conspectus.errors import InputError, MessageError
 from conspectus.messages import Source, read_messages
 
 STDIN = "-"
 DEEPEST = 200
 """Levels of nesting that a file may have; real tool arguments have a dozen."""
+
+COMMENT = "//"
+"""What a line begins with that is no JSON, but a remark of whoever made the file."""
 
 EXPECTED = (
     'expected a list of chat messages, an object with one under "messages", or one message a line'
@@ -45,6 +51,14 @@ class History:
     path: Path | None
     thread_hint: str
     skipped: int = 0
+
+    @property
+    def skipped_lines(self) -> str:
+        """The lines that were skipped, as a sentence; empty where there are none."""
+        if self.skipped == 1:
+            return "1 line that is no part of the conversation, or repeats it, was skipped"
+        many = f"{self.skipped:,} lines that are no part of the conversation, or repeat it, "
+        return f"{many}were skipped" if self.skipped else ""
 
 
 def read_history(source: str | Path) -> History:
@@ -93,6 +107,8 @@ def write_history(messages: Sequence[Source], form: Format, encoding: str = "utf
     for message in messages:
         if isinstance(message, BaseMessage):
             rows.extend(messages_to_dict([message]))
+        elif form.name == "claude-code":  # no request may have the uuid and the time of a line
+            rows.append({"role": message["role"], "content": message["content"]})
         else:
             rows.append(dict(message))
     if form.lines:
@@ -110,6 +126,19 @@ def write_history(messages: Sequence[Source], form: Format, encoding: str = "utf
         else:
             whole["messages"] = rows
     return dump(whole, None if form.compact else 2, encoding) + "\n"
+
+
+def mended(history: History, messages: Sequence[Source] | None = None) -> Mended:
+    """A history with its tool calls and results in order, as a provider wants it.
+
+    Args:
+        history: as it was read. Results that answer no call stay in it, so that a compaction
+            archives them.
+        messages: what is written of it instead: such results are left out.
+    """
+    unique = history.format.name in ("anthropic", "claude-code")
+    given = history.messages if messages is None else messages
+    return mend(given, unique_ids=unique, orphans=messages is None)
 
 
 def dump(value: Any, indent: int | None = None, encoding: str = "utf-8") -> str:
@@ -155,9 +184,11 @@ def _parse(text: str, name: str) -> tuple[Mapping[str, Any] | None, list[Placed]
     try:
         whole = json.loads(text)
     except json.JSONDecodeError as error:
+        if (bare := without_comments(text)) is not None:
+            return _parse(bare, name)
         return None, _lines(text, name, error), True
-    except ValueError as error:  # a number of thousands of digits
-        raise InputError(f"{name} cannot be read as JSON: {error}") from error
+    except ValueError as error:
+        raise InputError(f"{name} cannot be read as JSON: {_wrong(error)}") from error
     if forms.nested_deeper_than([whole], DEEPEST):
         raise InputError(_too_deep(name))
     if isinstance(whole, list):
@@ -172,6 +203,16 @@ def _parse(text: str, name: str) -> tuple[Mapping[str, Any] | None, list[Placed]
         return None, [Placed(whole, 0, 1)], True  # a file of one line
     keys = ", ".join(repr(key) for key in list(whole)[:5]) or "nothing"
     raise InputError(f"{name} holds a JSON object with {keys} and no messages; {EXPECTED}")
+
+
+def without_comments(text: str) -> str | None:
+    """A text with its `//` lines left empty, so that the others keep their numbers; None without.
+
+    No string of JSON goes over the end of a line, so such a line is no part of one.
+    """
+    lines = text.split("\n")
+    bare = ["" if line.lstrip().startswith(COMMENT) else line for line in lines]
+    return "\n".join(bare) if bare != lines else None
 
 
 def _placed(messages: Sequence[Any]) -> list[Placed]:
@@ -194,17 +235,26 @@ def _lines(text: str, name: str, error: json.JSONDecodeError) -> list[Placed]:
                     f"{EXPECTED}"
                 ) from error
             raise InputError(
-                f"{name}: line {number} is not JSON ({bad}); mend or remove that line"
+                f"{name}: line {number} is not JSON ({_wrong(bad)}); mend or remove that line"
             ) from bad
         if forms.nested_deeper_than([data], DEEPEST):
             raise InputError(_too_deep(name))
         placed.append(Placed(data, len(placed), number))
+    if not placed:
+        raise InputError(f"{name} is empty but for comments; {EXPECTED}")
     if all(isinstance(part.data, dict) and _is_conversation(part.data) for part in placed):
         raise InputError(
             f"{name} holds {len(placed):,} conversations, one a line; put one of them into a file "
             "of its own"
         )
     return placed
+
+
+def _wrong(error: ValueError) -> str:
+    """Why a text is not JSON; its own count of lines would contradict the file's."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"column {error.colno}: {error.msg}"
+    return "it holds a number of more digits than Python reads"
 
 
 def _is_conversation(data: Mapping[str, Any]) -> bool:
@@ -224,11 +274,14 @@ def _history(
                 f"{part.where} is a JSON {_kind(part.data)}; a message is an object such as "
                 '{"role": "user", "content": "..."}'
             )
+    session = placed and all({"sessionId", "leafUuid"} & part.data.keys() for part in placed)
+    if session and not any(is_claude_code(part.data) for part in placed):
+        raise MessageError("this session of Claude Code holds no message yet")
     kind = forms.name_of(placed, wrapper)
     skipped = 0
     messages: list[Source]
     if kind == "claude-code":
-        placed, skipped = forms.claude_code_messages(placed)
+        placed, skipped = claude_code_messages(placed)
         lines = False
     system = wrapper is not None and kind in ("openai", "anthropic") and "system" in wrapper
     if wrapper is not None and system:

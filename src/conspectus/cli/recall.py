@@ -46,7 +46,6 @@ def recall(
     from conspectus.compactor import Compactor
 
     with options.opened(options.archive_of(archive), existing=True) as kept:
-        options.check_thread(kept, tenant, thread)
         found = Compactor(archive=kept).recall(
             query,
             thread_id=thread,

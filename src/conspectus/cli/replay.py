@@ -51,8 +51,8 @@ def replay(
     ] = None,
     summarizer: Annotated[
         str,
-        typer.Option(help="extractive (needs no model), or provider:model such as openai:gpt-5."),
-    ] = "extractive",
+        typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5."),
+    ] = "embedded",
     summary_tokens: Annotated[
         int | None,
         typer.Option(
@@ -145,11 +145,7 @@ def _histories(files: Sequence[str]) -> list[tuple[str, History]]:
 
 
 def _skipped(histories: Sequence[tuple[str, History]]) -> list[str]:
-    return [
-        f"{name}: {history.skipped:,} lines that are no part of the conversation were skipped"
-        for name, history in histories
-        if history.skipped
-    ]
+    return [f"{name}: {history.skipped_lines}" for name, history in histories if history.skipped]
 
 
 def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:

@@ -46,11 +46,12 @@ def tokens(
         print(f"conspectus: note: {UNKNOWN.format(name=model)}", file=sys.stderr)
         model = None
     with output.working("Counting …"):
-        counted = count(read_history(file), model)
+        history = read_history(file)
+        counted = count(history, model)
     if as_json:
         output.print_json(counted)
     else:
-        _print(counted)
+        _print(counted, history)
 
 
 def count(history: History, model: str | None = None) -> dict[str, Any]:
@@ -69,6 +70,8 @@ def count(history: History, model: str | None = None) -> dict[str, Any]:
             tokens=meter.entry(entry),
             calls=tuple(call.id for call in entry.calls if call.id),
             answers=entry.answers,
+            needs=entry.needs,
+            joined=entry.joined,
         )
         for entry in entries
     ]
@@ -97,21 +100,25 @@ def count(history: History, model: str | None = None) -> dict[str, Any]:
             }
             for index in largest
         ],
-        "exchanges": len(paired.last),
+        "exchanges": len({paired.group[i] for i, item in enumerate(items) if item.calls}),
         "calls_without_result": sorted(paired.pending),
         "results_without_call": sorted(paired.orphans),
         "skipped": history.skipped,
     }
 
 
-def _print(counted: dict[str, Any]) -> None:
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
+
+
+def _print(counted: dict[str, Any], history: History) -> None:
     from rich.table import Table
     from rich.text import Text
 
     screen = output.console()
     screen.print(
-        f"{counted['tokens']:,} tokens in {counted['messages']:,} messages "
-        f"({counted['format']}), {counted['exchanges']:,} tool exchanges",
+        f"{_many(counted['tokens'], 'token')} in {_many(counted['messages'], 'message')} "
+        f"({counted['format']}), {_many(counted['exchanges'], 'tool exchange')}",
         soft_wrap=True,
     )
     roles = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -138,5 +145,5 @@ def _print(counted: dict[str, Any]) -> None:
         if counted[key]:
             named = ", ".join(str(index) for index in counted[key])
             screen.print(Text(f"{what}: message {named}", "yellow"), soft_wrap=True)
-    if counted["skipped"]:
-        screen.print(f"Skipped: {counted['skipped']:,} lines that are no part of the conversation")
+    if history.skipped:
+        screen.print(history.skipped_lines[0].upper() + history.skipped_lines[1:], soft_wrap=True)

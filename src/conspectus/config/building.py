@@ -13,8 +13,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import Runnable
 
+from conspectus._core.flow import EMBEDDED, names_embedded
 from conspectus._core.policy import ContextSize
-from conspectus.archive import Archive, masked
+from conspectus.archive import Archive
 from conspectus.archive.redaction import redactor_of
 from conspectus.compactor.agent_state import Tenant
 from conspectus.compactor.engine import AnyArchive, open_archive
@@ -100,12 +101,13 @@ class Builder:
             try:
                 archive = open_archive(given)
             except ConspectusError as error:
-                text = masked(str(error), given) if isinstance(given, str) else str(error)
-                raise type(error)(whole.source.problem(("archive",), text)) from error
+                raise type(error)(whole.source.problem(("archive",), str(error))) from error
         settings["archive"] = archive
         return settings, archive
 
     def _summarizer(self, config: SummarizationConfig, model: Any) -> Any:
+        if model == EMBEDDED:
+            return EMBEDDED
         return ChatModelSummarizer(
             model,
             prompt=config.summary_prompt,
@@ -118,6 +120,7 @@ class Builder:
 SAME = (
     "summary_prompt",
     "max_summary_tokens",
+    "notes",
     "max_summarizer_tokens",
     "summarizer_timeout",
     "on_failure",
@@ -125,6 +128,8 @@ SAME = (
     "recall_tokens",
     "history",
     "reserved_tokens",
+    "file_tokens",
+    "least_gain",
 )
 """Keys that the middleware has by the same names."""
 
@@ -156,9 +161,10 @@ class _Models:
             self._named(name, ("fallback_models", i))
             for i, name in enumerate(config.fallback_models)
         ]
-        if own is not None and all(one is not own for one in (writes, *after)):
-            after.append(own)  # the agent runs on it, so it answers
-        return own if own is not None else named, writes, after
+        if own is not None and all(one not in (own, EMBEDDED) for one in (writes, *after)):
+            after.append(own)  # the agent runs on it, so it answers; the embedded one never fails
+        answers = own if own is not None else named
+        return None if answers == EMBEDDED else answers, writes, after
 
     def declared(self) -> int | None:
         """The window that the file declares for the model that answers, in tokens."""
@@ -177,6 +183,8 @@ class _Models:
     def _found(self, name: str, where: Path_) -> Any:
         registry = self._builder.registry
         source = self._config.source
+        if names_embedded(name) and not (isinstance(registry, Mapping) and name in registry):
+            return EMBEDDED
         if isinstance(registry, Mapping) and name not in registry:
             known = meant(name, registry) if registry else "it is empty"
             text = f"the registry has no model '{name}'; {known}"

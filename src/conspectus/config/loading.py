@@ -30,6 +30,7 @@ FORMS = {
     "skill_file_read_tool_names": "a list of names of tools, such as [read_file]",
     "skills_path": "the path of a folder, or null",
     "token_counter": "tiktoken:o200k_base, tokenizers:FILE, package.module:function, or null",
+    "notes": "a list of said, done, found, open, index, or null",
     "max_summary_tokens": "a whole number of at least 64 tokens, or null",
     "max_summarizer_tokens": "a whole number of tokens above 0, or null",
     "summarizer_timeout": f"seconds above 0 and at most {LONGEST:,}, or null",
@@ -42,6 +43,8 @@ FORMS = {
     "pin": "the name of a marker, package.module:function, or null",
     "window": "a whole number of tokens above 0, or null",
     "reserved_tokens": "a whole number of tokens, 0 or more",
+    "least_gain": "a share of the history, 0 or more and less than 1",
+    "file_tokens": "a whole number of tokens above 0, or null",
     "archive": "sqlite:///FILE, postgresql://..., memory:, or null",
     "subagents": "a mapping from names of subagents to their settings",
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from conspectus._core.policy import LARGEST_SUMMARY
+from conspectus._core.flow import names_embedded
+from conspectus._core.policy import SUMMARY_SHARE
 from conspectus.config.checks import clause_of
 from conspectus.config.schema import Size, SummarizationConfig
 
@@ -42,6 +43,7 @@ def meaning(config: SummarizationConfig, window: int | None, known: str) -> list
         ("switch", "on"),
         ("window", shown),
         ("when", _when(config, window)),
+        ("frees", _frees(config)),
         ("keeps", f"the newest {_size(config.keep, window)}, and always the newest user message"),
         ("reads", _reads(config)),
         ("writes", _writes(config)),
@@ -80,6 +82,15 @@ def _when(config: SummarizationConfig, window: int | None) -> str:
     return " or ".join(said) + ", whichever comes first" * (len(said) > 1) + least
 
 
+def _frees(config: SummarizationConfig) -> str:
+    if not config.least_gain:
+        return "anything: a summary is made whatever it frees"
+    return (
+        f"at least {config.least_gain:.4g} of the history, or no summary is made, unless a request "
+        "does not fit the window"
+    )
+
+
 def _reads(config: SummarizationConfig) -> str:
     trim = config.trim_tokens_to_summarize
     most = (
@@ -97,6 +108,8 @@ def _reads(config: SummarizationConfig) -> str:
 
 
 def _writes(config: SummarizationConfig) -> str:
+    if names_embedded(config.model_name):
+        return "the embedded summariser, which needs no model"
     first = config.shown(("model_name",)) if config.model_name else "the agent's own model"
     later = [config.shown(("fallback_models", i)) for i in range(len(config.fallback_models))]
     if config.model_name:
@@ -111,9 +124,9 @@ def _summary(config: SummarizationConfig, window: int | None) -> str:
     if config.max_summary_tokens is not None:
         return f"at most {config.max_summary_tokens:,} tokens"
     if window is None:
-        return f"at most an eighth of the window, and at most {LARGEST_SUMMARY:,} tokens"
-    most = min(LARGEST_SUMMARY, max(256, (window - config.reserved_tokens) // 8))
-    return f"at most {most:,} tokens, an eighth of the room at most"
+        return "at most a third of the window, or of what the trigger waits for"
+    most = max(256, (window - config.reserved_tokens) // SUMMARY_SHARE)
+    return f"at most {most:,} tokens, a third of the room, or of what the trigger waits for"
 
 
 def _counts(config: SummarizationConfig) -> str:

@@ -22,8 +22,11 @@ SECTION = "summarization"
 LARGEST = 1_000_000
 """Bytes of a configuration at most."""
 
+DEEPEST = 100
+"""Levels of nesting that a file may have; DeerFlow's own have six."""
+
 OURS = frozenset(
-    "trim_tokens_to_summarize summary_prompt skill_file_read_tool_names max_summary_tokens "
+    "trim_tokens_to_summarize summary_prompt skill_file_read_tool_names max_summary_tokens notes "
     "max_summarizer_tokens summarizer_timeout recall_tokens".split()
 )
 """Keys that nobody else has a section for."""
@@ -173,23 +176,59 @@ def read_yaml(file: Path, text: bytes) -> Read:
         line = text[: error.start].count(b"\n") + 1
         raise ConfigError((f"{file}, line {line}: is not UTF-8; save the file as UTF-8",)) from None
     try:
-        root = yaml.compose(decoded, Loader=yaml.SafeLoader)
+        root = yaml.compose(decoded, Loader=_Loader)
     except yaml.YAMLError as error:
         raise ConfigError((_malformed(file, error, decoded),)) from None
-    except RecursionError:
-        raise ConfigError((f"{file}: is nested too deeply; no configuration is",)) from None
+    except _TooDeepError as error:
+        raise ConfigError((_too_deep(file, error.line),)) from None
+    except RecursionError:  # the caller has left little room
+        raise ConfigError((_too_deep(file, 1),)) from None
     reader = _Reader(file)
     try:
         sections = reader.top(root)
         node = sections.get(SECTION)
         section = reader.value(node, ()) if node is not None else None
-    except RecursionError:
-        raise ConfigError((f"{file}: is nested too deeply; no configuration is",)) from None
+    except RecursionError:  # an alias of what holds it
+        raise ConfigError((_too_deep(file, 1),)) from None
     if reader.problems:
         raise ConfigError(tuple(reader.problems))
     models, kinds = models_in(sections.get("models"))
     source = Source(file, reader.lines, reader.variables, text, node is not None, reader.values)
     return Read(section, models, kinds, skills_in(sections.get("skills")), source)
+
+
+class _TooDeepError(Exception):
+    """A file is nested deeper than any configuration."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Stops where brackets or indents are nested deeper than `DEEPEST`.
+
+    The scanner takes square time of them, and it looks ahead, so the scanner is what has to stop.
+    """
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        self._check(self.flow_level)
+        super().fetch_flow_collection_start(token)
+
+    def add_indent(self, column: int) -> bool:
+        self._check(len(self.indents))
+        return bool(super().add_indent(column))
+
+    def _check(self, depth: int) -> None:
+        if depth >= DEEPEST:
+            raise _TooDeepError(self.line + 1)
+
+
+def _too_deep(file: Path, line: int) -> str:
+    return (
+        f"{file}, line {line}: is nested deeper than {DEEPEST} levels, which no configuration is; "
+        "check the brackets"
+    )
 
 
 def _malformed(file: Path, error: Any, text: str) -> str:

@@ -22,12 +22,13 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
 
-from conspectus._core.policy import KINDS, SMALLEST_SUMMARY
+from conspectus._core.policy import KINDS, LEAST_GAIN, SMALLEST_SUMMARY
 from conspectus.archive import without_password
 from conspectus.config.reading import Path_, Read, Secret, Source, number
 from conspectus.config.words import nearest
 from conspectus.ledger.skills import FOLDER
 from conspectus.middleware.settings import LEAST_RECALL
+from conspectus.summarize.shares import Part
 
 SKILL_TOOLS = ("read_file", "read", "view", "cat")
 """Tools that read skill files, where nobody says otherwise."""
@@ -65,6 +66,8 @@ LeastSummary = Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST), BeforeValidat
 LeastRecall = Annotated[int, Field(ge=LEAST_RECALL, le=MOST), BeforeValidator(_unwrapped)]
 Reserve = Annotated[int, Field(ge=0, le=MOST), BeforeValidator(_unwrapped)]
 Seconds = Annotated[float, Field(gt=0, le=LONGEST), BeforeValidator(_unwrapped)]
+
+Share = Annotated[float, Field(ge=0, lt=1), BeforeValidator(_unwrapped)]
 
 Recalls = Annotated[Literal["off", "tool", "auto"], BeforeValidator(_off)]
 Flag = Annotated[bool, BeforeValidator(_unwrapped)]
@@ -190,7 +193,9 @@ class SubagentSettings(Plain):
 
     enabled: Flag = Field(False, description="whether anything is summarised")
     model_name: Text | None = Field(
-        None, description="the model that writes summaries; null for the agent's own"
+        None,
+        description="the model that writes summaries; null for the agent's own, embedded for the "
+        "summariser that needs no model",
     )
     trigger: Trigger | None = Field(
         None,
@@ -223,6 +228,11 @@ class SubagentSettings(Plain):
     )
     max_summary_tokens: LeastSummary | None = Field(
         None, description="the most that the text of a summary takes, in tokens"
+    )
+    notes: list[Part] | None = Field(
+        None,
+        description="the parts of the notes that are written: said, done, found, open, index; [] "
+        "for the summary alone; null for all",
     )
     max_summarizer_tokens: Whole | None = Field(
         None, description="the most that one compaction may spend on a model, in tokens"
@@ -262,6 +272,16 @@ class SubagentSettings(Plain):
     )
     reserved_tokens: Reserve = Field(
         0, description="tokens of the window that messages cannot have"
+    )
+    least_gain: Share = Field(
+        LEAST_GAIN,
+        description="share of the history that a summary must free, unless the window asks for it; "
+        "0 for any",
+    )
+    file_tokens: Whole | None = Field(
+        None,
+        description="tokens of a document or a recording that a message only names, by an id or an "
+        "address; null for ten full pages of a PDF",
     )
     # What earlier versions of DeerFlow wrote: taken, so that their files load, and without effect.
     preserve_recent_skill_count: int | None = Field(None, deprecated=True, exclude=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from conspectus._core.flow import names_embedded
 from conspectus.compactor.models import profile_window
 from conspectus.config.schema import SummarizationConfig
 
@@ -28,13 +29,14 @@ def find_window(config: SummarizationConfig) -> tuple[int | None, str]:
     if config.window is not None:
         return config.window, "as 'window' says"
     read = config.read
-    named = config.model_name or (next(iter(read.kinds or read.models), None) if read else None)
+    writes = None if names_embedded(config.model_name) else config.model_name
+    named = writes or (next(iter(read.kinds or read.models), None) if read else None)
     if named is None:
         return None, (
             "unknown here: that of the agent's own model counts, as its profile says; set 'window' "
             "where it has none"
         )
-    shown = config.shown(("model_name",)) if config.model_name else named
+    shown = config.shown(("model_name",)) if writes else named
     if read is not None and named in read.models:
         return read.models[named], f"as 'models' says of {shown}"
     provider, model = (read.kinds if read is not None else {}).get(named, ("", named))

@@ -59,8 +59,6 @@ def read_config(
     settings = {key: data[key] for key in PASSED_ON if key in data}
     if settings.get("clip_over") is False:
         settings["clip_over"] = None
-    if settings.get("summarizer") == "extractive":
-        del settings["summarizer"]
     if "trigger" in settings:
         settings["trigger"] = _trigger(settings["trigger"], file)
     name = data.get("name", file.stem)

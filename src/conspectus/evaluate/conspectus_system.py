@@ -14,7 +14,7 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.archive import Archive, Scope
 from conspectus.compactor import Compactor
-from conspectus.errors import InputError, SummaryError
+from conspectus.errors import InputError, NotFoundError, SummaryError
 from conspectus.evaluate.systems import Compacted, Family, Thread, gone
 from conspectus.evaluate.texts import TokenCount
 from conspectus.ledger import Fact
@@ -126,7 +126,7 @@ class ConspectusThread:
         room = max(1, tokens - self._framed)
         try:
             return self._compactor.recall(query, thread_id=THREAD, tokens=room).text
-        except InputError:  # nothing to look for, and one such question spoils no measurement
+        except (InputError, NotFoundError):  # no word to look for, or nothing has left yet
             return ""
 
     def close(self) -> None:

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 
 from langchain_core.messages import ToolMessage
 
-from conspectus.evaluate.cases import FIXED_SLACK, SLACK, Case, Cut
+from conspectus.evaluate.cases import SLACK, Case, Cut
 from conspectus.evaluate.future_use import held_by, quoted
 from conspectus.evaluate.measure import Step
 from conspectus.evaluate.results import Rounds
 from conspectus.evaluate.systems import Compacted, System
 from conspectus.evaluate.texts import broken_pairs
+
+LINES_AROUND = 48
+"""Tokens of a summary message's first lines and of its mark."""
 
 
 def measure_rounds(
@@ -39,7 +42,7 @@ def measure_rounds(
     compactions: list[int] = []
     # The opening line of the message comes on top of what a summariser is allowed.
     slack = 1.0 if system.family == "conspectus" else SLACK
-    limit = slack * summary_tokens + FIXED_SLACK
+    limit = slack * summary_tokens + LINES_AROUND
     over = largest = broken = skipped = 0
     for case in cases:
         scores: list[tuple[float, float]] = []

@@ -38,6 +38,8 @@ def configured(config: SummarizationConfig, window: int | None) -> Policy:
         "max_summarizer_tokens": config.max_summarizer_tokens,
         "trim_tokens_to_summarize": config.trim_tokens_to_summarize,
         "reserved_tokens": config.reserved_tokens,
+        "file_tokens": config.file_tokens,
+        "least_gain": config.least_gain,
         "window": window,
     }
 

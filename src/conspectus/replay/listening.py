@@ -15,6 +15,7 @@ from conspectus.ledger import Ledger
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.summary import summary_body
 from conspectus.summarize import Summarizer, Summary, SummaryRequest
+from conspectus.summarize.base import Form
 
 
 @dataclass(slots=True)
@@ -68,6 +69,11 @@ class Listening:
     def identity(self) -> str:
         """As the summariser's own."""
         return self.summarizer.identity
+
+    @property
+    def form(self) -> Form:
+        """As the summariser's own."""
+        return getattr(self.summarizer, "form", "whole")
 
     def summarize(self, request: SummaryRequest) -> Summary:
         """Have it summarise."""

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 
 from conspectus.errors import InputError
 from conspectus.messages import Entry, Source, read_messages
+from conspectus.messages.blocks import is_item
 
 RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
@@ -157,6 +158,8 @@ def _parts(entry: Entry) -> list[BaseMessage]:
     """A message in LangChain's form; one that holds tool results as blocks becomes several."""
     source = entry.source
     content = source.content if isinstance(source, BaseMessage) else source.get("content")
+    if not isinstance(source, BaseMessage) and is_item(source):
+        content = entry.text
     blocks = [b for b in _blocks(content) if isinstance(b, Mapping)]
     results = [block for block in blocks if block.get("type") in RESULT_BLOCKS]
     try:

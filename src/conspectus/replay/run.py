@@ -15,6 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.sqlite import SqliteStore
 
+from conspectus._core.flow import names_embedded
 from conspectus._core.policy import check_size, parse_trigger
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
@@ -24,7 +25,7 @@ from conspectus.replay.policies import POLICIES, Policy, Setting
 from conspectus.replay.recorded import RecordedModel, TurnEnds, recorded_tools
 from conspectus.replay.recording import Recording
 from conspectus.replay.results import PolicyRun, Replay
-from conspectus.summarize import ChatModelSummarizer, ExtractiveSummarizer, Summarizer
+from conspectus.summarize import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
 from conspectus.tokens import TokenMeter
 
 WINDOW = 8_000
@@ -64,7 +65,7 @@ def replay(
         trigger: when to compact, as for `Compactor`. Default: at 0.85 of the window.
         keep: how much of the newest history stays, likewise. Default: 20 messages.
         summarizer: a `Summarizer`, a LangChain chat model, or a `provider:model` string. Default:
-            the embedded `ExtractiveSummarizer`.
+            `"embedded"`, the `EmbeddedSummarizer`.
         summary_tokens: the most that the text of a summary may take. Default: an eighth of the
             window, between 256 and 4,096.
         policies: what is compared: `"none"`, `"langchain"`, `"conspectus"`, or a `Policy`.
@@ -152,8 +153,8 @@ def _policies(names: Sequence[str | Policy]) -> list[Policy]:
 
 def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
     """The chat model, if there is one, and the summariser that asks it."""
-    if given is None:
-        return None, ExtractiveSummarizer()
+    if given is None or names_embedded(given):
+        return None, EmbeddedSummarizer()
     if isinstance(given, str):
         from langchain.chat_models import init_chat_model
 
@@ -164,8 +165,8 @@ def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
     if isinstance(given, Summarizer):
         return None, given
     raise PolicyError(
-        f"{given!r} cannot summarise: give a chat model, a 'provider:model' string, or an object "
-        "with name, identity, summarize and asummarize"
+        f"{given!r} cannot summarise: give a chat model, a 'provider:model' string, 'embedded', or "
+        "an object with name, identity, summarize and asummarize"
     )
 
 

@@ -187,6 +187,39 @@ def context_length(limit: int, sent: int) -> HttpError:
     )
 
 
+TOO_LONG = (
+    "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "prompt is too long",
+    "Input is too long for requested model.",
+    "The input token count exceeds the maximum number of tokens allowed.",
+    "Please reduce the length of the messages or completion.",
+    "the request exceeds the available context size, try increasing it",
+    "context window exceeds limit",
+    "Your request exceeded model token limit",
+    "Prompt exceeds max length",
+)
+"""What providers say of a request that is too long, without a number: OpenAI, Anthropic, Bedrock,
+Google, Groq, llama.cpp, MiniMax, Moonshot, Zhipu."""
+
+
+def too_long(message: str = TOO_LONG[0]) -> HttpError:
+    """The request was too long for the model, and nothing tells by how much.
+
+    Args:
+        message: what the provider says; `TOO_LONG` has those of several.
+
+    Raises:
+        ValueError: it says nothing.
+
+    Example:
+        >>> too_long("Input is too long for requested model.").status
+        400
+    """
+    if not message.strip():
+        raise ValueError("message is empty; give the words of a provider, such as TOO_LONG[0]")
+    return HttpError(400, message, "invalid_request_error", "invalid_request_error")
+
+
 def bad_request(message: str) -> HttpError:
     """The request is malformed."""
     return HttpError(400, message, "invalid_request_error", "invalid_request_error")
