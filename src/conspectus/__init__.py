@@ -37,6 +37,7 @@ from conspectus.ledger import Fact, Ledger
 from conspectus.messages import SUMMARY_LINE, is_summary_message
 from conspectus.summarize import (
     ChatModelSummarizer,
+    EmbeddedSummarizer,
     ExtractiveSummarizer,
     Summarizer,
     Summary,
@@ -64,6 +65,7 @@ __all__ = [
     "ContextGuard",
     "ContextSize",
     "Cost",
+    "EmbeddedSummarizer",
     "ExtractiveSummarizer",
     "Fact",
     "InputError",
