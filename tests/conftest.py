@@ -8,7 +8,9 @@ many new ones.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -24,3 +26,11 @@ settings.register_profile(
     report_multiple_bugs=False,
 )
 settings.load_profile(os.environ.get("CONSPECTUS_PROFILE", "short"))
+
+
+@pytest.fixture(scope="module")
+def no_pauses() -> Iterator[None]:
+    """Ask a summariser that has failed again at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("conspectus._core.flow.RETRY_AFTER", (0.001, 0.001))
+        yield

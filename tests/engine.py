@@ -8,7 +8,7 @@ from typing import Any
 
 from langgraph.store.memory import InMemoryStore
 
-from conspectus import CompactionResult, Compactor, ExtractiveSummarizer, Summary, SummaryRequest
+from conspectus import CompactionResult, Compactor, EmbeddedSummarizer, Summary, SummaryRequest
 from conspectus.archive import Archive, Scope
 from conspectus.messages import is_summary_message, read_messages
 from histories import broken_pairs, unanswered
@@ -80,7 +80,7 @@ def check_sequence(messages: Sequence[Any], result: Any) -> None:
 
 __all__ = [
     "SCOPE",
-    "ExtractiveSummarizer",
+    "EmbeddedSummarizer",
     "Scripted",
     "check_nothing_missing",
     "check_sequence",

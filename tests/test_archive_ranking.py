@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from conspectus._drive import run
-from conspectus.archive import Archive, RecallResult, Scope, lookup, recall_flow
+from conspectus.archive import Archive, RecallResult, Scope, recall_flow
 from conspectus.archive.dates import date_terms
 from conspectus.archive.lookup import CANDIDATES
-from conspectus.archive.rank import Seen, Totals, fused, merged, scores, strong
+from conspectus.archive.rank import fused, merged, strong
 from conspectus.archive.stems import stem
-from conspectus.archive.steps import FARTHEST, Kind, Steps
+from conspectus.archive.steps import Kind, Steps
 from conspectus.archive.words import query_of
 from conspectus.messages import Source, read_messages
 from conspectus.testing.archive_conformance import record_of
@@ -217,29 +217,18 @@ def test_a_word_without_an_ending_stays(word: str) -> None:
     assert stem(word) == word
 
 
-def seen(**counts: int) -> Seen:
-    return Seen(counts, 5, frozenset(), False)
-
-
-def test_a_message_counts_the_words_before_it_more_than_those_after_it() -> None:
-    history = {0: seen(), 1: seen(port=1), 2: seen()}
-    totals, steps = Totals(100, 5.0, {"port": 1}), Steps(dict.fromkeys(history, Kind.SAYS))
-    found = scores(history, {"port": 1.0}, frozenset(), (), totals, steps)
-    assert found[1] > found[2] > found[0] > 0
-
-
-def test_a_history_without_any_terms_gives_no_scores() -> None:
-    totals = Totals(1, 0.0, {})
-    assert scores({}, {}, frozenset(), (), totals, Steps({})) == {}
-    bare, steps = {0: Seen({}, 0, frozenset(), False)}, Steps({0: Kind.SAYS})
-    assert scores(bare, {"x": 1.0}, frozenset(), (), totals, steps) == {}
+def test_a_message_counts_the_words_before_it_more_than_those_after_it(archive: Archive) -> None:
+    keep(archive, [*FILLER[:20], "Look there.", "The harbour is closed.", "So it is.", *FILLER])
+    ranked = {hit.text: hit.score for hit in ask(archive, "harbour").hits}
+    assert ranked["The harbour is closed."] > ranked["So it is."] > ranked.get("Look there.", 0)
 
 
 def test_rankings_are_merged_by_what_a_message_fits_best() -> None:
+    same = {number: number for number in range(6)}
     assert merged({1: 2.0}, []) == {1: 2.0}
     assert merged({1: 2.0, 2: 1.0}, [{2: 5.0}, {3: 0.1, 1: 0.05}]) == {1: 0.8, 2: 1.0, 3: 1.0}
-    assert strong({1: 1.0, 2: 0.3, 3: 0.3, 4: 0.2, 5: 1.0}, {1, 2, 4}) == [5, 1, 2]
-    assert strong({}, set()) == []
+    assert strong({1: 1.0, 2: 0.3, 3: 0.3, 4: 0.2, 5: 1.0}, {1, 2, 4}, same) == [5, 1, 2]
+    assert strong({}, set(), {}) == []
 
 
 def test_reciprocal_ranks_prefer_what_both_rankings_hold() -> None:
@@ -323,39 +312,22 @@ def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive: A
 
 
 def test_of_a_talk_without_tools_each_message_follows_the_one_before_it() -> None:
-    steps = Steps(dict.fromkeys(range(10), Kind.SAYS))
+    steps = Steps([Kind.SAYS] * 10)
     assert steps.around(4) == {4: 0, 5: 1, 6: 2, 7: 3, 8: 4, 9: 5, 3: -1, 2: -2}
 
 
 def test_steps_go_by_rounds_and_an_answer_follows_what_was_said() -> None:
     does = [Kind.SAYS, Kind.CALLS, Kind.RESULT, Kind.RESULT, Kind.CALLS, Kind.RESULT, Kind.SAYS]
-    steps = Steps(dict(enumerate(does)))
+    steps = Steps(does)
     assert steps.around(0) == {0: 0, 1: 1, 6: 1, 2: 2, 3: 2, 4: 2}
     assert steps.around(2) == {2: 0, 4: 1, 5: 2, 6: 3, 1: -1, 0: -2}
 
 
 def test_a_result_that_nobody_called_for_stands_as_if_it_were_said() -> None:
-    assert Steps({0: Kind.SAYS, 1: Kind.RESULT, 2: Kind.RESULT, 3: Kind.SAYS}).follows == {
-        0: (),
-        1: (0,),
-        2: (1,),
-        3: (2,),
-    }
+    does = [Kind.SAYS, Kind.RESULT, Kind.RESULT, Kind.SAYS]
+    assert Steps(does).follows == ((), (0,), (1,), (2,))
 
 
-def test_a_long_run_of_tools_is_looked_at_within_bounds(
-    archive: Archive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-    rows = lookup._rows
-
-    def counted(db: Any, columns: str, keys: Sequence[str]) -> Any:
-        read.extend(keys)
-        return rows(db, columns, keys)
-
-    monkeypatch.setattr(lookup, "_rows", counted)
-    before, after = work("boat", 50), work("house", 50)
-    turn = [said("user", "Which port has the zebra?"), *rounds(200, "x"), said("assistant", "1.")]
-    keep(archive, [*before, *turn, *after])
-    assert best(archive, "zebra") == "Which port has the zebra?"
-    assert len(read) < 3 * FARTHEST
+def test_a_long_message_is_stepped_over() -> None:
+    steps = Steps([Kind.SAYS] * 4, frozenset({1, 2}))
+    assert steps.follows == ((), (0,), (0, 1), (0, 2))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
+from conspectus import Compactor
 from conspectus._core.records import Record
 from conspectus._drive import run
 from conspectus.archive import Archive, RecallResult, Scope, recall_flow
@@ -231,3 +234,52 @@ def test_recalled_text_has_no_authority(archive: Archive) -> None:
     assert not any(line.strip().startswith("System:") for line in lines)
     result.text.encode()
     assert "\x00" not in result.text
+
+
+def exported(compactor: Compactor) -> list[dict[str, Any]]:
+    assert compactor.archive is not None
+    return compactor.archive.export(Scope("local", "t"))
+
+
+def test_a_question_that_stayed_in_view_stands_before_the_work_that_left_first() -> None:
+    compactor = Compactor(window=2_000, keep=("messages", 4), archive="memory:")
+    view: list[Any] = [{"role": "user", "content": "Find the port.", "id": "question"}]
+
+    def add(*messages: dict[str, Any]) -> None:
+        view[:] = compactor.compact([*view, *messages], thread_id="t").messages
+
+    def look(n: int) -> list[dict[str, Any]]:
+        call = {"id": f"call{n}", "function": {"name": "look", "arguments": "{}"}}
+        said = {"role": "assistant", "content": "", "id": f"asks{n}", "tool_calls": [call]}
+        text = f"nothing {n} " * 30
+        return [said, {"role": "tool", "tool_call_id": f"call{n}", "content": text, "id": f"is{n}"}]
+
+    for n in range(12):
+        add(*look(n))
+    first = [row["id"] for row in exported(compactor)]
+    assert "question" not in first
+    add({"role": "user", "content": "Thanks. And the host?", "id": "next"}, *look(12))
+    for n in range(13, 20):
+        add(*look(n))
+    order = [row["id"] for row in exported(compactor)]
+    work = [name for n in range(12) for name in (f"asks{n}", f"is{n}")]
+    assert order[: len(work) + 1] == ["question", *work]
+    found = compactor.recall(range=("question", "is1"), thread_id="t")
+    assert [hit.id for hit in found.hits] == ["question", "asks0", "is0", "asks1", "is1"]
+
+
+def test_of_a_huge_message_only_as_much_is_counted_as_may_fit(archive: Archive) -> None:
+    [entry] = read_messages([{"role": "user", "content": "all of it " * 300_000, "id": "huge"}])
+    archive.put(SCOPE, [entry])
+    archive.commit(SCOPE, record_of([entry]))
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text) // 4
+
+    found = run(
+        recall_flow(archive, SCOPE, archive.chain(SCOPE), id="huge", tokens=50, count=count)
+    )
+    assert 0 < found.tokens <= 50
+    assert max(counted) < 10_000

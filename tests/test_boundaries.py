@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from conspectus._core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
 from conspectus._core.items import Item
 
@@ -48,6 +50,28 @@ def test_a_late_second_answer_is_an_orphan_and_does_not_glue_turns_together() ->
     items = [a("1"), t("1"), u(), a(), t("1"), u()]
     assert exchanges(items).orphans == {4}
     assert cuts(items) == [0, 2, 3, 4, 5, 6]
+
+
+def test_what_goes_on_with_an_answer_is_not_cut_off_from_it() -> None:
+    thought, call, other = a(), replace(a("1"), joined=True), replace(a("2"), joined=True)
+    items = [u(), thought, call, other, t("2"), t("1"), u()]
+    assert cuts(items) == [0, 1, 6, 7]
+    unanswered = [u(), thought, call, other, t("1"), u()]
+    assert stay(unanswered) == {1, 2, 3, 4, 5}
+    assert never_clipped(unanswered, exchanges(unanswered)) == {1, 2, 3}
+
+
+def test_what_needs_a_call_stays_with_it() -> None:
+    program, inner = a("p", "1"), replace(a("2"), needs=("p",))
+    items = [u(), program, t("1"), inner, t("2"), replace(a(), answers=("p",)), u()]
+    assert cuts(items) == [0, 1, 6, 7]
+    assert stay([*items[:5], u()]) == {1, 2, 3, 4, 5}
+
+
+def test_what_a_message_answers_itself_waits_for_nothing() -> None:
+    items = [u(), replace(a("s"), answers=("s",)), u()]
+    assert exchanges(items).pending == frozenset()
+    assert stay(items) == {2}
 
 
 def test_a_result_without_a_call_is_an_orphan() -> None:

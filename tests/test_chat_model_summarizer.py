@@ -19,7 +19,7 @@ from conspectus.errors import (
 )
 from conspectus.summarize.base import Summarizer, Summary
 from conspectus.summarize.chat_model import ChatModelSummarizer
-from conspectus.summarize.extractive import ExtractiveSummarizer
+from conspectus.summarize.embedded import EmbeddedSummarizer
 from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens import estimate
 from summarizer_support import (
@@ -192,7 +192,7 @@ def test_without_money_for_one_call_the_embedded_summariser_does_it_all() -> Non
     summary = ChatModelSummarizer(model, max_summarizer_tokens=100).summarize(asked)
     assert model.calls == []
     assert summary.embedded == summary.read == tuple(entry.key for entry in asked.entries)
-    assert summary.text == ExtractiveSummarizer().summarize(asked).text
+    assert summary.text == EmbeddedSummarizer().summarize(asked).text
     assert summary.cost.calls == 0
 
 

@@ -7,19 +7,18 @@ from typing import Any
 import pytest
 
 from conspectus._core.records import Draft
-from conspectus.ledger import Ledger
 from conspectus.messages import read_messages
-from conspectus.summarize import problems, with_missing_facts
-from conspectus.tokens import estimate
+from conspectus.summarize import problems, wrong_with
 from histories import talk, user
 
 ENTRIES = read_messages(talk(20))
 CHINESE = read_messages([user(f"第{n}个问题：我们应该怎样修复登录页面的错误？") for n in range(30)])
 
 
-def found(text: str, entries: Any = ENTRIES, by: str = "model", **more: Any) -> tuple[str, ...]:
+def found(text: str, entries: Any = ENTRIES, **more: Any) -> tuple[str, ...]:
     numbers = {"tokens": 100, "replaced": 2_000, "limit": 500, **more}
-    return problems(Draft(text, by, tuple(e.key for e in entries)), entries, **numbers)
+    draft = Draft(text, "model", tuple(e.key for e in entries))
+    return (*wrong_with(text, entries), *problems(draft, entries, **numbers))
 
 
 @pytest.mark.parametrize(
@@ -71,24 +70,3 @@ def test_a_summary_must_be_in_the_conversations_language() -> None:
     assert found(paths, CHINESE) == ()
     english = "The user asked how the login page should be fixed, many times over."
     assert any("no han script" in problem for problem in found(english, CHINESE))
-
-
-def test_the_embedded_summariser_only_quotes_and_may_quote_anything() -> None:
-    assert found("I'm sorry, I cannot do that. [m1]", by="extractive") == ()
-
-
-def test_lost_facts_are_appended_and_present_ones_are_not() -> None:
-    book = Ledger().updated(read_messages([user("Never push to main."), user("Always run tests.")]))
-    text = "- The user said: never push to main [m1]"
-    whole = with_missing_facts(text, book.standing(), 400, estimate)
-    assert whole.startswith(text)
-    assert whole.count("ush to main") == 1
-    assert "- Always run tests. [" in whole
-    assert with_missing_facts(text, book.standing(), estimate(text), estimate) == text
-
-
-def test_a_lost_decision_is_appended_as_a_decision_and_no_rule() -> None:
-    book = Ledger().updated(read_messages([user("We decided to use PostgreSQL 15.")]))
-    [fact] = [fact for fact in book.standing() if fact.kind == "decision"]
-    whole = with_missing_facts("Work goes on.", [fact], 400, estimate)
-    assert whole.startswith(f"Work goes on.\n## Decisions\n- {fact.shown}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from conspectus import Compactor
 from conspectus.cli.app import app
+from conspectus.errors import NotFoundError
 
 run = CliRunner().invoke
 
@@ -67,6 +70,20 @@ def test_an_id_finds_exactly_its_message(archive: str) -> None:
 def test_a_stretch_is_found_with_both_its_ends(archive: str) -> None:
     found = recalled(archive, "--from", "u2", "--to", "a3")
     assert [hit["id"] for hit in found["hits"]] == ["u2", "a2", "u3", "a3"]
+
+
+def test_an_unknown_thread_is_told_in_python_as_on_the_command_line(archive: str) -> None:
+    compactor = Compactor(archive=archive)
+    args = ["recall", "--archive", archive, "--thread", "trap", "Reykjavik"]
+    for way in ({"query": "Reykjavik"}, {"id": "u3"}, {"range": ("u2", "u3")}):
+        with pytest.raises(NotFoundError, match="keeps no thread 'trap' of 'local'") as caught:
+            compactor.recall(thread_id="trap", **way)
+        assert refused(*args) == f"conspectus: error: {caught.value}\n"
+    with pytest.raises(NotFoundError, match="keeps no thread 'trap'"):
+        asyncio.run(compactor.arecall("Reykjavik", thread_id="trap"))
+    with pytest.raises(NotFoundError, match="keeps no thread 'trip' of 'bob'"):
+        compactor.recall("Reykjavik", thread_id="trip", tenant="bob")
+    assert compactor.recall("Reykjavik", thread_id="trip").hits
 
 
 def test_the_answer_stays_within_its_tokens(archive: str) -> None:

@@ -125,6 +125,10 @@ def test_each_form_comes_out_as_it_went_in_and_kept_messages_are_the_same(
     assert data["outcome"] == "compacted"
     assert data["format"] == kind
     before, after = read_history(path), read_history(out)
+    if kind == "claude-code":
+        before.messages[:] = [
+            {key: one[key] for key in ("role", "content")} for one in before.messages
+        ]  # type: ignore[index]
     expected = "anthropic" if kind == "claude-code" else kind
     assert after.format.name == expected
     assert after.format.lines == (before.format.lines and kind != "claude-code")
@@ -161,6 +165,13 @@ def test_json_tells_everything(history: Path, tmp_path: Path) -> None:
     assert "/etc/payroll.conf" in data["summary"]
 
 
+def originals(archive: Path) -> str:
+    """What an archive has of thread t, as it gives it back: its file is compressed."""
+    result = run(app, ["archive", "export", "--archive", str(archive), "--thread", "t"])
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
 def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path: Path) -> None:
     password = "tr0ub4dor" + "&3x"
     messages = talk()
@@ -171,13 +182,13 @@ def test_redact_takes_secrets_out_of_the_archive_and_says_so(tmp_path: Path) -> 
     told = report(path, *SMALL, "--archive", archive, "--thread", "t", "--redact")
     assert told["redacted"] == {"password": 2}
     assert told["outcome"] == "compacted"
-    for file in tmp_path.glob("a.db*"):
-        assert password.encode() not in file.read_bytes()
+    assert password not in originals(archive)
+    assert "parcels" in originals(archive)
     result = run(app, ["compact", str(path), *SMALL, "--thread", "u", "--redact"])
     assert "Secrets taken out of what is kept, in places: password 2" in result.stdout
     bare = report(path, *SMALL, "--archive", tmp_path / "b.db", "--thread", "t")
     assert bare["redacted"] == {}
-    assert any(password.encode() in file.read_bytes() for file in tmp_path.glob("b.db*"))
+    assert password in originals(tmp_path / "b.db")
 
 
 def test_a_person_is_told_what_left_and_how_to_find_it_again(history: Path) -> None:
@@ -288,7 +299,7 @@ def test_skipped_lines_are_counted(tmp_path: Path) -> None:
     path.write_text(as_lines([{"type": "summary", "summary": "x"}, *session()]))
     data = report(path, *SMALL)
     assert data["skipped"] == 1
-    assert any("1 lines" in note for note in data["notes"])
+    assert any("1 line that is no part" in note for note in data["notes"])
 
 
 BAD_USES: dict[str, tuple[list[str], str]] = {

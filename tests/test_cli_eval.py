@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from conspectus.cli.app import app
 from conspectus.evaluate import Evaluation
-from made_transcripts import CODE_LINE, PATH_LINE, QUESTIONS, TALK, agent
+from made_transcripts import QUESTIONS, TALK, agent
 
 FEW = ("--keep", "messages:4", "--summary-tokens", "256", "--minimum", "500")
 
@@ -182,6 +182,13 @@ def test_what_was_printed_can_be_the_baseline_of_the_next(folder: Path, tmp_path
 # What cannot be done
 
 
+NONE_OF_TWO = (
+    "none of the 2 transcripts can be measured: 2 because each has fewer than 1,000,000 tokens; "
+    "give a lower --minimum, as the longest of those has "
+)
+ONE_TOO_SMALL = "agent.json cannot be measured, because it has fewer than 1,000,000 tokens; give a"
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -196,7 +203,9 @@ def test_what_was_printed_can_be_the_baseline_of_the_next(folder: Path, tmp_path
         (("{folder}", "--against", "{folder}/talk.json"), "no measurement"),
         (("{folder}", "--report", "{folder}"), "is a directory"),
         (("{folder}", "--minimum", "1000000", "--beside", "none"), None),
-        (("{folder}/b", "--minimum", "1000000"), "none of 2 transcripts can be measured"),
+        (("{folder}/b", "--minimum", "1000000"), NONE_OF_TWO),
+        (("{folder}/b", "--keep", "messages:900", "--minimum", "1"), "give a smaller --keep"),
+        (("{folder}/b/agent.json", "--minimum", "1000000"), ONE_TOO_SMALL),
         (("{folder}/b", "--minimum", "1000000"), "give a lower --minimum"),
         (("{folder}", "--against", "{folder}/notes.txt"), "give the file that 'conspectus eval -o"),
         (("{folder}", "--summary-tokens", "5"), "max_summary_tokens"),
@@ -236,10 +245,10 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
 
 
 def test_the_figures_are_what_the_summary_holds(folder: Path) -> None:
-    """With room for both lines everything is quoted; both must be asked for at every cut."""
+    """What a tool showed once is looked up, not quoted; both are asked for at every cut."""
     found = Evaluation.from_json(data(folder / "b" / "agent.json", *FEW))
     use = found.system("conspectus", 256).future_use
     assert use is not None
-    assert use.quoted.value == 1.0
-    assert sum(share.wanted for share in use.by_kind.values()) == 3 * 2
-    assert len(PATH_LINE) + len(CODE_LINE) < 256 * 4
+    assert use.quoted.value == 0.0
+    shares = use.by_kind.values()
+    assert (sum(one.held for one in shares), sum(one.wanted for one in shares)) == (0, 3 * 2)

@@ -128,7 +128,7 @@ def test_lines_that_were_skipped_are_told(tmp_path: Path) -> None:
     ]
     file = tmp_path / "session.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines))
-    assert "session.jsonl: 1 lines that are no part" in run(file).stdout
+    assert "session.jsonl: 1 line that is no part" in run(file).stdout
 
 
 def test_what_cannot_fit_ends_with_1_and_says_so(file: Path) -> None:

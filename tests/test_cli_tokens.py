@@ -65,7 +65,7 @@ def test_a_person_sees_the_same_numbers(tmp_path: Path) -> None:
     data = counted(tmp_path / "a.json", [{"role": "user", "content": "[red]Hello\x1b[31m there"}])
     shown = run(app, ["tokens", str(tmp_path / "a.json")])
     assert shown.exit_code == 0
-    assert f"{data['tokens']} tokens in 1 messages" in shown.stdout
+    assert f"{data['tokens']} tokens in 1 message (" in shown.stdout
     assert "[red]Hello" in shown.stdout
     assert "\x1b" not in shown.stdout
 

@@ -20,7 +20,7 @@ from conspectus.config import (
     create_summarization_middleware,
     load_config,
 )
-from conspectus.errors import ArchiveError, PolicyError
+from conspectus.errors import ArchiveError, InputError, PolicyError
 from conspectus.guard import ContextGuard
 from conspectus.messages import is_summary_message
 
@@ -97,6 +97,7 @@ def test_null_is_the_agents_own_model_which_must_then_be_given(tmp_path: Path) -
     assert made.model is own
 
 
+@pytest.mark.usefixtures("no_pauses")
 def test_models_are_tried_in_their_order_and_the_agents_own_last(tmp_path: Path) -> None:
     tried: list[str] = []
 
@@ -109,7 +110,7 @@ def test_models_are_tried_in_their_order_and_the_agents_own_last(tmp_path: Path)
     agent = Agent(config, model_registry=failing, model=summarising())
     for n in range(4):
         agent.say(f"look at module {n}")
-    assert tried == ["one", "two", "three"]
+    assert tried == ["one"] * 3 + ["two"] * 3 + ["three"] * 3
     assert summaries(agent.messages) == 1
 
 
@@ -151,9 +152,11 @@ def test_an_archive_that_cannot_be_opened_has_its_line_and_no_password(tmp_path:
     with pytest.raises(ArchiveError, match=r"line 5: .*not a SQLite database"):
         create_summarization_middleware(config, model=answering())
     broken = loaded(tmp_path, SIX.replace("memory:", "postgresql://ann:hunter2@:hunter2/x"))
-    with pytest.raises(ArchiveError) as caught:
+    with pytest.raises(InputError, match="line 5: the PostgreSQL address is malformed") as caught:
         create_summarization_middleware(broken, model=answering())
     assert "hunter2" not in str(caught.value)
+    assert "@host:5432/database" in str(caught.value)
+    assert "%40 for @" in str(caught.value)
 
 
 def test_a_counter_and_a_pin_may_be_functions_that_the_file_names(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml  # type: ignore[import-untyped]
 from typer.testing import CliRunner
 
 from conspectus.cli.app import app
@@ -476,9 +478,34 @@ def test_a_file_that_is_none_is_told_without_a_traceback(tmp_path: Path) -> None
     (tmp_path / "two.yaml").write_text("a: 1\n---\nb: 2\n")
     with pytest.raises(ConfigError, match=r"line 2: "):
         load_config(tmp_path / "two.yaml")
-    (tmp_path / "deep.yaml").write_text("a: " + "[" * 5_000)
-    with pytest.raises(ConfigError):
-        load_config(tmp_path / "deep.yaml")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "summarization: " + "[" * 20_000 + "]" * 20_000,
+        "summarization: " + "{a: " * 20_000 + "1" + "}" * 20_000,
+        "summarization:\n  " + "- " * 20_000 + "x",
+        "a: " + "[" * 20_000,
+    ],
+    ids=["lists", "mappings", "dashes", "open"],
+)
+def test_a_file_that_is_nested_without_end_is_refused_before_it_is_scanned(
+    tmp_path: Path, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanned: list[int] = []
+    fetch = yaml.scanner.Scanner.fetch_more_tokens
+
+    def counted(self: Any) -> Any:
+        scanned.append(1)
+        return fetch(self)
+
+    monkeypatch.setattr(yaml.scanner.Scanner, "fetch_more_tokens", counted)
+    file = tmp_path / "deep.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"line [12]: is nested deeper than 100 levels"):
+        load_config(file)
+    assert len(scanned) < 500  # the scanner's time is the square of the depth
 
 
 def test_aliases_cannot_make_more_of_a_file_than_memory_has(tmp_path: Path) -> None:

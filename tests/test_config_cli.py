@@ -194,7 +194,8 @@ def test_explain_says_when_it_would_have_fired_and_what_it_would_have_kept(
     assert 8 <= first["kept"] <= 10
     assert all(one["read"] == 1.0 for one in found["compactions"])
     assert first["up_to"].startswith("[")
-    assert any(fact.startswith("path: src/core/engine.py") for fact in first["carried"])
+    assert first["summary"].count("# Part 1") == 1  # the notes of the summariser are the summary
+    assert first["carried"] == []
     assert f"It fires {len(found['compactions'])} times in 40 requests" in found["verdict"]
     shown = run("explain", file, "--transcript", transcript)
     assert "request 16 of 40: trigger: 30 messages" in shown.stdout
@@ -203,6 +204,23 @@ def test_explain_says_when_it_would_have_fired_and_what_it_would_have_kept(
     assert "Here is a summary" not in shown.stdout
     whole = run("explain", file, "--transcript", transcript, "--full")
     assert "Here is a summary" in whole.stdout
+
+
+def test_explain_says_which_words_of_the_user_a_summary_carries(tmp_path: Path) -> None:
+    said = [
+        {"role": "user", "content": "Never push to the branch release/7."},
+        {"role": "assistant", "content": "I will not."},
+    ]
+    transcript = tmp_path / "said.json"
+    transcript.write_text(json.dumps([*said, *agent(20)]), encoding="utf-8")
+    file = section(
+        tmp_path,
+        "enabled: true",
+        "trigger: {type: messages, value: 30}",
+        "keep: {type: messages, value: 8}",
+    )
+    carried = explained(file, transcript)["compactions"][0]["carried"]
+    assert any("Never push to the branch release/7." in fact for fact in carried)
 
 
 def test_explain_counts_as_the_configuration_counts(tmp_path: Path, transcript: Path) -> None:

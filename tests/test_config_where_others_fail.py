@@ -147,6 +147,7 @@ def test_a_reported_usage_of_system_prompt_and_tools_alone_does_not_fire_at_ever
     assert len(small.calls) <= 2
 
 
+@pytest.mark.usefixtures("no_pauses")
 def test_a_failing_summariser_is_not_called_again_at_every_step(tmp_path: Path) -> None:
     failing = answering()
     failing.answers = lambda messages: ValueError("expired key")
@@ -162,15 +163,14 @@ def test_a_failing_summariser_is_not_called_again_at_every_step(tmp_path: Path) 
     for turn in range(60):
         agent.say(f"look at berth {turn}")
     due = 50  # turns at which the trigger was met
-    assert 2 <= len(failing.calls) <= due / 2
+    tried = len(failing.calls) / 3  # each time thrice
+    assert 2 <= tried <= due / 2
     assert len(agent.messages) == 120  # nothing has left
     assert not any("rror generating" in m.text for m in agent.messages)
 
 
-@pytest.mark.parametrize("words", [40, 4_000])
-def test_a_summary_is_shown_as_it_is_counted_whole_or_not_at_all(
-    words: int, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("words", [20, 4_000])  # the notes share their room with the user's words
+def test_a_summary_is_shown_as_it_is_counted_in_whole_lines(words: int, tmp_path: Path) -> None:
     long = "## Facts\n" + "\n".join(f"- berth {n} is free on day {n}" for n in range(words))
     section = """
         enabled: true
@@ -188,5 +188,7 @@ def test_a_summary_is_shown_as_it_is_counted_whole_or_not_at_all(
     [counted] = [m for m in agent.messages if is_summary_message(m)]
     assert shown.text == counted.text  # what the trigger counts is what the model is sent
     assert count_tokens_approximately([shown]) < 1_500
-    whole = all(f"berth {n} is free on day {n}" in shown.text for n in range(words))
-    assert whole or "is free on day" not in shown.text
+    told = [line for line in shown.text.splitlines() if line.startswith("- berth ")]
+    assert told
+    assert set(told) <= set(long.splitlines())  # none is cut
+    assert (words == 4_000) == (set(told) < set(long.splitlines()[1:]))

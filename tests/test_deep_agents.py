@@ -11,6 +11,7 @@ import re
 import runpy
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -58,7 +59,6 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> Stacks:
     seen: Stacks = {}
     subagents = sys.modules["deepagents.middleware.subagents"]
     for place, name in (
-        (wiring, "compiled"),
         (wiring.real, "create_agent"),
         (subagents, "create_agent"),
     ):
@@ -284,13 +284,38 @@ def test_a_tool_of_the_users_that_is_called_recall_takes_the_place_of_ours() -> 
     assert offered.count("recall") == 1
 
 
+def test_a_warning_of_deep_agents_points_at_the_line_of_the_caller() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        line = inspect.currentframe().f_lineno + 1  # type: ignore[union-attr]
+        create_deep_agent(None)
+    found = [one for one in caught if "model=None" in str(one.message)]
+    assert [(one.filename, one.lineno) for one in found] == [(__file__, line)]
+
+
 # Defaults
+
+
+def test_old_names_of_parameters_stand_before_the_defaults() -> None:
+    with pytest.warns(DeprecationWarning, match="is deprecated") as caught:
+        ours = summarization_middleware(
+            model(200_000), max_tokens_before_summary=9_000, messages_to_keep=5
+        )
+    assert (ours.trigger, ours.keep) == (("tokens", 9_000), ("messages", 5))
+    assert {one.filename for one in caught} == {__file__}
+    assert ours.for_model(model(8_000)).trigger == ("tokens", 9_000)
+    with pytest.warns(DeprecationWarning, match="max_tokens_before_summary"):
+        new = summarization_middleware(
+            model(), trigger=("tokens", 7_000), max_tokens_before_summary=9_000
+        )
+    assert (new.trigger, new.keep) == (("tokens", 7_000), ("fraction", 0.1))
 
 
 def test_defaults_come_from_the_profile() -> None:
     assert summarization_defaults(model(200_000)) == {
         "trigger": ("fraction", 0.85),
         "keep": ("fraction", 0.10),
+        "truncate_args_settings": {"trigger": ("fraction", 0.85), "keep": ("fraction", 0.10)},
     }
 
 
@@ -300,6 +325,7 @@ def test_defaults_without_a_usable_profile_are_fixed(profile: Any) -> None:
     assert summarization_defaults(chat) == {
         "trigger": ("tokens", 170_000),
         "keep": ("messages", 6),
+        "truncate_args_settings": {"trigger": ("messages", 20), "keep": ("messages", 20)},
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus import InputError, PolicyError, SummaryError
 from conspectus.evaluate import (
@@ -24,11 +25,15 @@ from conspectus.evaluate import (
 )
 from conspectus.evaluate.conspectus_system import carried_share
 from conspectus.ledger import Fact
+from conspectus.messages import summary_text
 from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens import TokenMeter
 from made_transcripts import CODE, CODE_LINE, KEEP, PATH, PATH_LINE, QUESTIONS, TALK, Notes, agent
 
 AGENT = Transcript.of("agent", agent())
+TOLD = Transcript.of("agent", agent(told=True))
+FRAME = count_tokens_approximately([HumanMessage(summary_text("", archived=True))])
+"""What stands around the notes in the message that holds them, in tokens."""
 ASKED = Transcript.of("talk", TALK, questions_of(QUESTIONS, "talk.qa.json"))
 
 
@@ -129,14 +134,15 @@ def test_what_cannot_be_measured_says_why(
 
 
 def test_our_compactor_archives_what_it_evicts_and_stays_in_its_budget() -> None:
-    found = measured(ConspectusSystem(keep=KEEP), LangChainSystem(KEEP))
+    systems = ConspectusSystem(keep=KEEP), LangChainSystem(KEEP)
+    found = measured(*systems, transcripts=(TOLD,))
     ours, theirs = (result.future_use for result in found.systems)
     contexts = ours.contexts
     assert contexts.evicted > 0
     assert contexts.read == contexts.recoverable == contexts.evicted
     assert 0 < contexts.cited <= contexts.evicted
     assert contexts.over == contexts.broken == 0
-    assert 0 < contexts.largest_summary <= 256
+    assert 0 < contexts.largest_summary <= 256 + FRAME
     assert 0 < contexts.carried <= 1
     assert contexts.calls == contexts.input_tokens == contexts.output_tokens == 0
     assert ours.quoted.value == 1.0
@@ -154,7 +160,7 @@ def test_the_scripted_summariser_sees_what_langchain_trims_to() -> None:
 
 def test_a_model_that_a_configuration_names_is_paid_for_in_the_figures() -> None:
     model = ScriptedChatModel(answers=[f"## Facts\n- {PATH_LINE} [m4]"] * 3)
-    system = ConspectusSystem(keep=KEEP, settings={"summarizer": model})
+    system = ConspectusSystem(keep=KEEP, settings={"summarizer": model, "notes": []})
     found = measured(system).systems[0].future_use
     assert found.quoted.value == 0.5
     assert found.contexts.calls == found.cuts == 3
@@ -237,14 +243,15 @@ def test_an_agent_with_questions_is_measured_both_ways() -> None:
 
 
 def test_rounds_hold_many_compactions_against_one() -> None:
-    found = measured(ConspectusSystem(keep=KEEP), rounds=5).systems[0].rounds
+    system = ConspectusSystem(keep=KEEP)
+    found = measured(system, transcripts=(TOLD,), rounds=5).systems[0].rounds
     assert found.cuts == 3
     assert found.skipped == 0
     assert 4 <= found.compactions <= 5
     assert found.one == 1.0
     assert found.ratio == found.many / found.one
     assert found.over == found.broken == 0
-    assert 0 < found.largest_summary <= 256
+    assert 0 < found.largest_summary <= 256 + FRAME
 
 
 def test_the_ratio_is_that_of_the_last_round_to_a_single_one() -> None:
@@ -279,7 +286,7 @@ def without_seconds(data: Any) -> Any:
 
 def everything() -> Evaluation:
     systems = [ConspectusSystem(keep=KEEP), LangChainSystem(KEEP), TailSystem(KEEP)]
-    found: Evaluation = measured(*systems, transcripts=(AGENT, ASKED), rounds=2, recall_tokens=64)
+    found: Evaluation = measured(*systems, transcripts=(TOLD, ASKED), rounds=2, recall_tokens=64)
     return found
 
 
@@ -509,9 +516,9 @@ def test_only_like_is_compared_with_like() -> None:
         compare(other, found)
     same = {"rounds": 2, "recall_tokens": 64}
     with pytest.raises(InputError, match=r"not those of then \(talk\)"):
-        compare(measured(ConspectusSystem(keep=KEEP), **same), found)
+        compare(measured(ConspectusSystem(keep=KEEP), transcripts=(TOLD,), **same), found)
     with pytest.raises(InputError, match="'conspectus 256' was measured then"):
-        compare(measured(LangChainSystem(KEEP), transcripts=(AGENT, ASKED), **same), found)
+        compare(measured(LangChainSystem(KEEP), transcripts=(TOLD, ASKED), **same), found)
     with pytest.raises(InputError, match="tolerance"):
         compare(found, found, tolerance=-1)
 
@@ -523,7 +530,7 @@ def test_a_configuration_says_what_the_compactor_does(tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
     file.write_text(
         'keep = "tokens:500"\nsummary_tokens = [128, 256]\nwindow = 8000\nclip_over = false\n'
-        'trigger = "messages:10"\nsummarizer = "extractive"\n'
+        'trigger = "messages:10"\nsummarizer = "embedded"\n'
     )
     system = read_config(file)
     assert (system.name, system.keep, system.sizes) == ("small", ("tokens", 500), (128, 256))

@@ -17,6 +17,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "reliability.md"
 
 FAULTS: dict[str, Reply] = {
     "context_length": faults.context_length(10, 20),
+    "too_long": faults.too_long(),
     "too_large": faults.too_large(),
     "bad_request": faults.bad_request("no such parameter"),
     "not_found": faults.not_found("the model"),

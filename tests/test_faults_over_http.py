@@ -150,6 +150,10 @@ def test_a_fault_of_the_summariser_changes_no_history_that_has_room(
     fault, tries = FAILS[name]
     sent = said(3)
     for streaming, on_loop in WAYS[::3]:
+        if (name, protocol) == ("empty choices", "openai"):
+            # Its client raises an IndexError over it, which nobody knows, and a ValueError over a
+            # stream, which is certain to come again.
+            tries = 1 if streaming else 3
         wires.server.restart(lambda request: fault)
         waits.clear()
         model = wires.model(protocol, streaming=streaming)
@@ -163,7 +167,7 @@ def test_a_fault_of_the_summariser_changes_no_history_that_has_room(
 @both
 @pytest.mark.parametrize("streaming", [False, True])
 def test_an_answer_without_choices_is_not_blamed_on_the_key(
-    wires: Wires, protocol: str, streaming: bool
+    wires: Wires, waits: list[float], protocol: str, streaming: bool
 ) -> None:
     wires.server.restart(lambda request: faults.empty_choices())
     model = wires.model(protocol, streaming=streaming)
@@ -490,11 +494,14 @@ def test_a_lying_report_of_usage_breaks_no_budget(protocol: str, reported: int) 
             by_model(answers=faults.lying_usage(reported, 1, "It is looked at."), sums=GOOD)
         )
         agent = Agent(wires, protocol, window=WINDOW)
-        for n in range(7):
+        for n in range(12):
             agent.step(*said(1, 60, n), HumanMessage(f"go on {n}", id=f"more{n}"))
-        sizes = [one.tokens for one in wires.server.requests if one.model == "answers"]
+        answered = [one for one in wires.server.requests if one.model == "answers"]
+        sizes = [one.tokens for one in answered]
         assert max(sizes) <= WINDOW
-        assert max(sizes[4:]) > WINDOW / 4  # nor does it starve the agent
+        # Nor does it starve the agent: the newest result stands whole beside notes.
+        assert min(sizes[4:]) > WINDOW / 6
+        assert all(f"got-{n}-end" in json.dumps(one.body) for n, one in enumerate(answered))
         paid = sum(one.model == "sums" for one in wires.server.requests)
         assert paid <= len(sizes) / 2
         check_nothing_lost(agent.graph, agent.store)

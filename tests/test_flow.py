@@ -39,7 +39,7 @@ def good(effect: Any) -> Any:
             return ()
         case flow.Summarise(keys, by):
             return Draft(f"summary by {by}", by, keys, Cost(1, 100, 10))
-        case flow.Check(draft, _, _):
+        case flow.Check(draft, _):
             return flow.Checked(replace(draft, tokens=50), ())
     return None
 

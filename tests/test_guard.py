@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import count
+from types import SimpleNamespace
 from typing import Any, Union
+from uuid import UUID
 
 import pytest
 from langchain.agents import create_agent
@@ -33,7 +35,9 @@ from conspectus import (
     is_summary_message,
 )
 from conspectus._drive import run
+from conspectus.archive import Archive, Scope
 from conspectus.guard.overflow import read_overflow
+from conspectus.guard.rescue import TRIES
 from conspectus.testing.fault_server import FaultServer, Reply, Request, faults
 from conspectus.testing.scripted_models import ScriptedChatModel
 
@@ -88,9 +92,9 @@ class Agent:
         number = len(self.sent)
         own = [message for message in messages if "Remember" not in str(message.content)]
         if isinstance(own[-1], ToolMessage):
-            return f"The answer is {number}."
+            return AIMessage(f"The answer is {number}.", id=f"a{number}")
         call = {"name": "read_file", "args": {"path": f"/src/m{number}.py"}, "id": f"c{number}"}
-        return AIMessage("", tool_calls=[call])
+        return AIMessage("", tool_calls=[call], id=f"a{number}")
 
     def talk(self, turns: int, first: int = 0) -> None:
         for turn in range(first, first + turns):
@@ -208,7 +212,7 @@ def test_a_call_that_cannot_be_rescued_says_so_with_the_providers_error_behind_i
     assert agent.refused == 1
 
 
-def test_another_overflow_after_the_rescue_is_the_providers_own_error() -> None:
+def test_an_overflow_after_every_rescue_is_the_providers_own_error() -> None:
     middle = summarization()
     guard = ContextGuard(middle, on_stuck="send")
     agent = Agent(middle, guard, limit=10**9)
@@ -216,7 +220,7 @@ def test_another_overflow_after_the_rescue_is_the_providers_own_error() -> None:
     agent.limit = 700
     with pytest.raises(ContextOverflowError):
         agent.talk(1, 8)
-    assert agent.refused == 2
+    assert 2 <= agent.refused <= TRIES + 1
 
 
 def paid(*more: Any, turns: int = 24, giant: bool = False, **settings: Any) -> tuple[int, Agent]:
@@ -432,8 +436,8 @@ def test_one_giant_tool_result_is_shown_short_and_its_original_is_archived() -> 
     shown = model.calls[-1].messages[-1]
     assert METER.message(shown) < WINDOW < METER.text(giant)
     assert "original archived as" in str(shown.content)
-    kept = [item.value for item in store.search(("conspectus",), limit=100)]
-    assert any(giant in json.dumps(value) for value in kept)
+    rows = Archive(store).export(Scope("local", CONFIG["configurable"]["thread_id"]))
+    assert any(giant in str(row["message"]) for row in rows)
 
 
 def test_a_switch_to_a_smaller_model_is_compacted_before_the_call() -> None:
@@ -476,8 +480,12 @@ def test_output_is_reserved_from_the_models_own_setting() -> None:
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
 
 
-def test_sync_and_async_send_the_same() -> None:
+def test_sync_and_async_send_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(asynchronous: bool) -> list[list[str]]:
+        # Ids are cited, and drawn by chance they count for more or less.
+        numbers = count()
+        drawn = SimpleNamespace(uuid4=lambda: UUID(int=next(numbers)))
+        monkeypatch.setattr("langgraph.graph.message.uuid", drawn)
         middle = summarization()
         agent = Agent(middle, ContextGuard(middle, window=WINDOW), limit=2_500)
         for turn in range(10):

@@ -17,8 +17,7 @@ def told(*texts: str) -> Ledger:
 
 
 def stated(book: Ledger) -> set[str]:
-    kinds = ("rule", "preference", "decision")
-    return {fact.value for fact in book.facts if fact.kind in kinds}
+    return {fact.value for fact in book.facts}
 
 
 @pytest.mark.parametrize(
@@ -59,13 +58,11 @@ def stated(book: Ledger) -> set[str]:
         ("보고서는 5월 3일까지 제출해야 합니다.", "보고서 마감이 5월 10일까지로 연기됐습니다."),
     ],
 )
-def test_the_later_statement_stays_and_the_earlier_goes_with_its_value(old: str, new: str) -> None:
+def test_the_later_statement_stays_and_the_earlier_goes(old: str, new: str) -> None:
     book = told(old, "Something else entirely happened today.", new)
     assert old not in {fact.value for fact in book.facts}
     assert old in book.gone
     assert new in stated(book)
-    stale = [f for f in book.facts if f.kind in ("number", "date") and f.value in old]
-    assert not [f.value for f in stale if f.value not in new]
 
 
 @pytest.mark.parametrize(
@@ -73,6 +70,7 @@ def test_the_later_statement_stays_and_the_earlier_goes_with_its_value(old: str,
     [
         ("Staging: at most 3 deploys a day.", "Production: at most 5 deploys a day."),
         ("The hotel must not exceed 120 EUR per night.", "The flight must not exceed 400 EUR."),
+        ("Up to 3 rooms at 80 EUR each.", "Up to 5 rooms at 60 EUR each."),
         ("Never delete order 4711.", "Never delete order 4712."),
         (
             "The timeout of the search service must be at most 30 seconds.",
@@ -129,32 +127,23 @@ def test_a_corrected_value_goes_and_the_right_one_stays(
     texts: tuple[str, str], old: str, new: str
 ) -> None:
     book = told(*texts)
-    values = {fact.value for fact in book.facts}
-    assert new in values
-    assert old not in values
-    assert old in book.gone
+    (fact,) = book.facts
+    assert fact.value == texts[1]
+    assert new in fact.value
+    assert old in texts[0]
+    assert texts[0] in book.gone
 
 
 def test_a_warning_not_to_confuse_two_things_corrects_nothing() -> None:
-    book = told("The order is DD-20318.", "Don't mix it up with DD-20381, that was the wrong one.")
-    assert {"DD-20318", "DD-20381"} <= {fact.value for fact in book.facts}
+    order = "The order is DD-20318."
+    book = told(order, "Don't mix it up with DD-20381, that was the wrong one.")
+    assert order in stated(book)
 
 
-def test_what_the_agent_says_of_an_old_value_does_not_bring_it_back() -> None:
-    first = [user("A file may have at most 40 lines."), assistant("OK, 40 lines.")]
-    then = [user("Raise the limit for files to 60 lines."), assistant("60 lines, not 40 lines.")]
-    book = Ledger().updated(read_messages([*first, *then]))
-    assert "40 lines" not in {fact.value for fact in book.facts}
-    assert "60 lines" in {fact.value for fact in book.facts}
-
-
-def test_a_value_that_stands_in_another_rule_too_stays() -> None:
-    book = told(
-        "A file may have at most 40 lines.",
-        "A slide must never have more than 40 lines.",
-        "Raise the limit for files to 60 lines.",
-    )
-    assert "40 lines" in {fact.value for fact in book.facts}
+def test_what_the_agent_says_replaces_nothing() -> None:
+    said = [user("A file may have at most 40 lines."), assistant("From now on at most 60 lines.")]
+    book = Ledger().updated(read_messages(said))
+    assert stated(book) == {"A file may have at most 40 lines."}
 
 
 def test_a_user_cannot_change_what_the_system_has_set_by_the_same_words() -> None:

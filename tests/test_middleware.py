@@ -347,7 +347,7 @@ def test_a_summary_that_the_embedded_summariser_had_to_write_is_said_in_the_log(
     with caplog.at_level(logging.WARNING, "conspectus"):
         assert step(middleware, talk(40, words=40))
     [line] = [one.getMessage() for one in caplog.records if "invalid api key" in one.getMessage()]
-    assert line.endswith("the summary is by extractive")
+    assert line.endswith("the summary is by embedded")
 
 
 @pytest.mark.parametrize("fallback", [False, True])

@@ -23,7 +23,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.compactor.memory import Memory, Remembered
 from conspectus.errors import StuckError
 from conspectus.ledger import Ledger
-from conspectus.summarize import ExtractiveSummarizer
+from conspectus.summarize import EmbeddedSummarizer
 from conspectus.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread
 
@@ -313,7 +313,7 @@ def test_reading_a_long_history_leaves_the_event_loop_to_others(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_in: dict[str, set[int]] = {"ledger": set(), "summary": set()}
-    updated, summarize = Ledger.updated, ExtractiveSummarizer.summarize
+    updated, summarize = Ledger.updated, EmbeddedSummarizer.summarize
 
     def noted(self: Any, *given: Any) -> Any:
         read_in["ledger"].add(threading.get_ident())
@@ -324,7 +324,7 @@ def test_reading_a_long_history_leaves_the_event_loop_to_others(
         return summarize(self, request)
 
     monkeypatch.setattr(Ledger, "updated", noted)
-    monkeypatch.setattr(ExtractiveSummarizer, "summarize", written)
+    monkeypatch.setattr(EmbeddedSummarizer, "summarize", written)
     state = {"messages": [*talk(count, words=2), HumanMessage("go on")]}
     update = asyncio.run(middleware(summarizer="embedded").abefore_model(state, Runtime()))
     assert update is not None

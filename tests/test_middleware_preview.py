@@ -12,6 +12,7 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
 from conspectus.compactor.preview import PreviewRequest
+from conspectus.messages.summary import summary_body
 from conspectus.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     SUMMARY,
@@ -60,13 +61,13 @@ class Asked:
     @property
     def summary(self) -> str:
         [found] = [m for m in self.messages if is_summary(m)]
-        return str(found.text)
+        return summary_body(str(found.text))
 
 
 def test_the_question_says_all_that_is_needed_and_nothing_has_changed_yet() -> None:
     run = Asked()
     assert run.question["type"] == "conspectus.preview"
-    assert run.question["summary"].startswith(SUMMARY)
+    assert SUMMARY in run.question["summary"]
     assert run.question["evict"] == 6
     assert run.question["cause"] == "trigger: 10 messages"
     assert run.question["limit"] > 50
@@ -87,8 +88,8 @@ def test_what_is_approved_is_committed_to_the_letter_and_paid_once(answer: Any) 
     assert run.calls == 1
     run.answer(answer)
     assert run.calls <= 2, "only the next compaction may call again"
-    assert run.model.calls[5].messages[0].text.endswith(shown)
-    assert is_summary(run.model.calls[5].messages[0])
+    [seen] = filter(is_summary, run.model.calls[5].messages)
+    assert summary_body(seen.text) == shown
     check_sent(run.model)
     assert run.events[-3:] in (["start", "end", "start"], ["start", "start", "end"])
 
@@ -97,7 +98,7 @@ def test_what_is_edited_is_committed_to_the_letter() -> None:
     run = Asked(6)
     text = "The modules m0 to m2 hold nothing.\nThe editor says: use the blue key 77."
     run.answer({"type": "edit", "summary": text})
-    assert run.summary.endswith(f"\n{text}")
+    assert run.summary == text
     assert run.calls == 1
     check_sent(run.model)
     assert check_nothing_lost(run.graph, run.store) == 6
@@ -141,7 +142,7 @@ def test_nonsense_is_asked_again_with_what_is_wrong(nonsense: Any) -> None:
     assert "is no answer" in run.question["problem"]
     assert run.question["summary"] == first
     run.answer({"type": "approve"})
-    assert run.summary.endswith(first)
+    assert run.summary == first
     assert run.calls == 1
 
 
@@ -154,7 +155,7 @@ def test_an_edit_that_is_too_long_or_empty_is_asked_again() -> None:
     run.answer("perhaps")
     assert "is no answer" in run.question["problem"]
     run.answer({"type": "edit", "summary": "Short and good."})
-    assert run.summary.endswith("Short and good.")
+    assert run.summary == "Short and good."
     assert run.calls == 1
 
 
@@ -175,7 +176,7 @@ async def test_it_is_the_same_on_a_loop() -> None:
     assert "is no answer" in out["__interrupt__"][0].value["problem"]
     await graph.ainvoke(Command(resume={"type": "approve"}), thread())
     state = await graph.aget_state(thread())
-    assert state.values["messages"][0].text.endswith(shown)
+    assert [summary_body(m.text) for m in state.values["messages"] if is_summary(m)] == [shown]
     assert len(own.model.calls) == 1
     check_sent(model)
 
@@ -187,7 +188,7 @@ def test_without_an_archive_it_is_paid_once_in_one_process() -> None:
     run = Asked(6, store=None)
     shown = run.question["summary"]
     run.answer({"type": "approve"})
-    assert run.summary.endswith(shown)
+    assert run.summary == shown
     assert run.calls == 1
 
 
@@ -220,7 +221,7 @@ def test_an_edit_is_what_was_approved_even_where_the_first_text_is_gone() -> Non
     graph, _ = agent(first.model, again, checkpointer=first.saver, store=None)
     graph.invoke(Command(resume={"type": "edit", "summary": "My own words."}), thread())
     messages = graph.get_state(thread()).values["messages"]
-    assert messages[0].text.endswith("My own words.")
+    assert [summary_body(m.text) for m in messages if is_summary(m)] == ["My own words."]
 
 
 @pytest.mark.parametrize("loop", [False, True])
@@ -260,7 +261,8 @@ def test_a_function_is_asked_instead_of_a_person() -> None:
     out = graph.invoke(said("Look at all modules."), thread())
     assert "__interrupt__" not in out
     assert len(asked) == 1
-    assert out["messages"][0].text.endswith(f"As said: {asked[0].summary}")
+    [summary] = filter(is_summary, out["messages"])
+    assert summary_body(summary.text) == f"As said: {asked[0].summary}"
     check_sent(model)
     assert check_nothing_lost(graph, store) == 6
 

@@ -19,6 +19,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenMeter
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.agent_state import HELD
+from conspectus.messages import is_summary_message
 from conspectus.testing.scripted_models import ScriptedChatModel
 
 WINDOW = 3_000
@@ -108,7 +109,30 @@ def pointers(messages: list[BaseMessage]) -> list[BaseMessage]:
 
 
 @pytest.mark.parametrize("history", ["replace", "preserve"])
-@pytest.mark.parametrize("kind", GIANTS)
+@pytest.mark.parametrize("kind", ["images", "a document"])
+def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck(
+    kind: str, history: str
+) -> None:
+    agent = Agent(history)
+    agent.ask("Hello, I have something for you.")
+    with pytest.raises(StuckError, match=r"at least [0-9,]+ tokens and there are"):
+        agent.ask(GIANTS[kind])
+    agent.ask("Then without it?")
+    assert size(agent.requests[-1]) <= WINDOW
+    assert agent.requests[-1][-1].content == "Then without it?"
+
+
+def test_the_text_beside_an_image_is_shown_short_and_the_image_stays() -> None:
+    agent = Agent("replace")
+    picture: Any = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    agent.ask([{"type": "text", "text": TEXT}, picture, {"type": "text", "text": TEXT}])
+    (shown,) = pointers(agent.requests[0])
+    assert picture in shown.content
+    assert size(agent.requests[0]) <= WINDOW
+
+
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize("kind", ["a long text", "a document as text", "many small blocks"])
 def test_a_giant_message_of_the_user_is_shown_short_and_its_original_is_archived(
     kind: str, history: str
 ) -> None:
@@ -149,7 +173,11 @@ def test_small_messages_stay_as_they_are_and_nothing_grows(history: str) -> None
     shown = agent.requests[-1]
     assert len(pointers(shown)) == 1
     before = {str(m.text): METER.message(m) for request in agent.requests for m in request}
-    assert [str(m.text) for m in shown if str(m.text) in small] == small
+    stay = [str(m.text) for m in shown if str(m.text) in small]
+    assert len(stay) >= len(small) - 1
+    assert stay == small[-len(stay) :]
+    told = "".join(str(m.text) for m in shown if is_summary_message(m))
+    assert all(text in told for text in small[: -len(stay)])
     giant = METER.message(HumanMessage(TEXT))
     assert all(METER.message(m) <= before.get(str(m.text), giant) for m in shown)
 

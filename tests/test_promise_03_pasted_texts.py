@@ -108,7 +108,7 @@ def test_a_user_who_repeats_the_clip_of_his_own_message_has_said_both(form: str)
 def test_a_clip_that_is_pasted_after_its_original_has_left_is_a_message(
     form: str, whose: str
 ) -> None:
-    compactor = engine(Scripted(short), window=1_500, keep=("messages", 2))
+    compactor = engine(Scripted(short), window=2_500, keep=("messages", 2))
     begun = [said(form, "user", LOG, "h0")] if whose == "user" else with_a_clip(form)
     view = compacted(begun, compactor).messages
     (clip,) = [text_of(m) for m in view if "archived as" in text_of(m)]
@@ -190,7 +190,8 @@ def test_equal_messages_that_are_clipped_are_each_known_again(
     store = engine().archive
 
     def fresh() -> Compactor:
-        return engine(scripted, window=1_500, keep=("messages", 8), archive=store)
+        more: Any = {"keep": ("messages", 8), "max_summary_tokens": 100, "archive": store}
+        return engine(scripted, window=3_000, **more)
 
     def unnamed(role: str, text: str) -> Any:
         if form == "dict":

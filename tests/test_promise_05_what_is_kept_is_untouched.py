@@ -58,12 +58,12 @@ def test_a_clipped_message_can_be_recalled_by_the_id_that_its_mark_names() -> No
     messages = agent(3)
     for n, message in enumerate(messages):
         message["id"] = f"m{n}"
-    messages[3] = tool("c0", "start " + "x " * 30_000 + "the end", id="m3")
+    messages[7] = tool("c2", "start " + "x " * 30_000 + "the end", id="m7")
     compactor = engine(window=4_000)
     result = compacted(messages, compactor)
-    assert "archived as m3" in str(result.messages)
-    found = compactor.recall(thread_id="t", id="m3", tokens=500)
-    assert found.hits[0].id == "m3"
+    assert "archived as m7" in str(result.messages)
+    found = compactor.recall(thread_id="t", id="m7", tokens=500)
+    assert found.hits[0].id == "m7"
     assert found.text.count("start") == 1
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from conspectus import Ledger
 from conspectus.ledger import facts_of
-from conspectus.ledger.book import LIMIT
 from conspectus.messages import read_messages
 from engine import Scripted, compacted, engine, short
 from histories import assistant, talk, user
@@ -41,13 +40,13 @@ def test_standing_rules_are_in_the_summary_after_ten_rounds_word_for_word() -> N
         assert {f.value for f in result.carried if f.kind == "rule"} >= set(RULES)
 
 
-def test_a_model_that_loses_a_rule_gets_it_appended() -> None:
+def test_a_model_that_loses_a_rule_loses_nothing() -> None:
     first = [user(RULES[0]), assistant("ok")]
     result = rounds(engine(Scripted(lambda _: "- nothing much happened [x]")), first, 1)
     assert f"- {RULES[0]} [" in result.summary
 
 
-def test_a_superseded_limit_goes_and_the_new_one_stays() -> None:
+def test_a_superseded_limit_stands_only_before_the_new_one() -> None:
     first = [
         user("A function may have at most 40 lines."),
         assistant("Noted."),
@@ -56,15 +55,16 @@ def test_a_superseded_limit_goes_and_the_new_one_stays() -> None:
     ]
     result = rounds(engine(max_summary_tokens=600), first, 3)
     assert "at most 60 lines" in result.summary
-    assert "at most 40 lines" not in result.summary
+    assert result.summary.find("at most 40 lines") < result.summary.find("at most 60 lines")
 
 
-def test_a_limit_superseded_in_the_kept_part_is_not_restated() -> None:
+def test_a_limit_superseded_in_the_kept_part_stands_before_it_at_most() -> None:
     history = [user("The cap is 40 lines per function."), *talk(30)[1:]]
     history += [assistant("ok"), user("Let us raise it: the cap is 60 lines per function.")]
     result = compacted(history, engine(), force=True)
-    assert "cap is 40" not in str(result.messages)
-    assert "cap is 60" in str(result.messages)
+    shown = str(result.messages)
+    assert shown.rfind("cap is 40") < shown.find("cap is 60")
+    assert "cap is 40" not in {fact.value for fact in result.carried}
 
 
 @pytest.mark.parametrize(
@@ -117,17 +117,6 @@ def test_a_tool_cannot_set_a_rule() -> None:
     assert not [f for f in facts_of(entry) if f.kind == "rule"]
 
 
-def test_a_ledger_is_bounded_and_what_the_user_said_outlives_what_tools_printed() -> None:
-    files = [f"/srv/data/part_{n}/file_{n}.csv" for n in range(3 * LIMIT)]
-    printed = ["\n".join(files[n : n + 50]) for n in range(0, len(files), 50)]
-    tools = [{"role": "tool", "tool_call_id": "x", "content": text} for text in printed]
-    messages = [user(RULES[0]), *tools]
-    book = Ledger().updated(read_messages(messages))
-    assert len(book.facts) == LIMIT
-    assert RULES[0] in {f.value for f in book.facts}
-    assert Ledger.from_json(book.to_json()) == book
-
-
 def test_a_damaged_ledger_loses_no_more_than_what_is_damaged(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -161,12 +150,12 @@ def test_what_was_handed_to_others_and_what_came_back_is_in_the_summary_after_te
         *handed(2, "Error: the agent gave up."),
     ]
     for summarizer in (None, Scripted(short)):
-        result = rounds(engine(summarizer, max_summary_tokens=900), first, 10)
+        result = rounds(engine(summarizer, max_summary_tokens=1_800), first, 10)
         text = result.messages[0]["content"]
-        done, pending = text.split("## Done")[1], text.split("## Pending")[1]
-        assert "Ask vendor 1 for its price → Vendor 1 asks for 41 USD per seat." in done
-        assert "Ask vendor 2 for its price → Error: the agent gave up." in pending
-        assert "Ask vendor 2" not in done.split("##")[0]
+        done = text.split("## Done")[1]
+        assert "task(description=Ask vendor 1 for its price) → " in done
+        assert "Vendor 1 asks for 41 USD per seat." in done
+        assert "task(description=Ask vendor 2 for its price) → Error: the agent gave up." in done
 
 
 def test_the_agent_cannot_change_what_a_user_has_demanded() -> None:
@@ -175,9 +164,9 @@ def test_the_agent_cannot_change_what_a_user_has_demanded() -> None:
         assistant("The notes have moved to docs/old/notes.md."),
     ]
     book = Ledger().updated(read_messages(said))
-    assert "docs/notes.md" in {fact.value for fact in book.facts}
+    assert {fact.value for fact in book.facts} == {said[0]["content"]}
     moved = Ledger().updated(read_messages([said[0], user(said[1]["content"])]))
-    assert "docs/notes.md" not in {fact.value for fact in moved.facts}
+    assert {fact.value for fact in moved.facts} == {said[1]["content"]}
 
 
 def test_a_user_cannot_change_what_the_system_has_set() -> None:

@@ -63,6 +63,8 @@ def test_what_an_abandoned_branch_archived_is_out_of_reach() -> None:
     compactor.compact(left, thread_id="t", force=True)
     assert "walrus" in compactor.recall("walrus", thread_id="t").text
     compactor.compact(right, thread_id="t", force=True)
+    with pytest.raises(NotFoundError):  # before there is an index of this branch
+        compactor.recall(id="left", thread_id="t")
     assert "heron" in compactor.recall("heron", thread_id="t").text
     assert "walrus" not in compactor.recall("walrus", thread_id="t").text
     with pytest.raises(NotFoundError):
@@ -84,7 +86,8 @@ def test_forgetting_a_thread_takes_everything_and_only_it() -> None:
         compactor.compact([user(f"in {thread}"), *talk(30)], thread_id=thread, force=True)
     assert compactor.archive is not None
     assert compactor.archive.forget("local", "one") > 30
-    assert compactor.recall("in one", thread_id="one").text == ""
+    with pytest.raises(NotFoundError, match="keeps no thread 'one'"):
+        compactor.recall("in one", thread_id="one")
     assert "in two" in compactor.recall("in two", thread_id="two").text
     assert compactor.archive.threads("local") == ("two",)
 
@@ -101,7 +104,7 @@ def test_recall_without_an_archive_says_so() -> None:
 
 
 def test_two_branches_whose_summaries_say_the_same_are_kept_apart() -> None:
-    compactor = engine(Scripted(lambda _: "- the same words [x]"), keep=("messages", 4))
+    compactor = engine(Scripted(lambda _: "- the same words [x]"), keep=("messages", 4), notes=[])
 
     def branch(fruit: str) -> list[dict[str, str]]:
         return [user("start"), user(f"a {fruit}", id=f"x-{fruit}"), *talk(10)]

@@ -72,7 +72,7 @@ class NoAuthorityCompactor(NoAuthority, CompactorWorld):
 
     def judge(self, look: Look) -> None:
         super().judge(look)
-        if look.error is None:
+        if look.error is None and look.reach:  # of a thread without a record nothing is recalled
             found = self.compactor.recall("EVIL decided kept", tokens=2_000, **self.at.where)
             assert not RAW.search(found.text)
             assert not MARKS.search(found.text)

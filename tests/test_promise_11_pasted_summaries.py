@@ -245,7 +245,8 @@ def test_an_agent_that_went_back_is_not_carried_over_by_what_its_user_pastes(his
 
 
 def agent(store: InMemoryStore, saver: Any = None, history: Any = "replace") -> tuple[Any, Any]:
-    model = ScriptedChatModel(answers=lambda asked: AIMessage(f"To {asked[-1].text[:20]}"))
+    looked = " I looked at it again." * 20
+    model = ScriptedChatModel(answers=lambda asked: AIMessage(f"To {asked[-1].text[:20]}{looked}"))
     middle = SummarizationMiddleware(
         None, trigger=("messages", 8), keep=("messages", 3), window=4_000, history=history
     )

@@ -128,3 +128,8 @@ def test_what_chooses_nothing_is_refused_before_anything_runs(
 def test_promises_and_names_at_once_are_refused(script: ModuleType) -> None:
     with pytest.raises(ValueError, match="not both"):
         script.chosen("3; extractive")
+
+
+def test_each_module_that_is_named_is_there(script: ModuleType) -> None:
+    for module in script.ELSEWHERE:
+        assert (Path(__file__).parent / f"{module}.py").is_file(), module

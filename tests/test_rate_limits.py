@@ -74,7 +74,7 @@ def test_over_the_window_the_embedded_summariser_writes_without_asking_it(clock:
     for thread in ("a", "b", "c"):
         result = compactor.compact(talk(80, size=30), thread_id=thread)
         assert result.record is not None
-        assert result.record.by == "extractive"
+        assert result.record.by == "embedded"
         assert result.tokens_after <= 2_000
     assert len(busy.requests) == 1
 

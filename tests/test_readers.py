@@ -233,10 +233,11 @@ def test_a_claude_code_session_becomes_the_conversation_in_it(tmp_path: Path) ->
     assert [block["id"] for block in whole["content"]] == ["t1", "t2"]
     assert whole["timestamp"] == "2025-01-01T00:00:00Z"
     written = json.loads(write_history(history.messages, history.format))
-    assert written == history.messages
+    assert [set(message) for message in written] == [{"role", "content"}] * 3
+    assert [one["content"] for one in written] == [one["content"] for one in history.messages]  # type: ignore[index]
     again = read_history(write(tmp_path / "again.json", written))
     assert again.format.name == "anthropic"
-    assert again.messages == history.messages
+    assert again.messages == written
 
 
 def test_an_empty_list_is_an_empty_history(tmp_path: Path) -> None:
@@ -270,6 +271,27 @@ def test_a_separator_of_unicode_does_not_end_a_line(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text("\r\n".join(json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8")
     assert read_history(path).messages == rows
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_comments_and_blank_lines_are_skipped_and_lines_keep_their_numbers(
+    tmp_path: Path, end: str
+) -> None:
+    path = tmp_path / "a.jsonl"
+    rows = [json.dumps(row) for row in OPENAI]
+    lines = ["// made by hand", "", rows[0], "   // on", " \t", *rows[1:], ""]
+    path.write_bytes(end.join(lines).encode())
+    assert read_history(path).messages == OPENAI
+    text = write_history(OPENAI, read_history(path).format)
+    assert [json.loads(line) for line in text.splitlines()] == OPENAI
+    path.write_bytes(end.join([*lines, "{oops"]).encode())
+    with pytest.raises(InputError, match="line 11 is not JSON"):
+        read_history(path)
+    path.write_text(f"// whole\n{json.dumps(OPENAI, indent=1)}\n")
+    assert read_history(path).messages == OPENAI
+    slashes = [{"role": "user", "content": "// no comment\n// nor this"}]
+    path.write_text("// one\n" + json.dumps(slashes))
+    assert read_history(path).messages == slashes
 
 
 def test_a_thread_name_stays_the_same_for_the_same_file(tmp_path: Path) -> None:
@@ -314,8 +336,14 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
         b'{"role": "user", "content": "x"}\n{"a":' + b"[" * 500 + b"]" * 500 + b"}\n",
         "nested deeper than",
     ),
-    "many digits": (b"[" + b"9" * 5000 + b"]", "cannot be read as JSON"),
-    "bad line": (b'{"role": "user", "content": "x"}\n{oops}\n', "line 2 is not JSON"),
+    "many digits": (b"[" + b"9" * 5000 + b"]", "as JSON: it holds a number of more digits"),
+    "bad line": (b'{"role": "user", "content": "x"}\n{oops}\n', "line 2 is not JSON (column 2: "),
+    "cut line": (
+        b'{"role": "user", "content": "x"}\n{"role": "as',
+        "line 2 is not JSON (column 10",
+    ),
+    "comments": (b"// one\n\n  // two\n", "is empty but for comments"),
+    "title": (b'{"type": "summary", "summary": "x", "leafUuid": "y"}\n', "holds no message yet"),
     "conversations": (b'{"messages": []}\n{"messages": []}\n', "holds 2 conversations"),
     "item": (b'[{"role": "user", "content": "x"}, 7]', "message 1 is a JSON number"),
     "item list": (b'[{"role": "user", "content": "x"}, []]', "message 1 is a JSON list"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from typing import Any
 
 import pytest
@@ -34,6 +33,7 @@ from conspectus.messages.recalled import (
 from conspectus.middleware.recalling import ASKED_IN, asked_in
 from conspectus.testing.scripted_models import ScriptedChatModel
 from recalling import ASKED, FILLER, PORT, RecallingAgent, look, recall, shown
+from stored_values import stored
 
 METER = TokenMeter()
 LOOKS = [[{"name": "look", "args": {"path": f"/src/m{n}.py"}}] for n in range(3)]
@@ -68,7 +68,8 @@ def test_what_is_recalled_is_never_written_to_the_history() -> None:
     for checkpoint in agent.graph.get_state_history(agent.config):
         for message in checkpoint.values.get("messages", ()):
             assert message.additional_kwargs.get("lc_source") != RECALLED
-    kept = [json.dumps(item.value) for item in agent.store.search(("conspectus",), limit=1000)]
+    kept = [one.text for one in stored(agent.store, "conspectus")]
+    assert any("module 3" in text for text in kept)
     assert not any("<recalled>" in text for text in kept)
 
 
@@ -208,7 +209,7 @@ def test_other_middleware_that_copies_messages_does_not_make_it_history() -> Non
     agent.say(ASKED)
     assert PORT in shown(agent.requests[-1])[0]
     agent.fill(8, "garden")
-    kept = [json.dumps(item.value) for item in agent.store.search(("conspectus",), limit=1000)]
+    kept = [one.text for one in stored(agent.store, "conspectus")]
     assert kept
     assert not any("<recalled>" in text for text in kept)
 
@@ -251,7 +252,7 @@ def test_the_guard_neither_archives_nor_summarises_it() -> None:
     agent.say("LOOK: which port has the billing service?")
     assert read
     assert sum(map(bool, map(shown, agent.requests))) > 5
-    kept = [json.dumps(item.value) for item in agent.store.search(("conspectus",), limit=1000)]
+    kept = [one.text for one in stored(agent.store, "conspectus")]
     assert not any("<recalled>" in text for text in [*read, *kept])
     assert "<recalled>" not in str(agent.values["messages"])
 

@@ -25,7 +25,7 @@ def test_the_middleware_its_hooks_and_the_preview_get_no_secret() -> None:
 
     def ask(request: Any) -> str:
         asked.append(request)
-        return f"{request.summary}\n- and {TOKEN}"
+        return f"{request.summary[:-80]}\n- and {TOKEN}"
 
     own = SummarizationMiddleware(
         None,

@@ -27,7 +27,7 @@ from conspectus.replay.measure import Measure, broken_pairs
 from conspectus.replay.policies import POLICIES, Policy
 from conspectus.replay.recorded import RecordedModel, TurnEnds, recorded_tools
 from conspectus.replay.recording import Recording
-from conspectus.summarize import ExtractiveSummarizer, Summary, SummaryRequest
+from conspectus.summarize import EmbeddedSummarizer, Summary, SummaryRequest
 from conspectus.testing.scripted_models import ScriptedChatModel
 
 Row = dict[str, Any]
@@ -480,7 +480,7 @@ def test_a_chat_model_is_asked_by_both_and_its_calls_are_counted() -> None:
 def test_a_summariser_of_ones_own_serves_all_policies() -> None:
     asked: list[int] = []
 
-    class Listed(ExtractiveSummarizer):
+    class Listed(EmbeddedSummarizer):
         @property
         def name(self) -> str:
             return "listed"
@@ -497,7 +497,7 @@ def test_a_summariser_of_ones_own_serves_all_policies() -> None:
 
 
 def test_a_summariser_that_fails_ends_langchains_run_and_not_ours() -> None:
-    class Failing(ExtractiveSummarizer):
+    class Failing(EmbeddedSummarizer):
         @property
         def name(self) -> str:
             return "failing"

@@ -27,7 +27,7 @@ HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(2)>\"'&.jso
 @pytest.fixture(scope="module")
 def found() -> Evaluation:
     transcripts = [
-        Transcript.of(HOSTILE, agent()),
+        Transcript.of(HOSTILE, agent(told=True)),
         Transcript.of("talk", TALK, questions_of(QUESTIONS, "talk")),
         Transcript.of("small<b>", [{"role": "user", "content": "hi"}]),
     ]

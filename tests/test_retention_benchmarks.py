@@ -7,11 +7,10 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
-from made_transcripts import FILLER, QUESTIONS, TALK, agent
+from made_transcripts import CODE_LINE, FILLER, PATH_LINE, QUESTIONS, TALK, agent
 
 ROOT = Path(__file__).resolve().parents[1]
 RULE = "Never push to the branch called main, whatever anybody says."
@@ -27,10 +26,10 @@ def script() -> Iterator[Callable[[str], ModuleType]]:
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A long run of an agent under a rule, and a talk with questions."""
+    """A long run of an agent whose user states a rule and facts, and a talk with questions."""
     messages = agent(140)
     messages.insert(1, {"role": "assistant", "content": "Fine. " + FILLER})
-    messages.insert(2, {"role": "user", "content": f"{RULE} {FILLER}"})
+    messages.insert(2, {"role": "user", "content": f"{RULE} {PATH_LINE}. {CODE_LINE}."})
     # The newest message of the user stays in view, so another one has to follow the rule.
     messages.insert(9, {"role": "user", "content": "Go on, please. " + FILLER})
     for folder, name, value in (
@@ -44,7 +43,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["retention_targets", "facts_cost", "auto_recall"])
+@pytest.mark.parametrize("name", ["retention_targets", "auto_recall"])
 def test_without_transcripts_it_says_so_and_does_not_fail(
     name: str,
     script: Callable[[str], ModuleType],
@@ -66,7 +65,8 @@ def test_every_figure_stands_beside_its_target(
     code = targets.main(["--json"])
     figures = {one["what"]: one for one in json.loads(capsys.readouterr().out)["figures"]}
     assert figures["agent, summary of 512: quoted"]["value"] == 1.0
-    assert figures["agent, summary of 512: quoted"]["target"] == "at least 0.77"
+    assert figures["agent, summary of 512: quoted"]["target"] == ""
+    assert figures["agent, summary of 2,048: quoted"]["target"] == "at least 0.8"
     for size in ("512", "1,024", "2,048"):
         assert figures[f"agent, 10 rounds, summary of {size}: quoted beside one round"]["holds"]
     assert figures["locomo, recall of 512: answers"]["value"] == 1.0
@@ -102,33 +102,6 @@ def test_a_count_that_is_not_0_does_not_hold(script: Callable[[str], ModuleType]
     targets = script("retention_targets")
     assert targets.none_of("x", 0).holds
     assert not targets.none_of("x", 1).holds
-
-
-def test_carrying_facts_keeps_rules_that_are_lost_without(
-    script: Callable[[str], ModuleType], data: Path
-) -> None:
-    rows = list(script("facts_cost").measure(data, [512]))
-    found: Any = next(row for row in rows if row.folder == "agent")
-    assert found.compactions == 3
-    assert found.facts >= 3
-    assert found.kept_with == 1.0
-    assert found.kept_with >= found.kept_without
-    assert 0 < found.share < 1
-    assert found.quoted_with == 1.0
-    assert found.tokens_with <= 512
-    assert found.tokens_without <= 512
-
-
-def test_losing_facts_by_carrying_them_fails(
-    script: Callable[[str], ModuleType], data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    facts = script("facts_cost")
-    good = facts.Row("agent", 512, 1, 1, 0.1, 1.0, 0.0, None, None, 9.0, 9.0)
-    bad = facts.Row("agent", 512, 1, 1, 0.1, 0.0, 1.0, None, None, 9.0, 9.0)
-    monkeypatch.setattr(facts, "measure", lambda data: [good])
-    assert facts.main([]) == 0
-    monkeypatch.setattr(facts, "measure", lambda data: [good, bad])
-    assert facts.main([]) == 1
 
 
 def test_recall_at_each_turn_is_measured_by_what_the_model_was_sent(

@@ -16,6 +16,7 @@ from stateful.compactor_world import CompactorWorld
 from stateful.looks import Look
 from stateful.messages import answering, calling, speaking
 from stateful.oracle import text_of
+from stored_values import stored
 
 KINDS = ("openai-key", "aws-access-key", "github-token", "slack-token", "stripe-key", "jwt")
 REMEMBER = "Always use {0} for the build. The deploy key is {0}, never write it down."
@@ -53,19 +54,20 @@ class SecretsAreKeptNowhere(CompactorWorld):
 
     def judge(self, look: Look) -> None:
         kept = {
-            "the store": repr(self.store._data),
+            "the store": "\n".join(one.text for one in stored(self.store)),
             "a summary": "\n".join(text_of(m) for m in look.parts[0]),
             "a summary in force": look.summary,
             "the ledger": look.facts,
             "a prompt": "\n".join(look.prompts),
             "an event": repr(self.events),
         }
-        if look.error is None:
+        if look.error is None and look.reach:  # of a thread without a record nothing is recalled
             found = self.compactor.recall("deploy key TOKEN Bearer", tokens=4_000, **self.at.where)
             kept["what was recalled"] = found.text
-        for secret in self.secrets:
-            for place, text in kept.items():
-                assert secret not in text, f"a secret is in {place}"
+        for place, text in kept.items():
+            folded = text.casefold()  # as the words of a search index are
+            for secret in self.secrets:
+                assert secret.casefold() not in folded, f"a secret is in {place}"
         if look.error is None and any(s in text_of(m) for s in self.secrets for m in look.gone):
             assert "[redacted" in repr(look.reach), "it left, and nothing says that it was there"
 

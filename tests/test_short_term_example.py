@@ -40,7 +40,7 @@ def test_the_name_stays_even_where_every_summary_loses_it(
 def test_the_example_says_so_when_the_name_is_lost(
     example: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(example, "answered", lambda messages: "I do not know.")
+    monkeypatch.setattr(example, "answered", lambda messages: f"I do not know. {example.POEM}")
     assert example.main() == 1
 
 

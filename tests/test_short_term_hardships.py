@@ -30,12 +30,13 @@ from short_term_support import (
     words_of,
 )
 
+pytestmark = pytest.mark.usefixtures("no_pauses")
 LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
 OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you sent more")
 
 
 def summarise(messages: list[Any], running: Any = None, **more: Any) -> Any:
-    more.setdefault("model", PlainModel())
+    more = {"model": PlainModel(), "notes": [], **more}  # the model's text alone, as LangMem's
     return ours.summarize_messages(messages, running_summary=running, **(LIMITS | more))
 
 
@@ -260,7 +261,7 @@ def test_a_summariser_that_fails_never_becomes_the_summary(model: PlainModel) ->
     """It is over `max_tokens`: the embedded one takes over. Below it, the history stays."""
     messages = talk(8)
     found = summarise(messages, model=model)
-    assert found.running_summary.summary.startswith("## ")
+    assert found.running_summary.summary.startswith("# Part 1\n## Said by the user\n")
     assert count(found.messages) <= LIMITS["max_tokens"]
     roomy = {"max_tokens": 2_000, "max_tokens_before_summary": 100}
     assert summarise(messages, model=model, **roomy).messages == messages
@@ -304,7 +305,7 @@ def test_a_reading_that_overflows_the_models_window_is_halved() -> None:
 
 def test_a_model_that_always_overflows_fails_and_ends() -> None:
     found = summarise(talk(8), model=raising(OVERFLOW))
-    assert found.running_summary.summary.startswith("## ")
+    assert found.running_summary.summary.startswith("# Part 1\n## Said by the user\n")
 
 
 def test_a_summariser_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,7 +338,7 @@ def test_a_rule_that_the_summary_lost_is_added_word_for_word_over_rounds() -> No
     running: Any = None
     for upto in range(10, len(messages), 6):
         running = summarise(
-            messages[:upto], running, max_tokens=400, max_summary_tokens=150
+            messages[:upto], running, max_tokens=400, max_summary_tokens=150, notes=None
         ).running_summary
         assert running is None or rule in running.summary
         assert running is None or "[" not in running.summary  # no id that leads nowhere
@@ -345,7 +346,7 @@ def test_a_rule_that_the_summary_lost_is_added_word_for_word_over_rounds() -> No
 
 
 def test_without_anything_gathering_a_failure_is_not_paid_for_again_by_a_node() -> None:
-    model = raising(RuntimeError("boom"))
+    model = raising(RuntimeError("invalid api key"))
     limits = {"max_tokens": 2_000, "max_tokens_before_summary": 100}
     node = ours.SummarizationNode(model=model, **limits)
     messages = talk(8)
@@ -387,7 +388,9 @@ def test_a_bound_model_and_a_plain_one_are_given_the_messages_and_nothing_else()
 
 
 def test_a_plain_model_works_on_an_event_loop() -> None:
-    running = ours.asummarize_messages(talk(8), running_summary=None, model=PlainModel(), **LIMITS)
+    running = ours.asummarize_messages(
+        talk(8), running_summary=None, model=PlainModel(), notes=[], **LIMITS
+    )
     assert asyncio.run(running).running_summary.summary == TOLD
 
 

@@ -78,7 +78,7 @@ def test_what_is_read_late_or_cancelled_counts_as_it_is_charged_and_a_refusal_do
     result = compact(once, on_failure="keep", telemetry=late)
     assert late.total.input_tokens == result.cost.input_tokens > 100
     assert late.total.failed == late.total.calls == result.cost.calls
-    broken = ScriptedChatModel(answers=lambda messages: ValueError("bad key"))
+    broken = ScriptedChatModel(answers=lambda messages: PermissionError("bad key"))
     compact(broken, on_failure="keep", telemetry=refused)
     assert (refused.total.calls, refused.total.failed, refused.total.input_tokens) == (1, 1, 0)
 

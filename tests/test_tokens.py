@@ -99,7 +99,7 @@ def test_the_characters_of_an_image_never_count() -> None:
     assert PER_MEDIA < meter.message(HumanMessage([image])) < PER_MEDIA + 60
     small, large = png(640, 480), png(640, 480, 300_000)
     sizes = [
-        media_tokens({"type": "image", "mime_type": "image/png", "base64": data}, "claude")
+        media_tokens({"type": "image", "mime_type": "image/png", "base64": data}, "anthropic")
         for data in (small, large)
     ]
     assert sizes[0] == sizes[1] == 410  # 640 x 480 / 750
@@ -113,9 +113,9 @@ def test_an_image_of_known_size_takes_what_openai_documents(
 ) -> None:
     url = f"data:image/png;base64,{png(width, height)}"
     block = {"type": "image_url", "image_url": {"url": url}}
-    assert media_tokens(block, "o200k") == tokens
+    assert media_tokens(block, "openai") == tokens
     low = {"type": "image_url", "image_url": {"url": url, "detail": "low"}}
-    assert media_tokens(low, "o200k") == 85
+    assert media_tokens(low, "openai") == 85
 
 
 def test_sizes_of_pictures_are_read_from_their_heads() -> None:
@@ -239,6 +239,25 @@ def test_reports_correct_the_estimate_within_bounds(
     reports: list[tuple[int, int]], overhead: int, ratio: float
 ) -> None:
     assert correction([Report(*r) for r in reports], overhead) == pytest.approx(ratio, abs=0.001)
+
+
+@pytest.mark.parametrize(
+    ("reports", "overhead", "ratio"),
+    [
+        ([(1_000, 10**9)], 0, 1.0),
+        ([(1_000, 1_200), (3_000, 10**9)], 0, 1.2),
+        ([(1_000, 10**9), (3_000, 3_300)], 0, 1.1),
+        ([(1_000, 5_000)], 0, 2.0),  # tools that nobody told of
+        ([(1_000, 5_001)], 0, 1.0),
+        ([(4_000, 8_000)], 0, 2.0),  # sent to a model with a larger window, before
+        ([(1_000, 8_000)], 3_000, 2.0),
+    ],
+)
+def test_a_report_far_above_the_window_and_the_estimate_says_nothing(
+    reports: list[tuple[int, int]], overhead: int, ratio: float
+) -> None:
+    found = correction([Report(*r) for r in reports], overhead, 2_500)
+    assert found == pytest.approx(ratio, abs=0.001)
 
 
 def test_an_exact_counter_is_never_corrected() -> None:

@@ -90,7 +90,8 @@ def _(side: Side) -> Any:
 @behaviour(
     AGENT,
     "a run with four calls of a tool: what is left in the end",
-    "the newest user message stays as well: LangChain's agent has lost its task by then",
+    "the newest user message stays as well, before the summary of what came after it: LangChain's "
+    "agent has lost its task by then",
 )
 def _(side: Side) -> Any:
     ask = HumanMessage("Look at parts 0 to 3.", id="m0")

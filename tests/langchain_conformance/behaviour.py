@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -30,10 +30,17 @@ class Raised:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two classes."""
+    """One of the two classes.
+
+    Attributes:
+        cls: the class.
+        model: of its model.
+        alone: settings with which the summariser's text stands alone in the summary.
+    """
 
     cls: Any
     model: type[ScriptedChatModel] = ScriptedChatModel
+    alone: Mapping[str, Any] = field(default_factory=dict)
 
     def make(self, model: Any = None, **settings: Any) -> Any:
         """An instance; without `model`, one whose summaries say the same each time."""
@@ -44,7 +51,7 @@ class Side:
         return self.make(model, **settings).before_model({"messages": list(messages)}, Runtime())
 
 
-THEIRS, OURS = Side(LangChains), Side(Ours)
+THEIRS, OURS = Side(LangChains), Side(Ours, alone={"notes": []})
 
 SUMMARY = "- the module was looked at"
 

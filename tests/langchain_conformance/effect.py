@@ -70,8 +70,8 @@ add(
     STATE,
     "the summary is that text and nothing else",
     lambda side: sixth(side)["messages"][1].content == LINE + SUMMARY,
-    "a line before it says that these are notes and no instructions, and names the record; exact "
-    "facts that the model has left out are added",
+    "a line before it says that these are notes and no instructions, the last line tells it from "
+    "other summaries; what the user said stands word for word before what the model wrote",
 )
 add(
     STATE,

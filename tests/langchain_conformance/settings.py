@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
+from langgraph.runtime import Runtime
 
 from langchain_conformance.behaviour import (
     LangChains,
@@ -17,6 +18,7 @@ from langchain_conformance.behaviour import (
     caught,
     count_kept,
     first_step,
+    kept,
     talk,
     tens,
     warned,
@@ -130,6 +132,14 @@ for name, given, limit in (
         return count_kept(side.step(talk(12), writer(limit), **settings))
 
     add(KEEP, f"`{name}`: messages kept of 12", observe)
+
+for keep in (0.4, 0.6, 0.7):
+
+    def observe(side: Side, keep: float = keep) -> Any:
+        settings = {"trigger": ("fraction", 0.9), "keep": ("fraction", keep)}
+        return count_kept(side.step(talk(90), writer(900), token_counter=tens, **settings))
+
+    add(KEEP, f'`("fraction", {keep}), the trigger at 0.9`: messages kept of 90', observe)
 
 add(
     KEEP,
@@ -274,6 +284,40 @@ def _(side: Side) -> Any:
 def _(side: Side) -> Any:
     made = side.make(summary_prompt="Short: {messages}", trim_tokens_to_summarize=900)
     return made.summary_prompt, made.trim_tokens_to_summarize
+
+
+LATER: dict[str, tuple[Any, str]] = {
+    "keep": (("messages", 5), ""),
+    "token_counter": (lambda messages: 0, ""),
+    "trigger": (
+        ("messages", 40),
+        "what is set later counts from the next step on; LangChain goes on with the trigger that "
+        "it was built with",
+    ),
+    "trim_tokens_to_summarize": (None, ""),
+}
+for name, (value, why) in LATER.items():
+
+    def later(side: Side, name: str = name, value: Any = value) -> Any:
+        made = side.make(trigger=("tokens", 30), keep=("messages", 3), token_counter=tens)
+        before = kept(made.before_model({"messages": talk(8)}, Runtime()))
+        setattr(made, name, value)
+        return before, kept(made.before_model({"messages": talk(8)}, Runtime()))
+
+    add(CALL, f"`{name}` is set later: messages kept before and after", later, why)
+
+
+@behaviour(
+    CALL,
+    "`model` is set later: calls of the new one",
+    "what is set later counts from the next step on; LangChain goes on with the model that it was "
+    "built with",
+)
+def _(side: Side) -> Any:
+    made, new = side.make(trigger=("messages", 5), keep=("messages", 3)), writer()
+    made.model = new
+    made.before_model({"messages": talk(8)}, Runtime())
+    return len(new.calls)
 
 
 @behaviour(CALL, "`summarizer` is None where a chat model writes, else a Runnable")

@@ -37,6 +37,10 @@ KEEPS = (
 )
 
 
+MARK = re.compile(r"\n\(notes #\d{6}\)\Z")
+"""The last line of ours, which tells one summary from another."""
+
+
 class RateLimitError(Exception):
     """Named as providers name it."""
 
@@ -48,11 +52,17 @@ class Denied(Exception):
 
 
 def said(update: Any) -> Any:
-    """What the summary says, without its first line and our note."""
+    """What the summary says, without its first line and our note and mark."""
     if update is None:
         return None
     text = str(update["messages"][1].content).removeprefix(LINE)
+    text = MARK.sub("", text)
     return text.partition("\n")[2] if text.startswith("(") else text
+
+
+def alone(side: Side) -> dict[str, Any]:
+    """`SETTINGS`, for what a summary says: the summariser's text and nothing beside it."""
+    return {**SETTINGS, **side.alone}
 
 
 def scripted(*answers: Any) -> ScriptedChatModel:
@@ -65,13 +75,13 @@ def scripted(*answers: Any) -> ScriptedChatModel:
 @behaviour(WHO, "`model` writes, in one call")
 def _(side: Side) -> Any:
     model = scripted("- by the model")
-    return said(side.step(talk(7), model, **SETTINGS)), len(model.calls)
+    return said(side.step(talk(7), model, **alone(side))), len(model.calls)
 
 
 @behaviour(WHO, "`summarizer`, a model: `model` is not called")
 def _(side: Side) -> Any:
     model, other = scripted("- by the model"), scripted("- by the other")
-    update = side.step(talk(7), model, summarizer=other, **SETTINGS)
+    update = side.step(talk(7), model, summarizer=other, **alone(side))
     return said(update), len(model.calls), len(other.calls)
 
 
@@ -115,11 +125,11 @@ FUNCTIONS: dict[str, tuple[Any, Any]] = {
 for name, (function, why) in FUNCTIONS.items():
 
     def sync(side: Side, function: Any = function) -> Any:
-        done = caught(lambda: side.step(talk(7), summarizer=function, **SETTINGS))
+        done = caught(lambda: side.step(talk(7), summarizer=function, **alone(side)))
         return done.kinds if isinstance(done, Raised) else said(done)
 
     def on_loop(side: Side, function: Any = function) -> Any:
-        made = side.make(summarizer=function, **SETTINGS)
+        made = side.make(summarizer=function, **alone(side))
         return said(asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime())))
 
     add(WHO, f"`summarizer`, {name}: a step without an event loop", sync, why or "")
@@ -134,7 +144,7 @@ add(
 add(
     WHO,
     "white space around what it wrote",
-    lambda side: said(side.step(talk(7), summarizer=lambda _: "\n - neat \n\n", **SETTINGS)),
+    lambda side: said(side.step(talk(7), summarizer=lambda _: "\n - neat \n\n", **alone(side))),
 )
 
 
@@ -142,7 +152,7 @@ add(
 def _(side: Side) -> Any:
     bound = scripted("- bound").bind(stop=["x"])
     with_config = scripted("- configured").with_config(tags=["notes"])
-    return [said(side.step(talk(7), model, **SETTINGS)) for model in (bound, with_config)]
+    return [said(side.step(talk(7), model, **alone(side))) for model in (bound, with_config)]
 
 
 @behaviour(WHO, "`model` that is told by each run's configuration")
@@ -176,7 +186,7 @@ def who_calls(messages: Any) -> str:
 def _(side: Side) -> Any:
     def one() -> Any:
         CALLER.set("ada")
-        made = side.make(summarizer=who_calls, **SETTINGS)
+        made = side.make(summarizer=who_calls, **alone(side))
         return said(made.before_model({"messages": talk(7)}, Runtime())), said(
             asyncio.run(made.abefore_model({"messages": talk(7)}, Runtime()))
         )
@@ -204,7 +214,7 @@ def _(side: Side) -> Any:
 )
 def _(side: Side) -> Any:
     wrapped = scripted("- configured").with_config(tags=["notes"])
-    done = caught(lambda: side.step(talk(7), summarizer=wrapped, **SETTINGS))
+    done = caught(lambda: side.step(talk(7), summarizer=wrapped, **alone(side)))
     return done.kinds if isinstance(done, Raised) else said(done)
 
 
@@ -295,7 +305,7 @@ add(
 
 @behaviour(READS, "nothing is left after trimming: what the summary says", READ_ALL)
 def _(side: Side) -> Any:
-    return said(side.step(talk(7), trim_tokens_to_summarize=1, **SETTINGS))
+    return said(side.step(talk(7), trim_tokens_to_summarize=1, **alone(side)))
 
 
 @behaviour(READS, "`summary_prompt` is what the model is told")
@@ -415,6 +425,11 @@ add(
 )
 add(
     FAILS,
+    "an error that nobody knows, twice, then an answer",
+    failing(RuntimeError("429 Too Many Requests"), ValueError("what?"), SUMMARY),
+)
+add(
+    FAILS,
     "an error that another try does not help",
     failing(*[Denied("key")] * 3),
     f"it is not asked again; {KEEPS}",
@@ -439,6 +454,16 @@ add(
 )
 
 
+@behaviour(
+    FAILS,
+    "an answer that repeats what it was asked",
+    f"it would stand in for everything that leaves; {KEEPS}",
+)
+def _(side: Side) -> Any:
+    echo = ScriptedChatModel(answers=lambda messages: "-".join(str(m.content) for m in messages))
+    return kept(side.step(talk(7), echo, **SETTINGS))
+
+
 @behaviour(FAILS, "the prompt overflows the model: messages read to the last word", READ_ALL)
 def _(side: Side) -> Any:
     def answer(messages: list[Any]) -> Any:
@@ -455,6 +480,19 @@ def _(side: Side) -> Any:
 def _(side: Side) -> Any:
     done = caught(lambda: side.step(talk(7), summarizer=lambda _: 7, **SETTINGS))
     return done.kinds if isinstance(done, Raised) else kept(done)
+
+
+@behaviour(FAILS, 'the model\'s own error is caught, `on_failure="raise"` with ours')
+def _(side: Side) -> Any:
+    ours = {} if side.cls.__module__.startswith("langchain") else {"on_failure": "raise"}
+    found = []
+    for error in (RuntimeError("429 Too Many Requests"), ContextOverflowError("too long")):
+        model = scripted(*[error] * 9)
+        step = hurried(lambda one, model=model: one.step(talk(7), model, **SETTINGS, **ours))
+        with pytest.raises(type(error), match=str(error)):
+            step(side)
+        found.append(type(error).__name__)
+    return found
 
 
 @behaviour(FAILS, "the error can be found by what raised it")

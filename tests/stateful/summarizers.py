@@ -17,7 +17,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from conspectus import (
     ChatModelSummarizer,
-    ExtractiveSummarizer,
+    EmbeddedSummarizer,
     Summarizer,
     Summary,
     SummaryRequest,
@@ -211,14 +211,14 @@ def reading_of(request: SummaryRequest, by: str) -> Reading:
 @contextmanager
 def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
     """Note what the embedded summariser reads; and no try waits for the next one."""
-    real = ExtractiveSummarizer.summarize
+    real = EmbeddedSummarizer.summarize
 
-    def summarize(self: ExtractiveSummarizer, request: SummaryRequest) -> Summary:
-        readings().append(reading_of(request, "extractive"))
+    def summarize(self: EmbeddedSummarizer, request: SummaryRequest) -> Summary:
+        readings().append(reading_of(request, "embedded"))
         return real(self, request)
 
     with (
-        patch.object(ExtractiveSummarizer, "summarize", summarize),
+        patch.object(EmbeddedSummarizer, "summarize", summarize),
         patch("conspectus.compactor.work.pause", lambda seconds: Io(lambda: None)),
     ):
         yield

@@ -1,0 +1,124 @@
+"""Google's Gemini: thoughts, signatures, function calls, code that the model runs.
+
+Rules: the pages on function calling and thought signatures of the Gemini API's documentation, and
+the errors of the API.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_google_genai.chat_models import _parse_chat_history
+
+from providers.making import PIXEL, Maker, Provider, dumped, in_standard_content
+
+SIGNATURES = "__gemini_function_call_thought_signatures__"
+
+
+def _signature(maker: Maker) -> str:
+    return base64.b64encode(maker.id("sig_", 30).encode()).decode()
+
+
+def _thoughts(maker: Maker) -> list[Any]:
+    thought = {"type": "thinking", "thinking": maker.text(), "signature": _signature(maker)}
+    return [thought] if maker.often(0.5) else []
+
+
+def _words(maker: Maker) -> dict[str, Any]:
+    signed = {"extras": {"signature": _signature(maker)}} if maker.often(0.3) else {}
+    return {"type": "text", "text": maker.text(), **signed}
+
+
+def _code(maker: Maker) -> list[Any]:
+    if maker.often(0.8):
+        return []
+    code = {"type": "executable_code", "executable_code": maker.text(), "language": "PYTHON"}
+    told = {"type": "code_execution_result", "code_execution_result": maker.text(), "outcome": 1}
+    return [code, told]
+
+
+def make(maker: Maker) -> None:
+    if not maker.messages and maker.often(0.5):
+        maker.say(SystemMessage(maker.text(40)))
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PIXEL}"}}
+    said = [{"type": "text", "text": maker.text()}, image]
+    maker.say(HumanMessage(maker.one(maker.text(), maker.text(), said)))
+    maker.ask()
+    for _ in range(maker.chance.randint(0, 4)):
+        calls = [
+            {"id": maker.id(), "name": "edit", "args": maker.args(), "type": "tool_call"}
+            for _ in maker.few()
+        ]
+        last = {"name": "edit", "arguments": json.dumps(calls[-1]["args"])}
+        signed = {calls[0]["id"]: _signature(maker)} if maker.often(0.7) else {}
+        extra = {"function_call": last, **({SIGNATURES: signed} if signed else {})}
+        words = [_words(maker)] if maker.often(0.4) else []
+        maker.say(
+            AIMessage(
+                [*_thoughts(maker), *_code(maker), *words],
+                tool_calls=calls,
+                additional_kwargs=extra,
+                response_metadata={"model_provider": "google_genai"},
+            )
+        )
+        for call in maker.mixed(calls):
+            maker.say(ToolMessage(maker.text(), tool_call_id=call["id"], name="edit"))
+        maker.ask()
+    answer = [*_thoughts(maker), *_code(maker), _words(maker)]
+    maker.say(AIMessage(answer, response_metadata={"model_provider": "google_genai"}))
+
+
+def make_standard(maker: Maker) -> None:
+    start = len(maker.messages)
+    make(maker)
+    maker.messages[start:] = [
+        in_standard_content(m) if isinstance(m, AIMessage) else m for m in maker.messages[start:]
+    ]
+
+
+def request(messages: Sequence[Any]) -> list[Any]:
+    _, contents = _parse_chat_history(list(messages), model="gemini-3-pro-preview")
+    return [content.model_dump(mode="python", exclude_none=True) for content in contents]
+
+
+def refuses(contents: list[Any], whole: list[Any]) -> list[str]:
+    wrong: list[str] = []
+    originals = {dumped(part) for content in whole for part in content["parts"]}
+    waiting, before = 0, ""
+    for place, content in enumerate(contents):
+        role, parts = content["role"], content.get("parts") or []
+        calls = [part for part in parts if "function_call" in part]
+        results = [part for part in parts if "function_response" in part]
+        if not parts:
+            wrong.append(f"{place}: no parts")
+        if place == 0 and role != "user":
+            wrong.append("the first turn is no user's")
+        if calls and before == "model":
+            wrong.append(f"{place}: a function call after the model's turn")
+        if len(results) != waiting:
+            wrong.append(f"{place}: {len(results)} results for {waiting} calls")
+        if results and len(results) < len(parts):
+            wrong.append(f"{place}: results beside something else")
+        if any(part["function_response"].get("name") != "edit" for part in results):
+            wrong.append(f"{place}: a result without its function's name")
+        for part in parts:
+            vouched = part.get("thought_signature") or part.get("thought")
+            run = "executable_code" in part or "code_execution_result" in part
+            if (vouched or run) and dumped(part) not in originals:
+                dummy = part.get("thought_signature") == "skip_thought_signature_validator"
+                if not dummy:
+                    wrong.append(f"{place}: a part with a signature was changed")
+        waiting, before = len(calls), role
+    if waiting:
+        wrong.append("the last calls have no result")
+    return wrong
+
+
+PROVIDERS = [
+    Provider("Google, messages", make, request, refuses, False),
+    Provider("Google, standard content", make_standard, request, refuses, False),
+]

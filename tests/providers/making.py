@@ -1,0 +1,93 @@
+"""What the made histories of all providers share: chance, texts, and where requests are made."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.language_models._utils import _update_message_content_to_blocks
+from langchain_core.messages import AIMessage
+
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJg"
+    "gg=="
+)
+
+
+@dataclass
+class Maker:
+    """One history on its way: its messages, and the places where a request follows.
+
+    Attributes:
+        chance: all that is random in it.
+        fresh: whether each id is used once; else some come again turn after turn.
+    """
+
+    chance: random.Random
+    fresh: bool = True
+    messages: list[Any] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
+    count: int = 0
+
+    def say(self, *messages: Any) -> None:
+        self.messages += messages
+
+    def ask(self) -> None:
+        """A request is made here."""
+        self.asked.append(len(self.messages))
+
+    def id(self, start: str = "call_", digits: int = 9) -> str:
+        self.count += 1
+        number = self.count if self.fresh else self.count % 4
+        return f"{start}{number:0{max(1, digits - len(start))}d}"
+
+    def one(self, *options: Any) -> Any:
+        return self.chance.choice(options)
+
+    def often(self, share: float) -> bool:
+        return self.chance.random() < share
+
+    def text(self, most: int = 260) -> str:
+        """A text, mostly short, sometimes long enough to be shown short."""
+        size = self.chance.randint(1, most if self.often(0.3) else 25)
+        return f"Part {self.chance.randint(1, 999)} of src/app_{size}.py: " + "word " * size
+
+    def args(self) -> dict[str, Any]:
+        return {"path": f"src/{self.chance.randint(1, 99)}.py", "text": self.text()}
+
+    def few(self, most: int = 3) -> range:
+        return range(self.chance.randint(1, most))
+
+    def mixed(self, parts: Sequence[Any]) -> list[Any]:
+        return self.chance.sample(list(parts), len(parts))
+
+
+@dataclass(frozen=True)
+class Provider:
+    """A provider: histories as it would have made them, and what it refuses.
+
+    Attributes:
+        name: whose, and in which form.
+        make: adds one turn to a history: what a user says and all that follows.
+        request: what is sent for messages, as the provider's own package writes it.
+        refuses: why it would refuse a request; told the one for the whole history.
+        fresh: see `Maker`.
+    """
+
+    name: str
+    make: Callable[[Maker], None]
+    request: Callable[[Sequence[Any]], Any]
+    refuses: Callable[[Any, Any], list[str]]
+    fresh: bool = True
+
+
+def dumped(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=repr)
+
+
+def in_standard_content(message: AIMessage) -> AIMessage:
+    """An answer as `output_version="v1"` gives it."""
+    return _update_message_content_to_blocks(message, "v1")

@@ -1,0 +1,403 @@
+"""OpenAI's Chat Completions and Responses, and Mistral's form of the former.
+
+Rules: OpenAI's pages on function calling, reasoning, computer use, MCP, shell and apply patch, and
+the errors of the API; Mistral's validation of the order of messages.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_mistralai.chat_models import _convert_message_to_mistral_chat_message
+from langchain_openai import ChatOpenAI
+from langchain_openai.chat_models._compat import _convert_to_v03_ai_message
+
+from providers.making import PIXEL, Maker, Provider, dumped, in_standard_content
+
+IMAGE = f"data:image/png;base64,{PIXEL}"
+
+
+def _call(name: str, call_id: str, args: dict[str, Any]) -> dict[str, Any]:
+    return {"id": call_id, "name": name, "args": args, "type": "tool_call"}
+
+
+# Chat Completions and Mistral
+
+
+def make_chat(maker: Maker) -> None:
+    if not maker.messages and maker.often(0.5):
+        maker.say(SystemMessage(maker.text(40)))
+    image = {"type": "image_url", "image_url": {"url": IMAGE}}
+    parts = [{"type": "text", "text": maker.text()}, image]
+    maker.say(HumanMessage(maker.one(maker.text(), maker.text(), parts)))
+    maker.ask()
+    for _ in range(maker.chance.randint(0, 4)):
+        calls = [_call("edit", maker.id(), maker.args()) for _ in maker.few()]
+        maker.say(AIMessage(maker.one("", maker.text()), tool_calls=calls))
+        for call in maker.mixed(calls):
+            maker.say(ToolMessage(maker.text(), tool_call_id=call["id"], name="edit"))
+        maker.ask()
+    maker.say(AIMessage(maker.text()))
+
+
+def make_chat_dicts(maker: Maker) -> None:
+    start = len(maker.messages)
+    make_chat(maker)
+    maker.messages[start:] = request_chat(maker.messages[start:])
+
+
+@cache
+def _chat() -> ChatOpenAI:
+    return ChatOpenAI(model="gpt-4.1", api_key="none", use_responses_api=False)  # type: ignore[arg-type]
+
+
+def request_chat(messages: Sequence[Any]) -> list[Any]:
+    found: list[Any] = _chat()._get_request_payload(list(messages))["messages"]
+    return found
+
+
+def refuses_chat(rows: list[Any], whole: list[Any]) -> list[str]:
+    wrong: list[str] = []
+    waiting: set[str] = set()
+    for place, row in enumerate(rows):
+        role = row["role"]
+        if role == "tool":
+            if row["tool_call_id"] not in waiting:
+                wrong.append(f"{place}: a result that answers no call before it")
+            waiting.discard(row["tool_call_id"])
+            continue
+        if waiting:
+            wrong.append(f"{place}: calls {sorted(waiting)} have no result")
+        waiting = set()
+        for call in row.get("tool_calls") or ():
+            waiting.add(call["id"])
+            if not isinstance(json.loads(call["function"]["arguments"]), dict):
+                wrong.append(f"{place}: arguments are no object")
+        if not row.get("content") and not row.get("tool_calls"):
+            wrong.append(f"{place}: empty")
+    if waiting:
+        wrong.append("the last calls have no result")
+    return wrong
+
+
+def request_mistral(messages: Sequence[Any]) -> list[Any]:
+    return [_convert_message_to_mistral_chat_message(message) for message in messages]
+
+
+FOLLOWS = {
+    "": ("system", "user"),
+    "system": ("system", "user", "assistant"),
+    "user": ("user", "assistant"),
+    "assistant": ("user", "tool"),
+    "tool": ("tool", "assistant"),
+}
+
+
+def refuses_mistral(rows: list[Any], whole: list[Any]) -> list[str]:
+    wrong = refuses_chat(rows, whole)
+    before = ""
+    for place, row in enumerate(rows):
+        if row["role"] not in FOLLOWS[before]:
+            wrong.append(f"{place}: {row['role']} after {before}")
+        before = row["role"]
+        for call in row.get("tool_calls") or ():
+            if not re.fullmatch("[a-zA-Z0-9]{9}", call["id"]):
+                wrong.append(f"{place}: {call['id']} is no id")
+    if before not in ("user", "tool"):
+        wrong.append("the last message is neither a user's nor a tool's")
+    return wrong
+
+
+# Responses
+
+
+HOSTED = ("web_search_call", "file_search_call", "code_interpreter_call", "mcp_list_tools")
+
+
+def _hosted(maker: Maker) -> dict[str, Any]:
+    kind = maker.one(*HOSTED)
+    more = {
+        "web_search_call": {"action": {"type": "search", "query": maker.text(30)}},
+        "file_search_call": {"queries": [maker.text(30)], "results": []},
+        "code_interpreter_call": {"code": maker.text(), "container_id": "cntr_1", "outputs": []},
+        "mcp_list_tools": {"server_label": "docs", "tools": []},
+    }[kind]
+    if kind != "mcp_list_tools":
+        more = {**more, "status": "completed"}
+    return {"type": kind, "id": maker.id("it_"), **more}
+
+
+def _asks(maker: Maker, *, items: bool) -> list[dict[str, Any]]:
+    """What an answer asks of the caller: one kind of call, several of it at once."""
+    kinds = ["function_call"] * 3 + ["custom_tool_call", "computer_call", "mcp_approval_request"]
+    kinds += ["apply_patch_call"] + (["local_shell_call", "shell_call"] if items else [])
+    kind = maker.one(*kinds)
+    made = []
+    for _ in maker.few(1 if kind == "computer_call" else 3):
+        call: dict[str, Any] = {"type": kind, "id": maker.id("it_"), "call_id": maker.id("call_")}
+        if kind == "function_call":
+            call |= {"name": "edit", "arguments": json.dumps(maker.args())}
+        elif kind == "custom_tool_call":
+            call |= {"name": "note", "input": maker.text()}
+        elif kind == "mcp_approval_request":
+            del call["call_id"]
+            call |= {"name": "find", "arguments": "{}", "server_label": "docs"}
+        elif kind == "computer_call":
+            call |= {"action": {"type": "type", "text": maker.text()}, "pending_safety_checks": []}
+            call["status"] = "completed"
+        elif kind == "apply_patch_call":
+            call |= {"operation": {"type": "update_file", "path": "a.py", "diff": maker.text()}}
+            call["status"] = "completed"
+        elif kind == "shell_call":
+            call |= {"action": {"commands": [maker.text(30)]}, "status": "completed"}
+        else:
+            call |= {
+                "action": {"type": "exec", "command": ["ls"], "env": {}},
+                "status": "completed",
+            }
+        made.append(call)
+    return made
+
+
+def _thoughts(maker: Maker) -> list[dict[str, Any]]:
+    summary = [{"type": "summary_text", "text": maker.text()}] if maker.often(0.5) else []
+    thought = {"type": "reasoning", "id": maker.id("it_"), "summary": summary}
+    if maker.often(0.5):
+        thought["encrypted_content"] = maker.id("enc_") * 20
+    return [thought] if maker.often(0.6) else []
+
+
+def _words(maker: Maker) -> dict[str, Any]:
+    cited = {"type": "url_citation", "url": "https://x.y", "title": "X", "start_index": 0}
+    notes = [{**cited, "end_index": 4}] if maker.often(0.3) else []
+    return {"type": "text", "text": maker.text(), "id": maker.id("it_"), "annotations": notes}
+
+
+def _answer(maker: Maker, blocks: list[Any]) -> AIMessage:
+    calls = [
+        _call(b["name"], b["call_id"], json.loads(b["arguments"]))
+        if b["type"] == "function_call"
+        else _call(b["name"], b["call_id"], {"__arg1": b["input"]})
+        for b in blocks
+        if b["type"] in ("function_call", "custom_tool_call")
+    ]
+    meta = {"model_provider": "openai", "id": maker.id("resp_")}
+    return AIMessage(blocks, tool_calls=calls, response_metadata=meta)
+
+
+def _outcome(maker: Maker, call: dict[str, Any]) -> Any:
+    kind = call["type"]
+    if kind == "function_call":
+        image = {"type": "input_image", "image_url": IMAGE}
+        output = maker.one(maker.text(), [{"type": "input_text", "text": maker.text()}, image])
+        return ToolMessage(output, tool_call_id=call["call_id"])
+    if kind == "custom_tool_call":
+        block = {"type": "custom_tool_call_output", "output": maker.text()}
+        return ToolMessage([block], tool_call_id=call["call_id"])
+    if kind == "computer_call":
+        content = maker.one(IMAGE, [{"type": "input_image", "image_url": IMAGE}])
+        extra = {"type": "computer_call_output"}
+        return ToolMessage(content, tool_call_id=call["call_id"], additional_kwargs=extra)
+    if kind == "apply_patch_call":
+        return {
+            "type": "apply_patch_call_output", "call_id": call["call_id"], "status": "completed",
+            "output": maker.text(),
+        }  # fmt: skip
+    return {"type": "mcp_approval_response", "approval_request_id": call["id"], "approve": True}
+
+
+def make_responses(maker: Maker) -> None:
+    image = {"type": "input_image", "image_url": IMAGE}
+    maker.say(
+        HumanMessage(maker.one(maker.text(), [{"type": "input_text", "text": maker.text()}, image]))
+    )
+    maker.ask()
+    for _ in range(maker.chance.randint(0, 3)):
+        calls = _asks(maker, items=False)
+        hosted = [_hosted(maker)] if maker.often(0.3) else []
+        words = [_words(maker)] if maker.often(0.3) else []
+        maker.say(_answer(maker, [*_thoughts(maker), *hosted, *words, *calls]))
+        found = [_outcome(maker, call) for call in maker.mixed(calls)]
+        if isinstance(found[0], dict):  # in the user's name, with or without words of his own
+            said = [{"type": "input_text", "text": maker.text()}] if maker.often(0.5) else []
+            maker.say(HumanMessage([*found, *said]))
+        else:
+            maker.say(*found)
+        maker.ask()
+    maker.say(_answer(maker, [*_thoughts(maker), _words(maker)]))
+
+
+def make_standard(maker: Maker) -> None:
+    start = len(maker.messages)
+    make_responses(maker)
+    maker.messages[start:] = [
+        in_standard_content(m) if isinstance(m, AIMessage) else m for m in maker.messages[start:]
+    ]
+
+
+def make_items(maker: Maker) -> None:
+    """The same as a caller of OpenAI's own package has it: a list of items."""
+    maker.say({"role": "user", "content": maker.text()})
+    maker.ask()
+    for _ in range(maker.chance.randint(0, 3)):
+        calls = _asks(maker, items=True)
+        hosted = [_hosted(maker)] if maker.often(0.3) else []
+        maker.say(*_thoughts(maker), *hosted, *([_message(maker)] if maker.often(0.3) else []))
+        maker.say(*calls)
+        maker.say(*(_item(maker, call) for call in maker.mixed(calls)))
+        maker.ask()
+    maker.say(*_thoughts(maker), _message(maker))
+
+
+def _message(maker: Maker) -> dict[str, Any]:
+    words = {key: part for key, part in _words(maker).items() if key != "id"}
+    return {
+        "type": "message", "role": "assistant", "id": maker.id("it_"), "status": "completed",
+        "content": [{**words, "type": "output_text"}],
+    }  # fmt: skip
+
+
+def _item(maker: Maker, call: dict[str, Any]) -> dict[str, Any]:
+    kind, name = call["type"], {"call_id": call.get("call_id")}
+    if kind in ("function_call", "custom_tool_call"):
+        return {"type": f"{kind}_output", **name, "output": maker.text()}
+    if kind == "computer_call":
+        shot = {"type": "computer_screenshot", "image_url": IMAGE}
+        return {"type": "computer_call_output", **name, "output": shot}
+    if kind == "local_shell_call":
+        name = maker.one(name, {"id": call["call_id"]}, {"id": call["id"]})
+        output = json.dumps({"stdout": maker.text(), "exit_code": 0})
+        return {"type": "local_shell_call_output", **name, "output": output}
+    if kind == "shell_call":
+        end = {"type": "exit", "exit_code": 0}
+        output = [{"stdout": maker.text(), "stderr": "", "outcome": end}]  # type: ignore[assignment]
+        return {"type": "shell_call_output", **name, "output": output}
+    found: dict[str, Any] = _outcome(maker, call)
+    return found
+
+
+@cache
+def _responses() -> ChatOpenAI:
+    return ChatOpenAI(model="gpt-5", api_key="none", use_responses_api=True)  # type: ignore[arg-type]
+
+
+def request_responses(messages: Sequence[Any]) -> list[Any]:
+    found: list[Any] = _responses()._get_request_payload(list(messages))["input"]
+    return found
+
+
+FREE = ("function_call", "custom_tool_call", "message")
+SHORTENED = ("function_call_output", "custom_tool_call_output", "shell_call_output")
+SHORTENED += ("local_shell_call_output", "apply_patch_call_output")
+PAIRS = "function_call custom_tool_call computer_call local_shell_call shell_call apply_patch_call"
+
+
+def refuses_responses(items: list[Any], whole: list[Any]) -> list[str]:
+    wrong: list[str] = []
+    originals = {dumped(item) for item in whole}
+    follows = _following(whole)
+    open_calls: dict[str, str] = {}
+    approvals, seen = set[str](), set[str]()
+    for place, item in enumerate(items):
+        kind, name = item.get("type", "message"), item.get("id")
+        if kind not in (*FREE, *SHORTENED) and dumped(item) not in originals:
+            wrong.append(f"{place}: {kind} was changed")
+        if name and not kind.endswith("_output"):
+            if name in seen:
+                wrong.append(f"{place}: {name} stands there twice")
+            seen.add(name)
+        if kind in PAIRS.split():
+            open_calls[item["call_id"]] = kind
+            if kind == "local_shell_call":
+                open_calls[item["id"]] = kind
+        elif kind.endswith("_call_output"):
+            called = item.get("call_id") or item["id"]
+            if open_calls.get(called) != kind.removesuffix("_output"):
+                wrong.append(f"{place}: {kind} without its call")
+            open_calls = _without(open_calls, called, whole)
+        elif kind == "mcp_approval_request":
+            approvals.add(item["id"])
+        elif kind == "mcp_approval_response" and item["approval_request_id"] not in approvals:
+            wrong.append(f"{place}: an approval that nobody asked for")
+        wrong += _shape(place, kind, item)
+    if open_calls:
+        wrong.append(f"calls {sorted(open_calls)} have no output")
+    following = _following(items)
+    for name, after in follows.items():
+        if name in seen and following.get(name) != after:
+            wrong.append(f"{name}: what follows a thought is not {after}")
+    needed = {after: name for name, after in follows.items()}
+    wrong += [
+        f"{one} without its thought" for one in seen & needed.keys() if needed[one] not in seen
+    ]
+    return wrong
+
+
+def _without(calls: dict[str, str], called: str, whole: list[Any]) -> dict[str, str]:
+    """The open calls but for one, under both of its ids."""
+    both = {called}
+    for item in whole:
+        if item.get("type") == "local_shell_call" and called in (item["id"], item["call_id"]):
+            both |= {item["id"], item["call_id"]}
+    return {name: kind for name, kind in calls.items() if name not in both}
+
+
+def _following(items: list[Any]) -> dict[str, str]:
+    """By the id of each thought, the id of the item that must follow it."""
+    found = {}
+    for item, after in pairwise(items):
+        if item.get("type") == "reasoning":
+            found[item["id"]] = str(after.get("id"))
+    return found
+
+
+def _shape(place: int, kind: str, item: dict[str, Any]) -> Iterator[str]:
+    if kind == "function_call" and not isinstance(json.loads(item["arguments"]), dict):
+        yield f"{place}: arguments are no object"
+    if kind == "local_shell_call_output":
+        json.loads(item["output"])
+    if kind == "function_call_output" and not isinstance(item["output"], str):
+        kinds = {part["type"] for part in item["output"]}
+        if not kinds <= {"input_text", "input_image", "input_file"}:
+            yield f"{place}: output of {kinds}"
+    if kind == "message" and isinstance(item["content"], list):
+        allowed = {"output_text", "refusal"}
+        if item["role"] != "assistant":
+            allowed = {"input_text", "input_image", "input_file"}
+        if not {part["type"] for part in item["content"]} <= allowed:
+            yield f"{place}: {item['role']} says {[part['type'] for part in item['content']]}"
+
+
+def make_first_form(maker: Maker) -> None:
+    """Messages as the first versions of the package gave them: calls of hosted tools beside."""
+    start = len(maker.messages)
+    make_responses(maker)
+    maker.messages[start:] = [
+        _convert_to_v03_ai_message(m.model_copy(deep=True)) if isinstance(m, AIMessage) else m
+        for m in maker.messages[start:]
+    ]
+
+
+def request_raw(messages: Sequence[Any]) -> list[Any]:
+    return list(messages)
+
+
+CHAT = [
+    Provider("OpenAI Chat Completions, messages", make_chat, request_chat, refuses_chat, False),
+    Provider("OpenAI Chat Completions, dicts", make_chat_dicts, request_raw, refuses_chat, False),
+]
+RESPONSES = [
+    Provider("OpenAI Responses, first form", make_first_form, request_responses, refuses_responses),
+    Provider("OpenAI Responses, messages", make_responses, request_responses, refuses_responses),
+    Provider(
+        "OpenAI Responses, standard content", make_standard, request_responses, refuses_responses
+    ),
+    Provider("OpenAI Responses, items", make_items, request_raw, refuses_responses),
+]
+MISTRAL = [Provider("Mistral", make_chat, request_mistral, refuses_mistral, False)]

@@ -1,0 +1,150 @@
+"""Addresses and paths of archives: what is malformed or mistyped is refused and shows no secret."""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conspectus import Compactor
+from conspectus._drive import run
+from conspectus.archive import Archive, Scope, check_address, recall_flow, without_password
+from conspectus.cli.app import app
+from conspectus.errors import ArchiveError, ConspectusError, InputError
+from conspectus.testing.archive_conformance import record_of, talk
+
+MALFORMED = (
+    "postgresql://ann:hunter@2secret@127.0.0.1:1/x",
+    "postgresql://ann:hunter/2secret@127.0.0.1:1/x",
+    "postgresql://ann:hunter%2secret@127.0.0.1:1/x",
+    "postgresql://ann:hunter 2secret@127.0.0.1:1/x",
+    "postgresql://ann:hunter%002secret@127.0.0.1:1/x",
+    "postgresql://ann:hunter2secret",
+    "postgresql://ann:hunter2secret/x",
+    "postgresql://ann@127.0.0.1:hunter2secret/x",
+    "postgresql://127.0.0.1:1/x?password=hunter&2secret",
+    "postgresql://127.0.0.1:1/x?password=hunter&secret2=1",
+    "postgresql://127.0.0.1:1/x?password=hunter=2secret",
+    "postgresql://127.0.0.1:1/x?password=hunter@2secret",
+    "postgresql:ann:hunter2secret@127.0.0.1/x",
+    "postgres:/ann:hunter2secret@127.0.0.1/x",
+    "postgresql+psycopg://ann:hunter2secret@127.0.0.1/x",
+    " postgresql://ann:hunter2secret@127.0.0.1/x",
+    "ann:hunter2secret@127.0.0.1:5432/x",
+    "host=127.0.0.1 user=ann password=hunter2secret dbname=x",
+)
+
+
+def parts_in(text: str) -> list[str]:
+    return [part for part in ("hunter", "2secret", "secret2") if part in text]
+
+
+@pytest.mark.parametrize("where", MALFORMED)
+def test_a_malformed_address_shows_no_part_of_its_password(
+    where: str, caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.chdir(tmp_path)
+    caplog.set_level(logging.DEBUG)
+    for opened in (Archive.open, lambda text: Compactor(archive=text)):
+        with pytest.raises(ConspectusError) as caught:
+            opened(where)
+        try:
+            raise RuntimeError("somebody's own") from caught.value
+        except RuntimeError as error:
+            lines = traceback.format_exception(error, chain=True)
+            shown = [one for one in lines if not one.lstrip().startswith("File ")]
+            assert not parts_in("".join(shown))
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+        assert "postgresql://" in str(caught.value)
+    assert not parts_in(caplog.text)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("where", MALFORMED)
+def test_nor_does_the_command_line(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("psycopg")
+    monkeypatch.setenv("CONSPECTUS_DEBUG", "1")
+    history = tmp_path / "talk.json"
+    history.write_text('[{"role": "user", "content": "hi"}]', encoding="utf-8")
+    for command in (["archive", "list", "--json"], ["compact", str(history)]):
+        result = CliRunner().invoke(app, [*command, "--archive", where])
+        assert result.exit_code == 2, result.output
+        assert not parts_in(result.output)
+
+
+def test_addresses_that_the_driver_cuts_as_we_do_are_let_through() -> None:
+    for where in (
+        "postgresql://db/x",
+        "postgresql:///x?host=/tmp",
+        "postgresql://%2Ftmp/x",
+        "postgres://ann@db:5432",
+        "postgresql://ann:a%40b:c?d#e@[::1]:5432,other:1/x?sslmode=require&connect_timeout=3",
+        "notes:today.db",
+        "archive.db",
+        "memory:",
+    ):
+        check_address(where)
+    shown = without_password("see postgresql://ann:s3cret@db/x, and postgresql://ann:s3cret")
+    assert "s3cret" not in shown
+
+
+def test_a_mistyped_folder_is_an_error_and_no_new_folder(tmp_path: Path) -> None:
+    mistyped = tmp_path / "archvies" / "deeper" / "archive.db"
+    for where in (mistyped, str(mistyped), f"sqlite:///{mistyped}"):
+        with pytest.raises(ArchiveError, match=r"no folder .*deeper.* make the folder first"):
+            Archive.open(where)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other permissions")
+def test_the_default_place_is_made_for_its_owner_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    history = tmp_path / "talk.json"
+    history.write_text('[{"role": "user", "content": "hi"}]', encoding="utf-8")
+    before = os.umask(0)
+    try:
+        result = CliRunner().invoke(app, ["compact", str(history)])
+    finally:
+        os.umask(before)
+    assert result.exit_code == 0, result.output
+    file = tmp_path / "data" / "conspectus" / "archive.db"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    for folder in (file.parent, file.parent.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="other permissions")
+def test_an_empty_file_that_is_there_becomes_its_owners_alone(tmp_path: Path) -> None:
+    path, scope = tmp_path / "archive.db", Scope("ann", "thread")
+    path.touch(0o644)
+    path.chmod(0o644)
+    before = os.umask(0)
+    try:
+        with Archive.open(path) as archive:
+            entries = talk("one", "two")
+            archive.put(scope, entries)
+            archive.commit(scope, record_of(entries))
+            run(recall_flow(archive, scope, archive.chain(scope), query="two", count=len))
+            files = [one for one in tmp_path.rglob("*") if one.is_file()]
+            modes = {one.name.replace(path.name, ""): one.stat().st_mode for one in files}
+    finally:
+        os.umask(before)
+    assert len(modes) >= 2
+    assert {stat.S_IMODE(mode) for mode in modes.values()} == {0o600}
+
+
+def test_a_blank_address_is_refused() -> None:
+    with pytest.raises(InputError, match="names no archive"):
+        Archive.open("  ")

@@ -1,0 +1,26 @@
+"""A part of a search index finds each of its terms, and no other, wherever it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+from conspectus.archive.postings import BLOCK, Doc, Part, Passage, digest
+from conspectus.archive.steps import Kind
+
+
+def part(terms: list[str]) -> Part:
+    """One message with a passage for each term, which holds it twice."""
+    passages = [Passage(n, n + 1, {term: 2}, 2) for n, term in enumerate(terms)]
+    doc = Doc(digest("m"), Kind.SAYS, False, "", ())
+    return Part.of([("key", doc, passages)])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 5 * BLOCK + 7])
+def test_each_term_is_found_where_it_stands_and_no_other_one(count: int) -> None:
+    terms = [f"term{n * 7919 % 10_007}" for n in range(count)] + ["größe", "数据库"]
+    found = Part.unpack(part(terms).pack())
+    assert found is not None
+    for number, term in enumerate(terms):
+        assert found.holding(term) == [(number, 2)]
+    for other in ("", "a", "term", "term1x", "zzz", "数据", "\U0010ffff"):
+        assert found.holding(other) == []

@@ -1,0 +1,107 @@
+"""One word for the embedded summariser: `embedded`; `extractive` is an alias at the entrance."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from conspectus import Compactor, EmbeddedSummarizer, SummarizationMiddleware
+from conspectus.cli import options
+from conspectus.cli.app import app
+from conspectus.config import create_summarization_middleware, load_config
+from conspectus.config.meaning import meaning
+from conspectus.errors import InputError
+from conspectus.evaluate import read_config
+from conspectus.replay import replay
+from conspectus.testing.scripted_models import ScriptedChatModel
+
+WORDS = ("embedded", "extractive")
+TALK = [
+    {"role": "user" if n % 2 == 0 else "assistant", "content": f"message {n} " * 30}
+    for n in range(12)
+]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_compactor_takes_the_word_as_its_summariser(word: str) -> None:
+    result = Compactor(word, trigger=("messages", 6), keep=("messages", 2)).compact(
+        TALK, thread_id="t"
+    )
+    assert result.outcome == "compacted"
+    assert result.record is not None
+    assert result.record.by == "embedded"
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_fallback_and_a_replay_take_it_too(word: str) -> None:
+    failing = ScriptedChatModel(answers=[RuntimeError("no")] * 9)
+    compactor = Compactor(failing, fallbacks=[word], trigger=("messages", 6), keep=("messages", 2))
+    record = compactor.compact(TALK, thread_id="t").record
+    assert record is not None
+    assert record.by == "embedded"
+    assert replay(TALK, summarizer=word, policies=["none"]).summarizer == "embedded"
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_middleware_takes_it_as_model_and_as_summariser(word: str) -> None:
+    for made in (
+        SummarizationMiddleware(word, trigger=("messages", 60)),
+        SummarizationMiddleware(None, summarizer=word, trigger=("messages", 60)),
+    ):
+        assert made.model is None
+        assert made.graph_engine.engine.tools.order == ("embedded",)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_command_line_takes_it_and_reports_say_embedded(tmp_path: Path, word: str) -> None:
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(TALK), encoding="utf-8")
+    args = ["replay", str(path), "--summarizer", word, "--window", "900", "--json"]
+    result = CliRunner().invoke(app, args)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["replays"][0]["summarizer"] == "embedded"
+
+
+def test_an_error_and_the_default_name_it_by_the_one_word() -> None:
+    with pytest.raises(InputError, match="write embedded, or provider:model"):
+        options.summarizer_of("magic")
+    for command in (["compact"], ["replay"], ["config", "explain"]):
+        shown = CliRunner().invoke(app, [*command, "--help"]).output
+        assert "embedded" in shown
+        assert "extractive" not in shown
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_the_configuration_of_eval_takes_it(tmp_path: Path, word: str) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(f'summarizer = "{word}"\n')
+    settings: dict[str, Any] = dict(read_config(str(file)).settings)
+    record = (
+        Compactor(**settings, keep=("messages", 2)).compact(TALK, thread_id="t", force=True).record
+    )
+    assert record is not None
+    assert record.by == "embedded"
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_yaml_takes_it_as_the_model_that_writes_summaries(tmp_path: Path, word: str) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        f"summarization:\n  enabled: true\n  model_name: {word}\n"
+        "  trigger: {type: messages, value: 60}\n"
+    )
+    config = load_config(file)
+    made = create_summarization_middleware(
+        config, model_registry={"small": ScriptedChatModel(answers=[])}
+    )
+    assert made is not None
+    assert made.graph_engine.engine.tools.order == ("embedded",)
+    assert "the embedded summariser" in dict(meaning(config, None, "unknown"))["writes"]
+
+
+def test_its_class_bears_the_word() -> None:
+    assert EmbeddedSummarizer().name == "embedded"

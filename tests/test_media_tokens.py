@@ -1,0 +1,211 @@
+"""Documents by their pages, recordings by their length, in every provider's form of a block."""
+
+from __future__ import annotations
+
+import base64
+import io
+import struct
+import wave
+import zlib
+from typing import Any
+
+import pytest
+from langchain.agents.middleware.types import ModelRequest
+from langchain_core.messages import HumanMessage
+
+from conspectus import (
+    Compactor,
+    ContextGuard,
+    PolicyError,
+    StuckError,
+    SummarizationMiddleware,
+    TokenMeter,
+)
+from conspectus.config import SummarizationConfig, create_summarization_middleware
+from conspectus.messages import read_messages
+from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus.tokens.media import PAGE_BYTES, PER_PAGE, media_tokens
+from conspectus.tokens.pdf_pages import UNPACKED, pdf_pages
+from conspectus.tokens.recordings import SPEECH, seconds
+from engine import compacted, engine
+from histories import user
+
+
+def pdf(pages: int, *, packed: bool = False) -> bytes:
+    """A PDF with so many pages, whose tree stands in the open or in an object stream."""
+    kids = b" ".join(b"%d 0 R" % (n + 3) for n in range(pages))
+    tree = b"<< /Kids [%s] /Resources << /Font << >> >> /Count %d /Type /Pages >>" % (kids, pages)
+    leaf = b"<< /Type /Page /Parent 2 0 R >>"
+    outlines = b"1 0 obj << /Type /Outlines /Count 99999 >> endobj\n"
+    drawn = b"stream\n<< /Type /Pages /Count 77777 >>\nendstream endobj\n"
+    if packed:
+        inside = zlib.compress(b"2 0 3 500 " + tree + leaf * pages)
+        head = b"9 0 obj << /Type /ObjStm /N 2 /First 10 /Filter /FlateDecode >> stream\r\n"
+        body = head + inside + b"\r\nendstream endobj\n"
+    else:
+        leaves = b"".join(b"%d 0 obj %s endobj\n" % (n + 3, leaf) for n in range(pages))
+        body = b"2 0 obj " + tree + b" endobj\n" + leaves
+    return b"%PDF-1.7\n" + outlines + body + b"8 0 obj << /Length 9 >> " + drawn + b"%%EOF"
+
+
+def b64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode()
+
+
+def forms(raw: bytes) -> dict[str, dict[str, Any]]:
+    """One PDF as every provider wants it."""
+    data, mime = b64(raw), "application/pdf"
+    url = f"data:{mime};base64,{data}"
+    return {
+        "OpenAI chat": {"type": "file", "file": {"filename": "a.pdf", "file_data": url}},
+        "OpenAI Responses": {"type": "input_file", "filename": "a.pdf", "file_data": url},
+        "Anthropic": {
+            "type": "document",
+            "source": {"type": "base64", "media_type": mime, "data": data},
+        },
+        "Google": {"inline_data": {"mime_type": mime, "data": data}},
+        "Google, camel case": {"inlineData": {"mimeType": mime, "data": data}},
+        "LangChain's Google": {"type": "media", "mime_type": mime, "data": raw},
+        "Bedrock": {"document": {"format": "pdf", "name": "a", "source": {"bytes": raw}}},
+        "LangChain v1": {"type": "file", "mime_type": mime, "base64": data},
+        "LangChain v0": {"type": "file", "source_type": "base64", "mime_type": mime, "data": data},
+    }
+
+
+NAMED: list[dict[str, Any]] = [
+    {"type": "file", "file": {"file_id": "file-1"}},
+    {"type": "input_file", "file_id": "file-1"},
+    {"type": "input_file", "file_url": "https://example.org/a.pdf"},
+    {"type": "document", "source": {"type": "file", "file_id": "file_1"}},
+    {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}},
+    {"file_data": {"file_uri": "gs://a/b.pdf", "mime_type": "application/pdf"}},
+    {"type": "media", "file_uri": "gs://a/b.mp4", "mime_type": "video/mp4"},
+    {"document": {"format": "pdf", "name": "a", "source": {"s3Location": {"uri": "s3://a/b"}}}},
+    {"type": "file", "file_id": "file-1"},
+    {"type": "file", "url": "https://example.org/a.pdf"},
+    {"type": "audio", "file_id": "file-1"},
+    {"type": "video", "url": "https://example.org/a.mp4"},
+]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_pages_of_a_pdf_are_read_from_its_tree(packed: bool) -> None:
+    assert [pdf_pages(pdf(n, packed=packed)) for n in (1, 7, 100)] == [1, 7, 100]
+
+
+def test_pages_are_found_where_the_tree_is_sealed_or_its_count_stands_elsewhere() -> None:
+    pages = b"<< /Type /Page >> endobj " * 3
+    assert pdf_pages(b"%PDF-1.4 << /Type /Pages /Count 12 0 R >> endobj " + pages) == 3
+    linear = b"%PDF-1.7\n1 0 obj << /Linearized 1 /L 9 /H [ 1 2 ] /O 4 /E 5 /N 42 /T 7 >> endobj\n"
+    assert pdf_pages(linear + b"x" * 400) == 42
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        b"",
+        b"%PDF-1.7 " + bytes(range(256)) * 100,
+        b"<<" * 200_000,
+        b"%PDF-1.7 << /Type /Pages /Count " + b"9" * 100_000 + b" >>",
+        b"/Type /ObjStm /FlateDecode stream\n" + zlib.compress(bytes(2 * UNPACKED)),
+    ],
+)
+def test_what_is_no_pdf_has_no_pages(damaged: bytes) -> None:
+    assert pdf_pages(damaged) is None
+
+
+@pytest.mark.parametrize("form", forms(b""))
+def test_a_pdf_counts_by_its_pages_in_every_form(form: str) -> None:
+    message = {"role": "user", "content": [forms(pdf(100, packed=True))[form]]}
+    (entry,) = read_messages([message])
+    assert [media_tokens(block, "anthropic") for block in entry.media] == [300_000]
+    assert TokenMeter(model="gpt-4o").message(message) > 100 * PER_PAGE["openai"]
+    assert TokenMeter(model="gemini-3-pro").message(message) < 100 * 600
+    assert b64(pdf(100))[:60] not in entry.text
+
+
+def test_a_pdf_that_does_not_tell_its_pages_counts_by_its_bytes() -> None:
+    raw = b"%PDF-1.7 " + b"\xab" * 10 * PAGE_BYTES
+    assert media_tokens(forms(raw)["Anthropic"], "anthropic") == 11 * PER_PAGE["anthropic"]
+
+
+@pytest.mark.parametrize("block", NAMED)
+def test_what_is_only_named_counts_by_a_figure_that_can_be_set(block: dict[str, Any]) -> None:
+    (entry,) = read_messages([HumanMessage([block])])
+    assert entry.media == (block,)
+    assert 30_000 < TokenMeter().entry(entry) < 30_100
+    assert 20_050 < TokenMeter(model="gpt-4o").entry(entry) < 20_150
+    assert 5_600 < TokenMeter(model="gemini-3-pro").entry(entry) < 5_700
+    assert 777 < TokenMeter(file_tokens=777).entry(entry) < 877
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, "7", 1.5])
+def test_a_figure_that_means_nothing_is_refused(wrong: Any) -> None:
+    with pytest.raises(PolicyError, match="file_tokens"):
+        TokenMeter(file_tokens=wrong)
+
+
+def test_the_length_of_a_recording_is_read_from_its_head() -> None:
+    sound = io.BytesIO()
+    with wave.open(sound, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(8_000)
+        out.writeframes(bytes(16_000 * 60))
+    wav = sound.getvalue()
+    frames = struct.pack(">4sII", b"Info", 1, 2_000)
+    movie = b"\0\0\0\x18ftypmp42" + b"\0\0\0\0mvhd" + struct.pack(">IIIII", 0, 0, 0, 600, 36_000)
+    flac = b"fLaC" + bytes(14) + (44_100 << 44 | 44_100 * 60).to_bytes(8, "big")
+    assert round(seconds(wav, film=False)) == 60
+    assert round(seconds(b"\xff\xfb\x90\x00" + bytes(16_000 * 60), film=False)) == 60
+    assert round(seconds(b"\xff\xfb\x90\x00" + bytes(32) + frames, film=False)) == 52
+    assert seconds(movie, film=True) == 60
+    assert seconds(flac, film=False) == 60
+    assert seconds(b"OggS" + bytes(60 * SPEECH - 4), film=False) == 60
+    block = {"type": "input_audio", "input_audio": {"data": b64(wav), "format": "wav"}}
+    assert media_tokens(block, "openai") == 601
+    assert media_tokens(block, "google") == 1_921
+    film = {"type": "video", "mime_type": "video/mp4", "base64": b64(movie)}
+    assert media_tokens(film, "google") == 18_000
+    bare = {"type": "input_audio", "input_audio": {"data": b64(bytes(480_000)), "format": "pcm16"}}
+    assert media_tokens(bare, "openai") == 100
+
+
+def test_a_text_file_and_any_other_count_by_their_bytes() -> None:
+    text = {"type": "file", "mime_type": "text/csv", "base64": b64(b"a,b\n" * 3_000)}
+    sheet = {"type": "input_file", "filename": "a.xlsx", "file_data": b64(b"PK" + b"\xab" * 3_997)}
+    assert media_tokens(text, "openai") == 4_000
+    assert media_tokens(sheet, "openai") == 1_000
+
+
+@pytest.mark.parametrize("form", forms(b""))
+def test_three_pdfs_of_100_pages_do_not_fit_200_000_tokens(form: str) -> None:
+    files = [{"role": "user", "content": [forms(pdf(100))[form]]} for _ in range(3)]
+    messages = [turn for file in files for turn in (file, {"role": "assistant", "content": "Yes."})]
+    result = compacted([*messages, user("And now?")], engine(window=200_000))
+    assert result.tokens_before > 200_000
+    assert result.outcome == "compacted"
+    assert result.tokens_after < 200_000
+
+
+def test_the_figure_is_set_on_every_way_in() -> None:
+    said = HumanMessage([{"type": "file", "file_id": "file-1"}])
+    config = SummarizationConfig.model_validate(
+        {"enabled": True, "trigger": {"type": "tokens", "value": 9_000}, "file_tokens": 777}
+    )
+    configured = create_summarization_middleware(config, model=ScriptedChatModel(answers=[]))
+    own = SummarizationMiddleware(None, file_tokens=777)
+    assert configured is not None
+    for one in (own, configured):
+        assert one.graph_engine.engine.tools.meter.message(said) < 900
+    assert 777 < Compactor(file_tokens=777).compact([said], thread_id="t").tokens_before < 900
+
+    def refused(request: Any) -> Any:
+        raise AssertionError("it does not fit, and was sent")
+
+    for guard in (ContextGuard(file_tokens=777, window=600), ContextGuard(own, window=600)):
+        request: Any = ModelRequest(
+            model=ScriptedChatModel(answers=[]), messages=[said], state={"messages": [said]}
+        )
+        with pytest.raises(StuckError, match=r"[78]\d\d tokens"):
+            guard.wrap_model_call(request, refused)

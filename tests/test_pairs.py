@@ -1,0 +1,312 @@
+"""Histories with broken pairs of calls and results: told, mended or refused before `-o` writes."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+    messages_to_dict,
+)
+from typer.testing import CliRunner
+
+from conspectus.cli.app import app
+from conspectus.cli.pairs import mend
+from conspectus.cli.readers import read_history
+from conspectus.messages import SUMMARY_LINE
+from made_sessions import made_session
+from request_rules import refused
+
+invoke = CliRunner().invoke
+FORMS = ("openai", "anthropic", "langchain")
+SMALL = ["--trigger", "messages:8", "--keep", "messages:4"]
+
+
+@pytest.fixture(autouse=True)
+def _own_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+class Talk:
+    """Writes a history in one of the forms."""
+
+    def __init__(self, form: str) -> None:
+        self.form = form
+        self.rows: list[Any] = []
+
+    def ask(self, text: str) -> None:
+        plain: Any = {"role": "user", "content": text}
+        self.rows.append(HumanMessage(text) if self.form == "langchain" else plain)
+
+    def say(self, text: str) -> None:
+        plain: Any = {"role": "assistant", "content": text}
+        self.rows.append(AIMessage(text) if self.form == "langchain" else plain)
+
+    def call(self, *ids: str) -> None:
+        args = [{"path": f"/srv/{call}.py"} for call in ids]
+        made: Any
+        if self.form == "langchain":
+            calls = [{"id": i, "name": "look", "args": a} for i, a in zip(ids, args, strict=True)]
+            made = AIMessage("", tool_calls=calls)
+        elif self.form == "anthropic":
+            uses = [
+                {"type": "tool_use", "id": i, "name": "look", "input": a}
+                for i, a in zip(ids, args, strict=True)
+            ]
+            made = {"role": "assistant", "content": [{"type": "text", "text": "I look."}, *uses]}
+        else:
+            functions = [
+                {
+                    "id": i,
+                    "type": "function",
+                    "function": {"name": "look", "arguments": json.dumps(a)},
+                }
+                for i, a in zip(ids, args, strict=True)
+            ]
+            made = {"role": "assistant", "content": None, "tool_calls": functions}
+        self.rows.append(made)
+
+    def result(self, *ids: str, text: str = "") -> None:
+        """Results, in Anthropic's form in one message, with what the user says behind or before."""
+        if self.form == "anthropic":
+            found = [
+                {"type": "tool_result", "tool_use_id": i, "content": f"there is {i}"} for i in ids
+            ]
+            said = [{"type": "text", "text": text}] if text else []
+            self.rows.append({"role": "user", "content": [*found, *said]})
+            return
+        for call in ids:
+            self.rows.append(
+                ToolMessage(f"there is {call}", tool_call_id=call)
+                if self.form == "langchain"
+                else {"role": "tool", "tool_call_id": call, "content": f"there is {call}"}
+            )
+        if text:
+            self.ask(text)
+
+    def text(self) -> str:
+        plain = [isinstance(row, BaseMessage) for row in self.rows]
+        return json.dumps(messages_to_dict(self.rows) if any(plain) else self.rows)
+
+
+def healthy(form: str) -> Talk:
+    talk = Talk(form)
+    talk.ask("Look at everything.")
+    for turn in range(3):
+        talk.call(f"c{turn}", f"d{turn}")
+        talk.result(f"c{turn}", f"d{turn}")
+        talk.say(f"Part {turn} is fine.")
+        talk.ask(f"Go on after {turn}.")
+    return talk
+
+
+def broken(form: str, how: str) -> Talk:
+    """A history with one thing wrong near its end, where no compaction reaches."""
+    talk = healthy(form)
+    if how == "orphan":
+        talk.result("gone")
+    elif how == "orphan beside another":
+        talk.call("e1")
+        talk.result("e1", "gone")
+    elif how == "unanswered":
+        talk.call("e1")
+    elif how == "one of two unanswered":
+        talk.call("e1", "e2")
+        talk.result("e1")
+    elif how == "result first":
+        talk.result("e1")
+        talk.call("e1")
+    elif how == "user between":
+        talk.call("e1", "e2")
+        talk.result("e1")
+        talk.ask("Are you there?")
+        talk.result("e2")
+    elif how == "agent between":
+        talk.call("e1")
+        talk.say("One moment.")
+        talk.result("e1")
+    elif how == "two at once":
+        talk.call("e1")
+        talk.call("e2")
+        talk.result("e1", "e2")
+    elif how == "answered twice":
+        talk.call("e1")
+        talk.result("e1")
+        talk.result("e1")
+    elif how == "words before":
+        talk.call("e1")
+        talk.result("e1", text="And hurry.")
+        content = talk.rows[-1]["content"] if form == "anthropic" else []
+        content.reverse()
+    elif how == "call twice":
+        talk.call("e1", "e1")
+        talk.result("e1")
+    talk.ask("And now?")
+    talk.say("Now it is done.")
+    return talk
+
+
+WAYS = (
+    "orphan",
+    "orphan beside another",
+    "unanswered",
+    "one of two unanswered",
+    "result first",
+    "user between",
+    "agent between",
+    "two at once",
+    "answered twice",
+    "words before",
+    "call twice",
+)
+
+
+TAKEN = {
+    ("openai", "words before"),
+    ("langchain", "words before"),
+    ("anthropic", "two at once"),
+    ("anthropic", "agent between"),
+}
+"""What is in order in a form: Anthropic joins messages of one role that follow each other."""
+
+
+def compacted(path: Path, out: Path, *more: str) -> dict[str, Any]:
+    result = invoke(app, ["compact", str(path), "-o", str(out), "--json", *more])
+    assert result.exit_code == 0, result.output
+    data: dict[str, Any] = json.loads(result.stdout)
+    return data
+
+
+@pytest.mark.parametrize("more", [[], SMALL], ids=["kept", "compacted"])
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("form", FORMS)
+def test_what_is_written_is_what_a_provider_takes_and_what_was_mended_is_told(
+    tmp_path: Path, form: str, how: str, more: list[str]
+) -> None:
+    path, out = tmp_path / "in.json", tmp_path / "out.json"
+    talk = broken(form, how)
+    was_refused = refused(talk.rows, form)
+    assert bool(was_refused) == ((form, how) not in TAKEN)
+    path.write_text(talk.text(), encoding="utf-8")
+    data = compacted(path, out, *more)
+    history = read_history(out)
+    assert refused(history.messages, form) == []
+    if was_refused:
+        assert any(note.startswith("message") for note in data["notes"])
+    if data["outcome"] == "kept" and how not in ("orphan", "unanswered"):
+        assert "there is e1" in out.read_text()
+    assert history.messages[-1] == read_history(path).messages[-1]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_history_with_nothing_wrong_stays_as_it_is(form: str) -> None:
+    talk = healthy(form)
+    talk.call("e1", "e2")
+    talk.result("e2")  # the other one is under way
+    found = mend(talk.rows, unique_ids=form == "anthropic", orphans=False)
+    assert found.notes == ()
+    assert all(a is b for a, b in zip(found.messages, talk.rows, strict=True))
+
+
+def test_an_id_that_is_used_again_gets_another_one_where_the_provider_wants_that(
+    tmp_path: Path,
+) -> None:
+    for form in FORMS:
+        talk = healthy(form)
+        for _ in range(2):
+            talk.call("c0", "c1")
+            talk.result("c0", "c1", text="Again.")
+        found = mend(talk.rows, unique_ids=form == "anthropic", orphans=False)
+        assert refused(found.messages, form) == []
+        assert (found.messages == talk.rows) == (form != "anthropic")
+
+
+def test_two_different_calls_of_one_id_are_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    talk = broken("openai", "call twice")
+    talk.rows[-4]["tool_calls"][1]["function"]["arguments"] = '{"path": "elsewhere"}'
+    path, out = tmp_path / "in.json", tmp_path / "out.json"
+    path.write_text(talk.text())
+    result = invoke(app, ["compact", str(path), "-o", str(out)])
+    assert result.exit_code == 2
+    assert "message 16: two tool calls have one id" in result.stderr
+    assert not out.exists()
+    assert invoke(app, ["compact", str(path)]).exit_code == 0
+
+
+def test_an_orphan_that_is_archived_nowhere_is_not_overwritten(tmp_path: Path) -> None:
+    path = tmp_path / "in.json"
+    path.write_text(broken("openai", "orphan").text())
+    before = path.read_bytes()
+    result = invoke(app, ["compact", str(path), "-o", str(path)])
+    assert result.exit_code == 2
+    assert "archived nowhere; -o with another name" in result.stderr
+    assert path.read_bytes() == before
+    data = compacted(path, path, *SMALL)  # a compaction archives it
+    assert data["outcome"] == "compacted"
+    assert refused(read_history(path).messages, "openai") == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("form", FORMS)
+def test_histories_shuffled_at_random_are_written_as_a_provider_takes_them(
+    form: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    talk = broken(form, chance.choice(WAYS[:-1]))
+    rows = talk.rows[1:-1]
+    for _ in range(chance.randint(1, 6)):
+        row = rows.pop(chance.randrange(len(rows)))
+        if chance.random() < 0.6:
+            rows.insert(chance.randrange(len(rows)), row)
+    rows = [talk.rows[0], *rows, talk.rows[-1]]
+    found = mend(rows, unique_ids=form == "anthropic", orphans=False)
+    assert refused(found.messages, form) == []
+    again = mend(found.messages, unique_ids=form == "anthropic", orphans=False)
+    assert again.notes == ()
+    kept = mend(rows, unique_ids=form == "anthropic", orphans=True)
+    assert mend(kept.messages, unique_ids=form == "anthropic", orphans=False).messages == (
+        found.messages
+    )
+
+
+@pytest.mark.parametrize("seed", [3, 8])
+def test_a_resumed_session_is_written_as_a_provider_takes_it(tmp_path: Path, seed: int) -> None:
+    session = made_session(seed, events=30)
+    session.resume()
+    session.work(2)
+    session.ask("Is that all?")
+    path, out = tmp_path / "s.jsonl", tmp_path / "out.json"
+    path.write_text(session.text(), encoding="utf-8")
+    data = compacted(path, out, *SMALL, "--thread", "s")
+    written = json.loads(out.read_text(encoding="utf-8"))
+    assert data["outcome"] == "compacted"
+    assert refused(written, "anthropic") == []
+    assert sum(SUMMARY_LINE in str(one["content"]) for one in written) == 1
+    assert "Is that all?" in str(written)
+    tokens = json.loads(invoke(app, ["tokens", str(path), "--json"]).stdout)
+    assert tokens["messages"] == len(session.said)
+    assert tokens["calls_without_result"] == tokens["results_without_call"] == []
+
+
+def test_an_output_goes_on_under_its_thread(tmp_path: Path) -> None:
+    session = made_session(5, events=30)
+    path, out, later = tmp_path / "s.jsonl", tmp_path / "out.json", tmp_path / "later.json"
+    path.write_text(session.text(), encoding="utf-8")
+    first = compacted(path, out, *SMALL, "--thread", "s")
+    written = json.loads(out.read_text(encoding="utf-8"))
+    written.append({"role": "user", "content": "One more thing, please."})
+    later.write_text(json.dumps(written))
+    second = compacted(later, out, "--force", "--keep", "messages:2", "--thread", "s")
+    assert second["outcome"] == "compacted"
+    assert str(json.loads(out.read_text())).count(SUMMARY_LINE) == 1
+    start = session.said[0][1][0]["text"]
+    found = invoke(app, ["recall", "--thread", "s", start])
+    assert start in found.stdout
+    assert first["archived"]

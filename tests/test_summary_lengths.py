@@ -1,0 +1,133 @@
+"""How long a summary may be: what fits is used, and a limit of a caller's is kept by a cut."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langgraph.runtime import Runtime
+
+from conspectus import Compactor
+from conspectus._core.records import Draft, Record
+from conspectus.errors import SummaryRejected
+from conspectus.middleware import SummarizationMiddleware
+from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus.tokens import estimate
+
+
+def notes(lines: int) -> str:
+    """A summary of so many lines, of some 30 tokens each."""
+    said = "it was looked at, and what it does was told to the user in a few words"
+    return "\n".join(["## Done", *(f"- part {n}: {said}" for n in range(lines))])
+
+
+LONG = notes(84)
+
+
+def talk(turns: int, words: int = 60, first: int = 0) -> list[AnyMessage]:
+    said: list[AnyMessage] = []
+    for n in range(first, first + turns):
+        said.append(HumanMessage(f"Question {n}: " + "what is in it " * words, id=f"h{n}"))
+        said.append(AIMessage(f"Answer {n}: " + "some lines of code " * words, id=f"a{n}"))
+    return said
+
+
+def compacted(model: Any, messages: list[Any], *, on_loop: bool = False, **settings: Any) -> Any:
+    settings.setdefault("notes", [])  # the summariser's text alone
+    compactor = Compactor(model, keep=("messages", 4), archive="memory:", **settings)
+    if on_loop:
+        return asyncio.run(compactor.acompact(messages, thread_id="t", force=True))
+    return compactor.compact(messages, thread_id="t", force=True)
+
+
+def test_a_good_summary_above_the_default_limit_is_used_as_it_came() -> None:
+    """Where no window is known, 1,024 tokens are asked for, and these summaries take twice that."""
+    assert estimate(LONG) > 2_400
+    model = ScriptedChatModel(answers=lambda _: LONG)
+    own = SummarizationMiddleware(model, trigger=("tokens", 8_000), keep=("messages", 4), notes=[])
+    state: dict[str, Any] = {"messages": []}
+    compactions = 0
+    for turn in range(60):
+        state["messages"] = [*state["messages"], *talk(1, first=turn)]
+        update = own.before_model(state, Runtime())
+        if update is not None:
+            compactions += 1
+            state = {**state, **update, "messages": update["messages"][1:]}
+            assert LONG in state["messages"][0].content
+    assert compactions > 3
+    assert len(model.calls) == compactions, "each summary was asked for once"
+
+
+@pytest.mark.parametrize("on_loop", [False, True])
+def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop: bool) -> None:
+    answers = [notes(400), notes(84), "- no third time"]
+    model = ScriptedChatModel(answers=answers)
+    messages = talk(30)
+    result = compacted(model, messages, window=6_000, on_loop=on_loop)
+    assert result.record.summary.startswith(answers[1])
+    assert len(model.calls) == 2
+    assert result.record.cut == 0
+    assert result.tokens_after <= 6_000
+
+
+@pytest.mark.parametrize("parts", [[], None])
+def test_what_does_not_fit_even_then_or_replaces_less_is_refused(parts: list[Any] | None) -> None:
+    """Beside the other parts of the notes, too: its lines are not left out until it fits."""
+    for messages, settings in ((talk(30), {"window": 6_000}), (talk(10), {})):
+        model = ScriptedChatModel(answers=lambda _: notes(400))
+        with pytest.raises(SummaryRejected, match="tokens"):
+            compacted(model, messages, on_failure="raise", notes=parts, **settings)
+        assert len(model.calls) == 2
+
+
+@pytest.mark.parametrize("on_loop", [False, True])
+def test_with_a_limit_of_the_callers_one_request_to_shorten_and_then_a_cut_at_a_lines_end(
+    on_loop: bool,
+) -> None:
+    model = ScriptedChatModel(answers=lambda _: LONG)
+    result = compacted(model, talk(40), max_summary_tokens=300, on_loop=on_loop)
+    assert result.outcome == "compacted"
+    assert len(model.calls) == 2
+    kept = result.summary.splitlines()
+    assert kept == LONG.splitlines()[: len(kept)]
+    assert len(kept) > 2
+    assert 150 < estimate(result.summary) <= 300
+    assert result.record.cut == estimate(LONG) - estimate(result.summary)
+    assert any("cut" in note for note in result.notes)
+    assert Record.from_json(result.record.to_json()) == result.record
+
+
+def test_a_shorter_summary_within_the_callers_limit_is_not_cut() -> None:
+    shorter = notes(5)
+    result = compacted(ScriptedChatModel(answers=[LONG, shorter]), talk(40), max_summary_tokens=400)
+    assert result.summary == shorter
+    assert (result.record.cut, result.notes) == (0, ())
+    assert "cut" not in result.record.to_json()
+
+
+def test_a_function_that_writes_too_much_is_cut_and_not_asked_again() -> None:
+    asked: list[int] = []
+
+    def write(messages: list[Any]) -> str:
+        asked.append(len(messages))
+        return LONG
+
+    result = compacted(write, talk(40), max_summary_tokens=300)
+    assert (len(asked), result.outcome) == (1, "compacted")
+    assert result.record.cut > 0
+
+
+def test_one_line_that_is_too_long_is_cut_between_two_words() -> None:
+    line = " ".join(f"word{n}" for n in range(900))
+    result = compacted(ScriptedChatModel(answers=lambda _: line), talk(40), max_summary_tokens=100)
+    assert line.startswith(f"{result.summary} ")
+    assert 50 < estimate(result.summary) <= 100
+
+
+def test_a_cut_summary_that_was_kept_as_a_draft_is_not_paid_for_or_cut_again() -> None:
+    draft = Draft("- half of it", "model", ("k",), cut=70)
+    assert Draft.from_json(draft.to_json()) == draft
+    old = {key: value for key, value in draft.to_json().items() if key != "cut"}
+    assert Draft.from_json(old).cut == 0
