@@ -93,28 +93,32 @@ def summarise(watch: Watch) -> Callable[[list[BaseMessage]], str]:
     return written
 
 
-def newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, int]:
-    """The number of the newest turn in view, and how many messages came after it."""
+def newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, str]:
+    """The number of the newest turn in view, and the tool that was called last since then.
+
+    A compaction may take the first calls of a turn out of view, so they are not counted.
+    """
     for place in range(len(messages) - 1, -1, -1):
         found = TURN.match(str(messages[place].text))
         if isinstance(messages[place], HumanMessage) and found:
-            return int(found.group(1)), len(messages) - place - 1
+            since = [m for m in messages[place:] if isinstance(m, AIMessage)]
+            called = [call["name"] for message in since for call in message.tool_calls]
+            return int(found.group(1)), called[-1] if called else ""
     raise AssertionError("the newest turn of the user is not in view")
 
 
 def main_answer(messages: list[BaseMessage]) -> AIMessage:
-    """Write a file, now and then hand a job to a subagent, read back, say it is done."""
-    turn, since = newest_turn(messages)
-    call_id = f"t{turn}-{since}"
-    if since == 0:
+    """Write a file, now and then hand a job to a subagent, say it is done."""
+    turn, called = newest_turn(messages)
+    if not called:
         body = f"{mark(turn)}\n" + f"line {turn} of the notes\n" * 12
-        return call("write_file", call_id, file_path=f"/notes/{turn}.txt", content=body)
-    if since == 2 and turn % 5 == 4:
+        return call("write_file", f"t{turn}-write", file_path=f"/notes/{turn}.txt", content=body)
+    if called == "write_file" and turn % 5 == 4:
         who = ("reader", "counter", "general-purpose")[turn // 5 % 3]
         task = (
             f"Job {turn}.{6 + turn % 3}: read the notes {mark(turn, 'job')}. " + "Carefully. " * 9
         )
-        return call("task", call_id, description=task, subagent_type=who)
+        return call("task", f"t{turn}-task", description=task, subagent_type=who)
     return AIMessage(f"Turn {turn} is done; its mark is {mark(turn)}.", id=f"done-{turn}")
 
 

@@ -43,6 +43,7 @@ class Outcome:
         wrong: requests that were torn or over the window.
         told: what was said of it.
         went_on: the turn came to its end.
+        done: the compaction took place all the same.
         after: a compaction took place when trouble was over.
     """
 
@@ -52,12 +53,18 @@ class Outcome:
     wrong: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
     went_on: bool = False
+    done: bool = False
     after: bool = False
 
     @property
     def clear(self) -> bool:
         """Whether somebody was told, and each text says what to do."""
         return bool(self.told) and all(any(a in text for a in ADVICE) for text in self.told)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether there was nothing to tell: the record was in force before there was trouble."""
+        return self.done and not self.told
 
 
 class _Told(logging.Handler):
@@ -113,6 +120,7 @@ def _compacting(case: Case, fault: Fault) -> Flow[Outcome]:
         during = list(result.messages)
         if result.record is not None:
             out.changed, head = not (case.harmless or case.each_step), result.record.id
+            out.done = not result.failed
         out.told += [result.reason] if result.failed else []
         out.went_on = True
     except ArchiveError as error:
@@ -186,8 +194,9 @@ def _answering(case: Case, fault: Fault) -> Flow[Outcome]:
     store = fault.anew or fault.store
     out.struck = bool(fault.struck())
     head = during[HELD]["head"]
+    out.done = head != first
     if not case.harmless and not case.each_step:
-        out.changed = head != first
+        out.changed = out.done
     agent = built(store)
     archive = Archive(store)
     if not case.whole:
@@ -220,15 +229,23 @@ def _left(archive: Archive, scope: Scope, chain: Any) -> Flow[list[Any]]:
 def _lost(
     archive: Archive, scope: Scope, chain: Any, view: Sequence[Any], turns: int
 ) -> Flow[list[str]]:
-    """Ids of messages that are not there exactly once and in order, in the archive or in view."""
+    """Ids of messages that are not there exactly once, in the archive or in view, each in order.
+
+    The newest message of the user may stay while what came after it leaves, and leave later: in the
+    archive, those of the user are in order among themselves, and so are the others.
+    """
     marks = [mark.key for one in chain for mark in one.clips]
     whole = {o.id: o.message for o in (yield from archive.find_flow(scope, marks)).values()}
     left = yield from _left(archive, scope, chain)
     here = [whole.get(one.id, one) for one in view if not is_summary_message(one)]
-    found, wanted = [_plain(one) for one in left + here], [_plain(one) for one in _said(turns)]
-    if found == wanted:
-        return []
-    return [str(one[1]) for one in wanted if found.count(one) != 1] or ["out of order"]
+    gone, shown, wanted = (list(map(_plain, some)) for some in (left, here, _said(turns)))
+    lost = [str(one[1]) for one in wanted if (gone + shown).count(one) != 1]
+    if lost or len(gone + shown) != len(wanted):
+        return lost or ["more than was said"]
+    theirs = [one for one in gone if one[0] == "human"]
+    rows = theirs, [one for one in gone if one not in theirs], shown
+    in_order = all(row == [one for one in wanted if one in row] for row in rows)
+    return [] if in_order else ["out of order"]
 
 
 def _plain(message: Any) -> tuple[Any, ...]:

@@ -35,7 +35,9 @@ class Row:
     def cells(self) -> list[str]:
         """The figures, in the order of the table's columns."""
         found = self.outcomes
-        told = "-" if self.case.harmless else str(sum(one.clear for one in found))
+        harmless = self.case.harmless
+        told = "-" if harmless else str(sum(one.clear for one in found))
+        done = "-" if harmless else str(sum(one.quiet for one in found))
         return [
             self.case.name,
             self.case.database,
@@ -44,6 +46,7 @@ class Row:
             str(sum(bool(one.lost) for one in found)),
             str(sum(bool(one.wrong) for one in found)),
             told,
+            done,
             str(sum(one.went_on for one in found)),
             str(sum(one.after for one in found)),
         ]
@@ -54,7 +57,7 @@ class Row:
         return [
             one
             for one in self.outcomes
-            if not (one.went_on and one.after and (self.case.harmless or one.clear))
+            if not (one.went_on and one.after and (self.case.harmless or one.clear or one.quiet))
             or (one.changed or one.lost or one.wrong)
         ]
 
@@ -97,6 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "lost",
         "torn or over",
         "told",
+        "done",
         "went on",
         "compacted after",
     ):

@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus import Compactor
+from conspectus import Compactor, NotFoundError
 from conspectus._core.policy import ContextSize
 
 OVERHEAD = 4
@@ -40,7 +40,10 @@ class Policy:
 
     def recall(self, query: str, tokens: int) -> str:
         """Originals found for a query, in at most so many tokens."""
-        found = self._compactor.recall(query, thread_id=self._thread, tokens=tokens - OVERHEAD)
+        try:
+            found = self._compactor.recall(query, thread_id=self._thread, tokens=tokens - OVERHEAD)
+        except NotFoundError:  # nothing has left the view
+            return ""
         return found.text
 
 

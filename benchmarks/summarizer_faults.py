@@ -27,12 +27,12 @@ from rich.console import Console
 from rich.table import Table
 
 from conspectus import ChatModelSummarizer, CompactionResult, Compactor
+from conspectus._core.flow import EMBEDDED
 from conspectus.archive import Archive, Scope
 
 MESSAGES = 80
 WINDOW = 5_500
 SCOPE = Scope("local", "bench")
-EMBEDDED = "extractive"
 AT_ONCE = 8
 WHY = 44
 """Characters of a reason that are shown."""

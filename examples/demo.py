@@ -169,7 +169,10 @@ class Demo:
         return done.stdout or ""
 
     def show_carried(self) -> None:
-        """Rules of the user that stay in view word for word; what was replaced has gone."""
+        """Rules of the user that stay in view word for word; what was replaced is none of them.
+
+        The user's own words may both be in view, then in the order in which they were said.
+        """
         rules = [fact for fact in self.report["carried"] if fact["kind"] == "rule"]
         self._line(f"Rules of the user, in force until the user says otherwise: {len(rules)}")
         for fact in rules:
@@ -177,9 +180,11 @@ class Demo:
         view = _text(self.after)
         for old, new in REPLACED:
             self._check(
-                new in view and old not in view,
-                f"{new!r} [{_where(self.before, new)}], said later, stands; "
-                f"{old!r} [{_where(self.before, old)}] does not",
+                any(new in fact["value"] for fact in rules)
+                and not any(old in fact["value"] for fact in rules)
+                and view.rfind(old) < view.rfind(new),
+                f"{new!r} [{_where(self.before, new)}], said later, is in force; "
+                f"{old!r} [{_where(self.before, old)}] is not",
             )
 
     def recall(self, archive: Archive) -> None:

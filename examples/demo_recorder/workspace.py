@@ -1,5 +1,8 @@
 """A temporary copy of this project's lower layers, and the tools that an agent has in it.
 
+One module of the copy is not the project's any more: `identifiers.py`, as it was, which two of the
+tasks change.
+
 The tools really do what they say: they read and change files of the copy and run a real pytest and
 a real Python in it. Only their output is made the same everywhere: paths become relative, timings
 and addresses of objects go.
@@ -62,6 +65,10 @@ class Workspace:
                 shutil.copytree(source, package / name, ignore=skipped)
             else:
                 shutil.copy(source, package / name)
+        ledger = package / "ledger"
+        shutil.copy(Path(__file__).with_name("identifiers.py"), ledger)
+        with (ledger / "__init__.py").open("a", encoding="utf-8") as file:
+            file.write("\nfrom conspectus.ledger.identifiers import identifiers\n")
         shutil.copy(ROOT / "pyproject.toml", self.root)
         for path, text in SEEDS.items():
             self._write(self.root / path, text)

@@ -1,0 +1,250 @@
+"""What an archive takes on disk, search index and journals included, beside its originals.
+
+    make bench-archive-size      or: python benchmarks/archive_size.py [--json] [TRANSCRIPT ...]
+
+Each transcript (a JSON list of messages, or a folder of such files; default: those of the examples)
+is played to a compactor with an archive of its own, so many messages at a time, as an agent would;
+then one recall builds the search index, and the archive is closed. The bytes of every file that
+is left are held against those of the originals that were archived, as UTF-8 JSON without spaces.
+Made threads of short messages, of texts that come again, and of Chinese, Japanese and Korean
+follow. The exit code is 1 if a limit is passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from made_thread import made_thread
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from conspectus import Compactor
+from conspectus.archive import Archive, Scope
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "data"
+WINDOW = 16_000
+STEP = 10
+"""Messages that come in between two compactions."""
+
+MOST_TIMES = 2.0
+"""Bytes of an archive for each byte of its originals, of agents' transcripts all together."""
+
+MOST_TIMES_CJK = 3.0
+MOST_BESIDE = 600
+"""Bytes for each short message beyond those of the message."""
+
+SHORT = 5_000
+"""Messages in each made thread."""
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One archive, or several together.
+
+    Attributes:
+        name: of what.
+        messages: originals in it.
+        originals: bytes of these, as JSON.
+        database: bytes of the database and its journals, without the values of the index.
+        index: bytes of the values of the search index.
+    """
+
+    name: str
+    messages: int
+    originals: int
+    database: int
+    index: int
+
+    @property
+    def times(self) -> float:
+        """Bytes on disk for each byte of the originals."""
+        return (self.database + self.index) / max(1, self.originals)
+
+    @property
+    def beside(self) -> float:
+        """Bytes for each message beyond those of the message."""
+        return (self.database + self.index - self.originals) / max(1, self.messages)
+
+
+def measured(name: str, messages: Sequence[Message], step: int = STEP) -> Row:
+    """What the archive of one history takes after close."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "archive.db"
+        with Archive.open(path) as archive:
+            compactor = Compactor(window=WINDOW, trigger=("fraction", 0.8), archive=archive)
+            view: list[Any] = []
+            for start in range(0, len(messages), step):
+                new = list(messages[start : start + step])
+                view = list(compactor.compact([*view, *new], thread_id="bench").messages)
+            compactor.compact(view, thread_id="bench", force=True)
+            if archive.threads("local"):
+                compactor.recall("error file", thread_id="bench", tokens=500)
+            rows = archive.export(Scope("local", "bench"))
+        originals = sum(
+            len(json.dumps(row["message"], ensure_ascii=False, separators=(",", ":")).encode())
+            for row in rows
+        )
+        files = [file.stat().st_size for file in Path(folder).rglob("*") if file.is_file()]
+        index = index_bytes(path)
+    return Row(name, len(rows), originals, sum(files) - index, index)
+
+
+def index_bytes(path: Path) -> int:
+    """Bytes of the values of a search index, which lies in the archive itself."""
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute(
+            "SELECT sum(length(value)) FROM kept JOIN places USING (place) WHERE name LIKE ?",
+            ("%.index",),
+        ).fetchone()
+    return int(found[0] or 0)
+
+
+def together(name: str, rows: Iterable[Row]) -> Row:
+    """Several archives as one row."""
+    every = list(rows)
+    sums = (
+        sum(getattr(row, one) for row in every)
+        for one in ("messages", "originals", "database", "index")
+    )
+    return Row(name, *sums)
+
+
+def short_thread(count: int, seed: int = 3) -> list[Message]:
+    """Turns of a few words, no two of them alike."""
+    draw = random.Random(seed)
+    asks = ("Is job {n} done?", "What about order {n}?", "Thanks. And {n}?", "Try {n} again.")
+    says = ("Yes, {n} is done.", "Order {n} was shipped.", "Nothing new on {n} yet.", "Trying {n}.")
+    roles = ("user", "assistant")
+    return [
+        {
+            "role": roles[at % 2],
+            "content": draw.choice((asks, says)[at % 2]).format(n=draw.randrange(10**6)),
+        }
+        for at in range(count)
+    ]
+
+
+def repeating_thread(count: int, seed: int = 3) -> list[Message]:
+    """The same few files, read again and again."""
+    draw = random.Random(seed)
+    files = ["".join(f"line {n}: {draw.random()}\n" for n in range(80)) for _ in range(5)]
+    made: list[Message] = []
+    for at in range(count // 3):
+        call = {"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        made += [
+            {"role": "user", "content": f"Read it again, please ({at})."},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{at}", "content": draw.choice(files)},
+        ]
+    return made
+
+
+def eastern_thread(count: int, seed: int = 3) -> list[Message]:
+    """Sentences in Chinese, Japanese and Korean, put together at random."""
+    draw = random.Random(seed)
+    parts = (
+        "订单 的 金额 不对 请 检查 数据库 日志 今天 凌晨 两点 开始 报错 用户 投诉 支付 失败 "
+        "我们 已经 修复 配置 文件 需要 重新 部署 服务 延迟 增加 缓存 没有 更新 原因 不明",
+        "注文 の 配送 状況 が 更新 され ません 確認 して ください 昨日 から 障害 発生 中 です "
+        "設定 ファイル 変更 前 に バックアップ 取得 再起動 しました ログ 調査 結果 報告 します",
+        "주문 의 배송 상태 가 갱신 되지 않습니다 확인 부탁 드립니다 어제 부터 장애 발생 중 입니다 "
+        "설정 파일 변경 전 백업 을 받아 주세요 재시작 후 로그 조사 결과 보고 합니다",
+    )
+    marks = ("", "", " ")
+    roles = ("user", "assistant")
+    made = []
+    for at in range(count):
+        words, space = parts[at % 3].split(), marks[at % 3]
+        text = space.join(draw.choice(words) for _ in range(draw.randrange(20, 120)))
+        made.append({"role": roles[at % 2], "content": f"{text}。{draw.randrange(10**5)}"})
+    return made
+
+
+def transcripts(paths: Sequence[Path]) -> Iterator[tuple[str, list[Message]]]:
+    """The histories in some files and folders, each with its name."""
+    for path in paths:
+        for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
+            data = json.loads(file.read_text(encoding="utf-8"))
+            messages = data.get("messages") if isinstance(data, dict) else data
+            if isinstance(messages, list):
+                yield file.stem, messages
+
+
+def limits(short: int = SHORT) -> list[tuple[Row, float | None, int | None]]:
+    """The made threads, each with the limit that it is held against."""
+    return [
+        (measured("short messages", short_thread(short), step=200), None, MOST_BESIDE),
+        (measured("repeated texts", repeating_thread(short // 5)), 1.0, None),
+        (measured("Chinese, Japanese, Korean", eastern_thread(short // 5)), MOST_TIMES_CJK, None),
+        (measured("made agent thread", made_thread(short // 2)), MOST_TIMES, None),
+    ]
+
+
+def main() -> int:
+    """Print a table, or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser.add_argument("transcripts", nargs="*", type=Path, default=[EXAMPLES])
+    parser.add_argument("--short", type=int, default=SHORT, help="messages in each made thread")
+    parser.add_argument("--each", action="store_true", help="a row for each transcript too")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    each = [measured(name, messages) for name, messages in transcripts(given.transcripts)]
+    if not each:
+        print("no transcript is there; give files or a folder of *.json", file=sys.stderr)
+        return 2
+    total = together(f"{len(each)} transcripts", each)
+    judged = [(total, MOST_TIMES, None), *limits(given.short)]
+    passed = [
+        row.name
+        for row, times, beside in judged
+        if (times and row.times > times) or (beside and row.beside > beside)
+    ]
+    shown = [*each, *(row for row, *_ in judged)] if given.each else [row for row, *_ in judged]
+    if given.json:
+        rows = [{**asdict(row), "times": row.times, "beside": row.beside} for row in shown]
+        print(json.dumps({"rows": rows, "passed": passed}, indent=1))
+        return 1 if passed else 0
+    table = Table(
+        "archive of",
+        "messages",
+        "originals",
+        "database",
+        "index",
+        "times",
+        "beside",
+        box=box.SIMPLE,
+    )
+    for row in shown:
+        table.add_row(
+            row.name,
+            f"{row.messages:,}",
+            *(f"{size:,}" for size in (row.originals, row.database, row.index)),
+            f"{row.times:.2f}",
+            f"{row.beside:,.0f}",
+        )
+    console = Console()
+    console.print(table)
+    console.print(
+        "Bytes. times: on disk for each byte of the originals; beside: on disk beyond the "
+    )
+    console.print("originals, for each message.")
+    for name in passed:
+        console.print(f"over its limit: {name}")
+    return 1 if passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
