@@ -78,12 +78,9 @@ bench-short-term: $(READY)
 
 bench-facts: $(READY)
 	@$(BIN)/python benchmarks/gold_facts.py
-	@echo 'Written after the ledger, and not used to mend it (shown, not judged):'
-	@$(BIN)/python benchmarks/gold_facts.py --set benchmarks/gold_facts/held_out --least 0
 
-# Also what is needed later, held against its targets, and what carrying facts costs.
-.PHONY: bench-retention bench-facts-cost
-
+# Also what is needed later, held against its targets.
+.PHONY: bench-retention
 bench-retention: $(READY)
 	@$(BIN)/python benchmarks/retention_targets.py
 
@@ -91,9 +88,6 @@ bench-retention: $(READY)
 .PHONY: bench-auto-recall
 bench-auto-recall: $(READY)
 	@$(BIN)/python benchmarks/auto_recall.py
-
-bench-facts-cost: $(READY)
-	@$(BIN)/python benchmarks/facts_cost.py
 
 # Transcripts through a real agent, beside LangChain's own middleware; takes some minutes.
 .PHONY: bench-replay
@@ -117,6 +111,11 @@ bench-lead-agent: $(READY)
 
 bench-recall: $(READY)
 	@$(BIN)/python benchmarks/recall_speed.py
+
+# What archives take on disk beside their originals. TRANSCRIPTS="a.json folder" for your own.
+.PHONY: bench-archive-size
+bench-archive-size: $(READY)
+	@$(BIN)/python benchmarks/archive_size.py $(TRANSCRIPTS)
 
 # What spans, metrics and log lines cost, and what it costs that they are off.
 .PHONY: bench-telemetry
