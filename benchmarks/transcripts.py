@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +111,16 @@ def transcripts(data: Path, limit: int | None = None) -> dict[str, list[Path]]:
     """The transcripts of each folder, by its name; at most `limit` of each."""
     folders = sorted(folder for folder in data.glob("*") if folder.is_dir())
     found = {
-        folder.name: sorted(p for p in folder.glob("*.json") if not p.name.endswith(".qa.json"))
+        folder.name: list(islice(filter(_holds_messages, sorted(folder.glob("*.json"))), limit))
         for folder in folders
     }
-    return {name: paths[:limit] for name, paths in found.items() if paths}
+    return {name: paths for name, paths in found.items() if paths}
+
+
+def _holds_messages(path: Path) -> bool:
+    """Whether the file is a history, and not questions or a list of cuts beside one."""
+    read = json.loads(path.read_text(encoding="utf-8"))
+    return isinstance(read, list) and all(isinstance(m, dict) and "role" in m for m in read)
 
 
 def measure(

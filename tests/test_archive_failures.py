@@ -20,9 +20,11 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus import Compactor
+from conspectus._drive import run
 from conspectus.archive import Archive, Scope, default_archive_path
 from conspectus.archive.breaker import Breaker
 from conspectus.archive.file_store import FileStore
+from conspectus.archive.flows import WRITES
 from conspectus.archive.trouble import explain
 from conspectus.archive.wire import FORMAT, unpack
 from conspectus.errors import (
@@ -67,6 +69,50 @@ class Undying(InMemoryStore):
     def batch(self, ops: Iterable[Op]) -> list[Any]:
         kept = [GetOp((), "") if isinstance(op, PutOp) and op.value is None else op for op in ops]
         return super().batch(kept)
+
+
+class PutBack(InMemoryStore):
+    """A slow worker writes the pointer that was there before, so many times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.times, self.before = 0, None
+
+    def batch(self, ops: Iterable[Op]) -> list[Any]:
+        ops = list(ops)
+        heads = [op for op in ops if isinstance(op, PutOp) and op.namespace[-1] == "head"]
+        done = super().batch(ops)
+        for op in heads:
+            if self.times and self.before is not None:
+                self.times -= 1
+                super().batch([op._replace(value=self.before)])
+            else:
+                self.before = op.value
+        return done
+
+
+def _committed_twice(store: PutBack, times: int) -> tuple[Archive, str]:
+    archive = Archive(store)
+    entries = talk("one", "two", "three", "four")
+    archive.put(SCOPE, entries)
+    first = record_of(entries[:2])
+    archive.commit(SCOPE, first)
+    second = record_of(entries[2:], parent=first)
+    store.times = times
+    run(archive.commit_flow(SCOPE, second, seen=first.id))
+    return archive, second.id
+
+
+def test_a_pointer_that_a_slow_worker_put_back_is_written_again() -> None:
+    store = PutBack()
+    archive, second = _committed_twice(store, WRITES - 1)
+    assert store.times == 0
+    assert [record.id for record in archive.chain(SCOPE)][-1:] == [second]
+
+
+def test_a_pointer_that_is_always_put_back_is_no_commit() -> None:
+    with pytest.raises(ArchiveUnconfirmed, match="no other process"):
+        _committed_twice(PutBack(), WRITES)
 
 
 @pytest.mark.parametrize(

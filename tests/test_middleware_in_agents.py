@@ -24,6 +24,8 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from conspectus.archive import Archive, Scope
+from conspectus.compactor.preview import MOST_ASKED
+from conspectus.errors import SummaryError
 from conspectus.messages import is_summary_message
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.testing.scripted_models import ScriptedChatModel
@@ -154,6 +156,20 @@ def test_a_callable_is_asked_instead_of_the_caller_of_the_graph() -> None:
     messages = agent.invoke({"messages": talk(7)})["messages"]
     assert "- as I would put it" in messages[0].content
     assert [request.evict for request in asked] == [4]
+
+
+def test_a_callable_that_never_answers_with_a_text_that_fits_is_an_error() -> None:
+    asked: list[Any] = []
+
+    def ask(request: Any) -> str:
+        asked.append(request)
+        return "word " * 200_000
+
+    own = made(preview=ask, window=20_000, on_failure="raise")
+    agent = create_agent(ScriptedChatModel(answers=lambda _: "yes"), middleware=[own])
+    with pytest.raises(SummaryError, match="shorten it"):
+        agent.invoke({"messages": talk(7)})
+    assert len(asked) == MOST_ASKED
 
 
 # Other middleware

@@ -12,6 +12,7 @@ from conspectus import ChatModelSummarizer, Compactor, Ledger
 from conspectus.errors import PolicyError
 from conspectus.messages import read_messages
 from conspectus.summarize import EmbeddedSummarizer, Shares, SummaryRequest
+from conspectus.summarize.condensing import condensed
 from conspectus.summarize.notes import DONE, FOUND, OPEN, SAID, Notes, items
 from conspectus.testing.scripted_models import ScriptedChatModel
 
@@ -164,6 +165,16 @@ def test_a_full_room_condenses_the_oldest_deeds_and_never_the_users_words() -> N
         assert count(standing) <= 900
     words = "\n".join(line for one in Notes.parse(standing).segments for line in items(one)[SAID])
     assert all(f"never ship lot {n}-A" in words for n in range(12))
+
+
+def test_a_condensed_record_keeps_what_differs_and_says_what_never_does_twice() -> None:
+    cards = ["visa-77", "visa-77", "visa-77", "giro-12", "visa-77"]
+    rows = [f"look(id=C{n}) → card={card} owner=ann: ok [m{n}]" for n, card in enumerate(cards)]
+    [short] = condensed([{DONE: rows}], count("".join(rows)) // 5 * 4, count)
+    told = "\n".join(short[DONE])
+    assert "card=visa-77" not in short[DONE][2], "it never differed before"
+    assert "card=giro-12" in told
+    assert "card=visa-77" in short[DONE][4], "since another value, it says which one it is"
 
 
 def test_a_text_that_looks_like_our_headings_is_a_text() -> None:

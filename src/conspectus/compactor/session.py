@@ -328,10 +328,10 @@ class Session:
                 f"one: its last {outcome.record.cut:,} tokens were cut off; raise the limit or use "
                 "a model that keeps to it"
             )
-        if work.lost:
+        if work.material.lost:
             notes.append(
-                f"{work.lost} clipped messages have lost their originals (expired or forgotten); "
-                "what was left of them was read"
+                f"{work.material.lost} clipped messages have lost their originals (expired or "
+                "forgotten); what was left of them was read"
             )
         return self._result(
             after,
@@ -340,10 +340,10 @@ class Session:
             cause=decided.cause,
             record=outcome.record,
             tokens_before=history.size.tokens,
-            evicted=len(work.leaving),
+            evicted=len(work.material.leaving),
             cost=outcome.spent,
             failures=outcome.failures,
-            redacted=dict(work.redacted),
+            redacted=dict(work.material.redacted),
             notes=tuple(notes),
         )
 

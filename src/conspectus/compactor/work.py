@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 from conspectus import events
 from conspectus._core import flow
 from conspectus._core.items import Compact
-from conspectus._core.records import Cost, Draft, Record
+from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow, interpret, pause
 from conspectus.archive import Scope
-from conspectus.archive.redaction import Redaction, for_view
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.asking import asked_flow, reading_flow
 from conspectus.compactor.checking import Lengths, checked, refused
 from conspectus.compactor.leaving import event_of, tell
+from conspectus.compactor.material import Material
 from conspectus.compactor.observed import cause_of, failed, whose_of
 from conspectus.compactor.preview import PreviewRequest, approved
-from conspectus.compactor.redacting import event_flow, texts_of, told_flow, with_texts, written_flow
+from conspectus.compactor.redacting import event_flow, told_flow, written_flow
 from conspectus.compactor.tools import SLACK, Tools
-from conspectus.compactor.view import History, Place, applied, clipped
+from conspectus.compactor.view import History, applied
 from conspectus.compactor.waiting import taken_flow
 from conspectus.errors import ConspectusError, RedactionError
 from conspectus.events import Seen, observing
 from conspectus.events.notes import noted
 from conspectus.ledger import Ledger
-from conspectus.messages import (
-    Entry,
-    read_messages,
-    summary_message,
-    summary_text,
-)
-from conspectus.messages.summary import summary_body
 from conspectus.summarize import (
     Form,
     Shares,
@@ -61,16 +53,9 @@ class Work:
         plan: what to do.
         focus: what the caller wants kept above all.
         adopted: the summary of what leaves, where another library has written it already.
-        originals: the messages that leave or are clipped, as they were first sent, by key; where
-            there is a redactor, without their secrets, as everything below.
-        to_show: what is shown of messages that are clipped, where there is a redactor, by key.
-        staying: the messages that stay in view.
+        ledger: the facts with those of what leaves.
         stays: tokens of what stays in view beside the summary.
-        standing: the summary so far: ours, and those of other libraries that ours replaces, if
-            they are not too large.
-        before: the facts so far.
-        redacted: secrets that were taken out of the originals, by kind.
-        redaction: what takes them out; it knows those of all that this compaction reads.
+        material: all that it reads.
     """
 
     tools: Tools
@@ -78,25 +63,16 @@ class Work:
     anchor: Anchor
     history: History
     plan: Compact
-    focus: str
-    adopted: Draft | None = None
-    originals: dict[str, Entry] = field(default_factory=dict)
+    focus: InitVar[str]
+    adopted: InitVar[Draft | None] = None
     ledger: Ledger = field(default_factory=Ledger)
-    leaving: tuple[Place, ...] = ()
-    clips: dict[int, Place] = field(default_factory=dict)
-    lost: int = 0
-    to_show: dict[str, Entry] = field(default_factory=dict)
-    staying: list[Entry] = field(default_factory=list)
-    standing: str = ""
-    before: Ledger = field(default_factory=Ledger)
-    redacted: Mapping[str, int] = field(default_factory=dict)
     stays: int = 0
     begun: str = ""
     asked: set[str] = field(default_factory=set)
-    redaction: Redaction | None = None
+    material: Material = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.redaction = self.tools.redaction
+    def __post_init__(self, focus: str, adopted: Draft | None) -> None:
+        self.material = Material(self.tools, self.history, self.plan, focus, adopted)
 
     def run(self) -> Flow[tuple[flow.Done | flow.Failed, History]]:
         """Carry out the plan; the history that comes back is the new view, or the old one."""
@@ -104,7 +80,7 @@ class Work:
         with observing(
             events.Compaction,
             whose_of(self.scope),
-            cause="adopted" if self.adopted is not None else cause_of(plan.cause),
+            cause="adopted" if self.material.adopted is not None else cause_of(plan.cause),
             tokens_before=plan.tokens,
             budget=plan.budget,
             clipped=len(plan.clips),
@@ -117,7 +93,7 @@ class Work:
                 seen.tell(**failed(error))
                 raise
             except ConspectusError as error:  # whoever wants it raised
-                seen.tell(**(yield from event_flow(self.redaction, failed(error))))
+                seen.tell(**(yield from event_flow(self.material.redaction, failed(error))))
                 raise
             if isinstance(outcome, flow.Failed):
                 why = failed(outcome.error, refused=outcome.refused)
@@ -126,14 +102,14 @@ class Work:
                     # Of our own words; a redactor that hangs is not asked again about them.
                     seen.tell(**why)
                     return outcome, self.history
-                seen.tell(**(yield from event_flow(self.redaction, why)))
-                reason = (yield from told_flow(self.redaction, [outcome.reason]))[0]
+                seen.tell(**(yield from event_flow(self.material.redaction, why)))
+                reason = (yield from told_flow(self.material.redaction, [outcome.reason]))[0]
                 return replace(outcome, reason=reason), self.history
-            failures = yield from told_flow(self.redaction, outcome.failures)
+            failures = yield from told_flow(self.material.redaction, outcome.failures)
             outcome = replace(outcome, failures=tuple(failures))
             record = outcome.record
             gone = set(plan.evicted)
-            after = applied(self.history, record, gone, self.clips, self.tools.meter)
+            after = applied(self.history, record, gone, self.material.clips, self.tools.meter)
             seen.tell(
                 outcome="passing" if self.tools.passing else "compacted",
                 tokens_after=after.size.tokens,
@@ -145,10 +121,10 @@ class Work:
 
     def _carried_out(self, seen: Seen) -> Flow[flow.Done | flow.Failed]:
         try:
-            yield from self._gather()
-            seen.tell(evicted=len(self.leaving))
-            if self.redaction is not None:
-                seen.tell(redacted=sum(self.redacted.values()))
+            yield from self.material.gather_flow(self.scope)
+            seen.tell(evicted=len(self.material.leaving))
+            if self.material.redaction is not None:
+                seen.tell(redacted=sum(self.material.redacted.values()))
             order = yield from self._order()
             return (yield from interpret(flow.compaction(order), self._perform))
         except RedactionError as error:
@@ -162,104 +138,33 @@ class Work:
 
     # What the order needs
 
-    def _gather(self) -> Flow[None]:
-        """The originals of all that leaves or is clipped; those that came back clipped are read
-        from the archive, so that a summariser reads the whole of them."""
-        places = self.history.places
-        gone = set(self.plan.evicted)
-        self.leaving = tuple(
-            place
-            for i, place in enumerate(places)
-            if i in gone or (self.plan.summary_tokens and _foreign(place))
-        )
-        wanted = [*self.leaving, *(places[clip.index] for clip in self.plan.clips)]
-        short = [place for place in wanted if place.back]
-        found: dict[str, Entry] = {}
-        if short and self.tools.archive is not None:
-            keys = [place.item.key for place in short]
-            archived = yield from self.tools.archive.find_flow(self.scope, keys)
-            for key, original in archived.items():
-                entry = read_messages([original.message])[0]
-                entry.key, entry.id = key, original.id
-                found[key] = entry
-            self.lost = len(set(keys) - set(found))
-        for place in wanted:
-            assert place.entry is not None
-            self.originals[place.item.key] = found.get(place.item.key, place.entry)
-        self.staying = self._in_view()
-        self.standing = self._summary_so_far()
-        head = self.history.head or self.history.before
-        self.before = _ledger_of(head) if head else Ledger()
-        if self.redaction is not None:
-            yield from self._redact(self.redaction)
-        for clip in self.plan.clips:
-            place, where = places[clip.index], self.tools.where
-            assert where is not None
-            shown = clipped(place, self._to_show(place), clip, self.tools.meter, where)
-            self.clips[clip.index] = shown
-
-    def _to_show(self, place: Place) -> Entry:
-        key = place.item.key
-        original = self.to_show.get(key) or self.originals[key]
-        if not original.redacted or place.entry is None:
-            return original
-        return for_view(original, place.entry)
-
-    def _redact(self, redaction: Redaction) -> Flow[None]:
-        """Take the secrets out of all that is kept, read or told from here on."""
-        # A clip must be the same whenever it is made again, so it goes by its own message only.
-        short = {
-            key: self.originals[key]
-            for key in (self.history.places[clip.index].item.key for clip in self.plan.clips)
-        }
-        alone, _ = yield from redaction.entries(list(short.values()))
-        self.to_show = dict(zip(short, alone, strict=True))
-        adopted, count = self.adopted, len(self.originals)
-        done = yield from redaction.together(
-            [*self.originals.values(), *self.staying],
-            [self.focus, self.standing, adopted.text if adopted else "", *texts_of(self.before)],
-        )
-        self.originals = dict(zip(self.originals, done.entries[:count], strict=True))
-        self.staying = done.entries[count:]
-        counts: Counter[str] = Counter()
-        for one in done.counts[:count]:
-            counts.update(one)
-        self.redacted = dict(counts)
-        self.focus, self.standing, text, *facts = done.texts
-        if adopted is not None and text != adopted.text:
-            self.adopted = flow.with_tokens(adopted, text, self._size(text))
-        self.before = with_texts(self.before, facts)
-        # What is written, or told of what went wrong, may hold what was recognised here.
-        self.redaction = replace(redaction, values=done.values)
-
     def _order(self) -> Flow[flow.Order]:
         head, plan, tools = self.history.head, self.plan, self.tools
-        before, staying = self.before, self.staying
-        # A summary quotes others: what it says is nobody's own statement.
-        left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
+        before, staying = self.material.ledger, self.material.staying
+        left = self.material.read()
         self.ledger = yield from reading_flow(
             lambda: before.updated(left, tools.skills).without_superseded(staying),
             [*left, *staying],
         )
         gone = set(plan.evicted)
         kept = [
-            self.clips.get(i, place)
+            self.material.clips.get(i, place)
             for i, place in enumerate(self.history.places)
             if i not in gone and not (place.item.summary and plan.summary_tokens)
         ]
         self.stays = sum(place.item.tokens for place in kept)
         return flow.Order(
             plan=replace(plan, summary_tokens=self._lengths.asked) if plan.summary_tokens else plan,
-            keys=tuple(place.item.key for place in self.leaving),
-            clips=tuple(p.mark for p in self.clips.values() if p.mark is not None),
+            keys=tuple(place.item.key for place in self.material.leaving),
+            clips=tuple(p.mark for p in self.material.clips.values() if p.mark is not None),
             parent=head.id if head else None,
-            standing=self.standing,
+            standing=self.material.standing,
             ledger=self.ledger.to_json(),
             summarisers=tools.order,
             identity="\0".join(
                 [
                     *(tools.summarizers[n].identity for n in tools.order),
-                    self.focus,
+                    self.material.focus,
                     *([] if tools.shares == Shares() else [repr(tools.shares)]),
                     *([tools.redaction.identity] if tools.redaction is not None else []),
                 ]
@@ -269,9 +174,9 @@ class Work:
             on_failure=tools.on_failure,
             messages_after=len(kept) + bool(plan.summary_tokens),
             kept_tokens=self.stays,
-            adopted=self.adopted,
+            adopted=self.material.adopted,
             preview=tools.preview is not None,
-            redacted=self.redacted if tools.redaction is not None else None,
+            redacted=self.material.redacted if tools.redaction is not None else None,
             among=self._among(),
         )
 
@@ -279,7 +184,7 @@ class Work:
         """The keys of what leaves, with those of messages that stay in view before the last of it:
         they leave later, and the archive is to know where they stood."""
         items = [place.item for place in self.history.places]
-        leaving = {place.item.key for place in self.leaving}
+        leaving = {place.item.key for place in self.material.leaving}
         known = {key for record in self.history.chain for key in record.order}
         last = max((i for i, item in enumerate(items) if item.key in leaving), default=-1)
         among = tuple(
@@ -289,14 +194,6 @@ class Work:
             or not (item.summary or item.role == "system" or item.key in known)
         )
         return () if leaving.issuperset(among) else among
-
-    def _in_view(self) -> list[Entry]:
-        gone = set(self.plan.evicted)
-        return [
-            place.entry
-            for i, place in enumerate(self.history.places)
-            if i not in gone and place.entry is not None and not place.item.summary
-        ]
 
     @property
     def _lengths(self) -> Lengths:
@@ -315,10 +212,12 @@ class Work:
         archive, anchor, scope = self.tools.archive, self.anchor, self.scope
         match effect:
             case flow.Archive(keys) if archive is not None:
-                yield from archive.put_flow(scope, [self.originals[key] for key in keys])
+                yield from archive.put_flow(scope, [self.material.originals[key] for key in keys])
             case flow.ReadBack(keys) if archive is not None:
                 return (
-                    yield from archive.missing_flow(scope, [self.originals[key] for key in keys])
+                    yield from archive.missing_flow(
+                        scope, [self.material.originals[key] for key in keys]
+                    )
                 )
             case flow.FindDraft(plan):
                 return (yield from self._found(plan))
@@ -327,8 +226,8 @@ class Work:
                     return (yield from self._summarise(effect, seen))
             case flow.Check(draft, keys):
                 with observing(events.CompactionStep, step="check", by=draft.by) as seen:
-                    entries = [self.originals[key] for key in keys]
-                    tools, size = self.tools, self._size
+                    entries = [self.material.originals[key] for key in keys]
+                    tools, size = self.tools, self.material.size
                     found = checked(draft, entries, self.ledger, self._lengths, tools, size)
                     wrong = len(found.problems)
                     seen.tell(problems=wrong, tokens=found.draft.tokens)
@@ -348,15 +247,17 @@ class Work:
             case flow.Wait(seconds):
                 yield pause(seconds)
             case flow.Emit(event, data):
-                self._emit(event, (yield from event_flow(self.redaction, data)))
+                self._emit(event, (yield from event_flow(self.material.redaction, data)))
         return None
 
     def _tell_hooks(self) -> Flow[None]:
         """Tell of what leaves: it is archived, and its summary is sound."""
-        left = [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
+        left = self.material.read()
         if self.tools.hooks and left:
             closed = self.tools.redaction is not None
-            event = event_of(left, self.staying, self.scope, self.plan.cause, closed=closed)
+            event = event_of(
+                left, self.material.staying, self.scope, self.plan.cause, closed=closed
+            )
             yield from tell(self.tools.hooks, event, self.tools.timeout)
 
     def _found(self, plan: str) -> Flow[Draft | None]:
@@ -375,13 +276,13 @@ class Work:
         summarizer, shares = self.tools.summarizers[by], self.tools.shares
         form: Form = getattr(summarizer, "form", "whole")
         request = SummaryRequest(
-            entries=[self.originals[key] for key in wanted.keys],
-            standing=self.standing,
+            entries=[self.material.originals[key] for key in wanted.keys],
+            standing=self.material.standing,
             ledger=self.ledger,
             limit=limit,
             count=self.tools.meter.text,
-            focus=self.focus,
-            kept=self.staying,
+            focus=self.material.focus,
+            kept=self.material.staying,
             spent=wanted.spent,
             most=max(1, self._lengths.fine - self.tools.frame - SLACK),
             shares=shares,
@@ -389,7 +290,7 @@ class Work:
         )
         alone = form != "notes" and not shares.parts
         asked = request if alone or form == "notes" else for_model(request, whole=form == "whole")
-        draft = yield from asked_flow(self.tools, self.redaction, by, asked, seen)
+        draft = yield from asked_flow(self.tools, self.material.redaction, by, asked, seen)
         if form == "notes":
             return draft
         if wrong := wrong_with(draft.text, request.entries):
@@ -398,7 +299,7 @@ class Work:
         if alone:
             return draft
         # In the notes its lines would give way until the rest fits, so it is judged before.
-        if wrong := self._lengths.exceeded_by(draft, self._size(draft.text)):
+        if wrong := self._lengths.exceeded_by(draft, self.material.size(draft.text)):
             raise refused(by, draft, wrong)
         most = max(1, self._lengths.most - self.tools.frame - SLACK)
         text, facts = yield from reading_flow(
@@ -410,7 +311,7 @@ class Work:
 
     def _cut(self, draft: Draft) -> Draft:
         """A text cut at the end of a line where it is longer than a caller allows."""
-        lengths, count, size = self._lengths, self.tools.meter.text, self._size
+        lengths, count, size = self._lengths, self.tools.meter.text, self.material.size
         room = lengths.most - self.tools.frame - SLACK
         text = draft.text
         while lengths.may_be_cut and (over := size(text) - lengths.most) > 0 and room > 0:
@@ -422,30 +323,22 @@ class Work:
         limit = self._lengths.most
         request = PreviewRequest(
             summary=draft.text,
-            evict=len(self.leaving),
+            evict=len(self.material.leaving),
             cause=self.plan.cause,
             limit=max(1, limit - self.tools.frame - SLACK),
             by=draft.by,
             kept=kept,
         )
         assert self.tools.preview is not None
-        answer = approved(self.tools.preview, request, draft, self._size, limit)
+        answer = approved(self.tools.preview, request, draft, self.material.size, limit)
         if answer is None or answer.text == draft.text:
             return answer
-        text = yield from written_flow(self.redaction, answer.text)
-        return answer if text == answer.text else flow.with_tokens(answer, text, self._size(text))
-
-    def _summary_so_far(self) -> str:
-        head = self.history.head
-        foreign = [summary_body(p.entry.text) for p in self.leaving if _foreign(p) and p.entry]
-        parts = (head.summary if head else "", *foreign)
-        return "\n".join(part for part in parts if part)
-
-    def _size(self, body: str) -> int:
-        if self.tools.size is not None:
-            return self.tools.size(body)
-        text = summary_text(body, archived=self.tools.archive is not None)
-        return self.tools.meter.message(summary_message(text, "", like=self.history.like))
+        text = yield from written_flow(self.material.redaction, answer.text)
+        return (
+            answer
+            if text == answer.text
+            else flow.with_tokens(answer, text, self.material.size(text))
+        )
 
     def _emit(self, event: str, data: Mapping[str, Any]) -> None:
         data = {**data, "thread_id": self.scope.thread, "session": self.scope.session}
@@ -457,21 +350,3 @@ class Work:
         except Exception:
             # A listener that fails must not undo a compaction.
             logger.exception("on_event failed at %r", event, extra=noted("on_event_failed"))
-
-
-def _ledger_of(record: Record) -> Ledger:
-    """The ledger of a record; what is damaged in it is left out, with a line in the log."""
-    ledger, wrong = Ledger.recovered(record.ledger)
-    if wrong:
-        logger.warning(
-            "Record %s holds a damaged ledger; what can be read of it is carried on: %s",
-            record.id,
-            "; ".join(wrong[:3]),
-            extra=noted("ledger_damaged"),
-        )
-    return ledger
-
-
-def _foreign(place: Place) -> bool:
-    """A summary that somebody else wrote, or that we wrote for records we do not have."""
-    return place.item.summary and place.entry is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from conspectus.ledger import Fact
@@ -24,9 +24,6 @@ from conspectus.summarize.notes import (
     section,
 )
 from conspectus.summarize.writing import Answer, write
-
-BINDING = "Binding"
-"""The heading under which a model names what binds, in the user's words."""
 
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s*|\*\*)([^#*]{1,60}?)\s*:?\s*(?:\*\*)?\s*:?\s*$")
 _BULLET = re.compile(r"^\s*(?:[-*•+]\s+|\d{1,2}[.)]\s+)")
@@ -123,16 +120,27 @@ def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
     said = [cut(line, SAID_SHOWN) for one in old for line in one.get(SAID, ())]
     found = [line for one in old for line in one.get(FOUND, ())]
     now = section((GOAL, OPEN, NEXT), notes.now)
-    while found and count("\n".join([*said, *found])) > CONTEXT:
-        found.pop(0)
-    while len(said) > 2 and count("\n".join([*said, *found])) > CONTEXT:
-        said.pop(1)
+    over = count("\n".join([*said, *found])) - CONTEXT
+    found, over = _later(found, over, count)
+    if len(said) > 1:
+        said = [said[0], *_later(said[1:], over, count, least=1)[0]]
     before = notes.before if count(notes.before) <= CONTEXT else ""
     parts = (before, section((SAID, FOUND), {SAID: said, FOUND: found}), now)
     standing = "\n".join(part for part in parts if part)
     return replace(
         request, standing=standing, limit=min(max(limit // 3, min(limit, TIGHT)), LARGEST)
     )
+
+
+def _later(
+    lines: list[str], over: int, count: Callable[[str], int], least: int = 0
+) -> tuple[list[str], int]:
+    """The last lines, without so many tokens of the first, and the tokens still over."""
+    gone = 0
+    while over > 0 and gone < len(lines) - least:
+        over -= max(1, count(lines[gone]))
+        gone += 1
+    return lines[gone:], over
 
 
 def composed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from conspectus.summarize import journal
@@ -14,14 +14,14 @@ LENGTHS = (400, 300, 220, 170, 130, 100, 80)
 """Characters of a line, tried in turn where earlier segments have to give way."""
 
 CONSTANT = 2
-"""Times that a pair stands; in later lines of a condensed segment it is known."""
+"""Times that a name has stood with one value and no other; then later lines leave the pair out."""
 
 LAST = 4
 """Conclusions that stay while deeds can still be made shorter."""
 
 _COLUMNS = re.compile(r" ?\[[a-z][^\[\]→]{12,}\](?=:| \(all )")
 _PAIR = re.compile(
-    r"(?<![^\s:])((?!status|success|result|state|error|ok)[a-z]\w+=[^\s;,]{4,}) (?=\w+=|\w+:)"
+    r"(?<![^\s:])((?!status|success|result|state|error|ok)[a-z]\w+)=([^\s;,]{4,}) (?=\w+=|\w+:)"
 )
 
 
@@ -112,15 +112,20 @@ def condensed(
 
 
 def _told_once(lines: Sequence[str]) -> list[str]:
-    """Lines without the names of columns, and without pairs that lines before had too."""
-    often, told = Counter[str](), list[str]()
+    """Lines without the names of columns, and without values that never differed before them.
+
+    A name that has stood with two values says whose value it is, or that it has changed.
+    """
+    values, told = defaultdict[str, Counter[str]](Counter), list[str]()
     for line in lines:
         call, arrow, came = line.partition(" → ")
         came = _COLUMNS.sub("", came)
-        again = {pair for pair in _PAIR.findall(came) if often[pair] >= CONSTANT}
-        often.update(set(_PAIR.findall(came)))
-        for pair in again:
-            came = came.replace(f"{pair} ", "")
+        pairs = set(_PAIR.findall(came))
+        for key, value in pairs:
+            if len(values[key]) == 1 and values[key][value] >= CONSTANT:
+                came = came.replace(f"{key}={value} ", "")
+        for key, value in pairs:
+            values[key][value] += 1
         told.append(call + arrow + came)
     return told
 

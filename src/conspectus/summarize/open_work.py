@@ -9,7 +9,7 @@ from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.compacting import LONG, cut, one_line
 from conspectus.summarize.findings import plan_of
-from conspectus.summarize.journal import call_text, listed, steps
+from conspectus.summarize.journal import Step, call_text, listed
 from conspectus.summarize.notes import apart, cited
 
 TO_DO, INTENT = "to do: ", "said it would: "
@@ -65,17 +65,20 @@ def skills(ledger: Ledger) -> list[str]:
     return read + [cited(as_notes(one_line(f.value)), [f.source]) for f in rules[-SKILLS:]]
 
 
-def index(entries: Sequence[Entry], standing: Sequence[str], room: int) -> list[str]:
+def index(
+    entries: Sequence[Entry], done: Sequence[Step], standing: Sequence[str], room: int
+) -> list[str]:
     """Return what can be recalled: the large originals, by name.
 
     Args:
         entries: the messages that leave.
+        done: the steps among them.
         standing: the lines of the notes so far.
         room: characters at most.
     """
     sizes = {entry.cite: len(entry.text) for entry in entries}
     found: list[str] = []
-    for step in steps(entries):
+    for step in done:
         if step.result is not None and len(step.result) >= LARGE and len(step.cites) > 1:
             call = call_text(step.call, step.args, LONG * 2, content=0)
             found.append(cited(as_notes(call), step.cites[-1:]))

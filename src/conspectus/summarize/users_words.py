@@ -31,7 +31,6 @@ OFTEN = 3
 """Times that such a message comes before it is told short: a changed figure may be news."""
 
 _VARYING = re.compile(r"\d+")
-_LESS = " … "
 
 
 def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:

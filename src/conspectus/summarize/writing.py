@@ -113,8 +113,7 @@ def write(request: SummaryRequest, answer: Answer) -> str:
         request: what leaves, the notes so far, the facts in force, and the room.
         answer: what the summariser has written.
     """
-    parts, archived = request.shares.parts or PARTS, request.archived
-    count, limit = request.count, request.limit
+    parts, count, limit = request.shares.parts or PARTS, request.count, request.limit
     standing = Notes.parse(request.standing)
     if standing.before and not standing.segments:
         standing = Notes(foreign(standing.before), (), standing.now, standing.summary)
@@ -123,7 +122,8 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     entries = [entry for entry in request.entries if not _stands(entry, request.standing)]
     draft = _Draft(request, standing, len(standing.segments) + 1)
     draft.summary = answer.summary
-    draft.now = _now(request, answer, standing, parts, archived)
+    steps = journal.steps(entries) if {"done", "index"} & set(parts) else []
+    draft.now = _now(request, answer, standing, parts, steps)
     rest = (
         limit - count(section((GOAL, OPEN, NEXT, SKILLS, REST), draft.now)) - count(answer.summary)
     )
@@ -131,7 +131,6 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     said_before = [line for one in old for line in one.get(SAID, ())]
     said = users_words.said(entries, said_before) if "said" in parts else []
     refused = users_words.repeated(entries, said_before)
-    steps = journal.steps(entries) if "done" in parts else []
     leaving = sum(count(entry.reading) for entry in entries)
 
     said_size = tokens_of(count, [*said_before, *said])
@@ -162,7 +161,8 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     room = min(want, max(free, 0))
 
     def at(scale: float) -> dict[str, list[str]]:
-        done = [cited(as_notes(text), cites) for text, cites in journal.lines(steps, scale)]
+        told = journal.lines(steps, scale) if "done" in parts else []
+        done = [cited(as_notes(text), cites) for text, cites in told]
         return {DONE: done, FOUND: _found(answer, entries, refused, scale, parts)}
 
     def fits(place: int) -> bool:
@@ -182,7 +182,11 @@ def _stands(entry: Entry, standing: str) -> bool:
 
 
 def _now(
-    request: SummaryRequest, answer: Answer, standing: Notes, parts: Sequence[str], archived: bool
+    request: SummaryRequest,
+    answer: Answer,
+    standing: Notes,
+    parts: Sequence[str],
+    steps: Sequence[journal.Step],
 ) -> dict[str, list[str]]:
     room = int(request.limit * request.shares.now) * 3
     now: dict[str, list[str]] = {GOAL: list(answer.goal), NEXT: list(answer.next)}
@@ -190,8 +194,8 @@ def _now(
     if "open" in parts:
         now[OPEN] = open_work(request.entries, request.kept, standing.now.get(OPEN, ()))
         room -= sum(map(len, now[OPEN]))
-    if "index" in parts and archived and room > 0:
-        now[REST] = index(request.entries, standing.now.get(REST, ()), min(room, 300))
+    if "index" in parts and request.archived and room > 0:
+        now[REST] = index(request.entries, steps, standing.now.get(REST, ()), min(room, 300))
     return now
 
 

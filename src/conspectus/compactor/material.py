@@ -1,0 +1,183 @@
+"""What one compaction reads: originals, what stays in view, the summary and the facts so far."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from conspectus._core import flow
+from conspectus._core.items import Compact
+from conspectus._core.records import Draft, Record
+from conspectus._drive import Flow
+from conspectus.archive import Scope
+from conspectus.archive.redaction import Redaction, for_view
+from conspectus.compactor.redacting import texts_of, with_texts
+from conspectus.compactor.tools import Tools
+from conspectus.compactor.view import History, Place, clipped
+from conspectus.events.notes import noted
+from conspectus.ledger import Ledger
+from conspectus.messages import Entry, read_messages, summary_message, summary_text
+from conspectus.messages.summary import summary_body
+
+logger = logging.getLogger("conspectus")
+
+
+@dataclass(slots=True)
+class Material:
+    """All that one compaction reads; where there is a redactor, without its secrets.
+
+    Attributes:
+        tools: settings, archive, counters and redactor.
+        history: the view before the compaction.
+        plan: messages that leave and messages that are clipped.
+        focus: a wish of the caller about what to keep above all.
+        adopted: the summary of what leaves, where another library has written it already.
+        redaction: takes secrets out; knows those of all that this compaction reads.
+        leaving: the messages that leave.
+        originals: the messages that leave or are clipped, as they were first sent, by key.
+        to_show: the text that stays of messages that are clipped, by key; with a redactor only.
+        clips: clipped messages, by their place in the history.
+        staying: the messages that stay in view.
+        standing: the summary so far: ours, and those of other libraries that ours replaces, if
+            they are not too large.
+        ledger: the facts so far.
+        redacted: secrets that were taken out of the originals, by kind.
+        lost: clipped messages whose originals are not in the archive any more.
+    """
+
+    tools: Tools
+    history: History
+    plan: Compact
+    focus: str
+    adopted: Draft | None = None
+    redaction: Redaction | None = None
+    leaving: tuple[Place, ...] = ()
+    originals: dict[str, Entry] = field(default_factory=dict)
+    to_show: dict[str, Entry] = field(default_factory=dict)
+    clips: dict[int, Place] = field(default_factory=dict)
+    staying: list[Entry] = field(default_factory=list)
+    standing: str = ""
+    ledger: Ledger = field(default_factory=Ledger)
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    lost: int = 0
+
+    def __post_init__(self) -> None:
+        self.redaction = self.tools.redaction
+
+    def size(self, body: str) -> int:
+        """Tokens of a summary as it would stand in view."""
+        if self.tools.size is not None:
+            return self.tools.size(body)
+        text = summary_text(body, archived=self.tools.archive is not None)
+        return self.tools.meter.message(summary_message(text, "", like=self.history.like))
+
+    def read(self) -> list[Entry]:
+        """The messages that leave, without summaries: their words are nobody's own statements."""
+        return [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
+
+    def gather_flow(self, scope: Scope) -> Flow[None]:
+        """Read the originals of all that leaves or is clipped.
+
+        Messages that came back clipped are read from the archive, so that a summariser reads the
+        whole of them.
+        """
+        places = self.history.places
+        gone = set(self.plan.evicted)
+        self.leaving = tuple(
+            place
+            for i, place in enumerate(places)
+            if i in gone or (self.plan.summary_tokens and _foreign(place))
+        )
+        wanted = [*self.leaving, *(places[clip.index] for clip in self.plan.clips)]
+        short = [place for place in wanted if place.back]
+        found: dict[str, Entry] = {}
+        if short and self.tools.archive is not None:
+            keys = [place.item.key for place in short]
+            archived = yield from self.tools.archive.find_flow(scope, keys)
+            for key, original in archived.items():
+                entry = read_messages([original.message])[0]
+                entry.key, entry.id = key, original.id
+                found[key] = entry
+            self.lost = len(set(keys) - set(found))
+        for place in wanted:
+            assert place.entry is not None
+            self.originals[place.item.key] = found.get(place.item.key, place.entry)
+        self.staying = self._in_view()
+        self.standing = self._summary_so_far()
+        head = self.history.head or self.history.before
+        self.ledger = _ledger_of(head) if head else Ledger()
+        if self.redaction is not None:
+            yield from self._redact(self.redaction)
+        for clip in self.plan.clips:
+            place, where = places[clip.index], self.tools.where
+            assert where is not None
+            shown = clipped(place, self._to_show(place), clip, self.tools.meter, where)
+            self.clips[clip.index] = shown
+
+    def _to_show(self, place: Place) -> Entry:
+        key = place.item.key
+        original = self.to_show.get(key) or self.originals[key]
+        if not original.redacted or place.entry is None:
+            return original
+        return for_view(original, place.entry)
+
+    def _redact(self, redaction: Redaction) -> Flow[None]:
+        """Take the secrets out of all that is kept, read or told from here on."""
+        # A clip must be the same whenever it is made again, so it goes by its own message only.
+        short = {
+            key: self.originals[key]
+            for key in (self.history.places[clip.index].item.key for clip in self.plan.clips)
+        }
+        alone, _ = yield from redaction.entries(list(short.values()))
+        self.to_show = dict(zip(short, alone, strict=True))
+        adopted, count = self.adopted, len(self.originals)
+        done = yield from redaction.together(
+            [*self.originals.values(), *self.staying],
+            [self.focus, self.standing, adopted.text if adopted else "", *texts_of(self.ledger)],
+        )
+        self.originals = dict(zip(self.originals, done.entries[:count], strict=True))
+        self.staying = done.entries[count:]
+        counts: Counter[str] = Counter()
+        for one in done.counts[:count]:
+            counts.update(one)
+        self.redacted = dict(counts)
+        self.focus, self.standing, text, *facts = done.texts
+        if adopted is not None and text != adopted.text:
+            self.adopted = flow.with_tokens(adopted, text, self.size(text))
+        self.ledger = with_texts(self.ledger, facts)
+        # What is written, or told of what went wrong, may hold what was recognised here.
+        self.redaction = replace(redaction, values=done.values)
+
+    def _in_view(self) -> list[Entry]:
+        gone = set(self.plan.evicted)
+        return [
+            place.entry
+            for i, place in enumerate(self.history.places)
+            if i not in gone and place.entry is not None and not place.item.summary
+        ]
+
+    def _summary_so_far(self) -> str:
+        head = self.history.head
+        foreign = [summary_body(p.entry.text) for p in self.leaving if _foreign(p) and p.entry]
+        parts = (head.summary if head else "", *foreign)
+        return "\n".join(part for part in parts if part)
+
+
+def _ledger_of(record: Record) -> Ledger:
+    """The ledger of a record; what is damaged in it is left out, with a line in the log."""
+    ledger, wrong = Ledger.recovered(record.ledger)
+    if wrong:
+        logger.warning(
+            "Record %s holds a damaged ledger; what can be read of it is carried on: %s",
+            record.id,
+            "; ".join(wrong[:3]),
+            extra=noted("ledger_damaged"),
+        )
+    return ledger
+
+
+def _foreign(place: Place) -> bool:
+    """A summary that somebody else wrote, or that we wrote for records we do not have."""
+    return place.item.summary and place.entry is not None
