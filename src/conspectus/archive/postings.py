@@ -16,11 +16,11 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from conspectus.archive.steps import Kind
 
-VERSION = 2
+VERSION = 3
 """Of this form and of the rules for terms; a part of another version is built again."""
 
 DIGEST = 12
@@ -56,8 +56,7 @@ class Passage:
     call: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Doc:
+class Doc(NamedTuple):
     """What an index knows of one message.
 
     Attributes:
@@ -168,8 +167,9 @@ class Part:
     def _marked(self) -> array[int]:
         """Where in `terms` each first term of a block begins; found out at the first question."""
         if not self.marks:
-            sizes = (len(term) + 1 for term in self.terms.split(b"\n")[1:-2])
-            self.marks = array("I", islice(accumulate(sizes, initial=1), 0, None, BLOCK))
+            sizes = map(len, self.terms.split(b"\n")[1:-2])
+            before = islice(accumulate(sizes, initial=1), 0, None, BLOCK)  # without line ends
+            self.marks = array("I", (at + n * BLOCK for n, at in enumerate(before)))
         return self.marks
 
     def _term_at(self, place: int) -> bytes:
@@ -201,11 +201,12 @@ class Part:
             ends = list(accumulate(data["sizes"], initial=0))
             pieces = [raw[begin:end] for begin, end in pairwise(ends)]
             expires, keys, docs, calls = json.loads(pieces[0])
+            kinds = [(kind, asks) for kind in KINDS for asks in (False, True)]
             numbers = dict(zip(NUMBERS, map(_from_planes, pieces[3:]), strict=True))
             return cls(
                 keys=keys,
                 docs=[
-                    Doc(names, KINDS[kind // 2], bool(kind % 2), speaker, tuple(answers))
+                    Doc(names, kinds[kind][0], kinds[kind][1], speaker, tuple(answers))
                     for names, kind, speaker, *answers in docs
                 ],
                 calls=dict(calls),
@@ -214,7 +215,7 @@ class Part:
                 counts=pieces[2],
                 **numbers,
             )
-        except (KeyError, TypeError, ValueError, zlib.error):
+        except (ArithmeticError, LookupError, TypeError, ValueError, zlib.error):
             return None
 
 
@@ -243,17 +244,22 @@ def _bytes(term: str) -> bytes:
 
 
 def _planes(numbers: array[int]) -> bytes:
-    """Numbers as bytes, the lowest of all of them first: most are small, and pack well so."""
+    """Numbers as bytes, the lowest of all of them first, behind how many bytes each has.
+
+    Most numbers are small: they pack well so, and upper bytes that are all zero are left out.
+    """
     raw = _little(numbers).tobytes()
-    return b"".join(raw[at::4] for at in range(4))
+    planes = [raw[at::4] for at in range(4)]
+    while len(planes) > 1 and not planes[-1].strip(b"\0"):
+        planes.pop()
+    return bytes([len(planes)]) + b"".join(planes)
 
 
 def _from_planes(planes: bytes) -> array[int]:
-    raw, count = bytearray(len(planes)), len(planes) // 4
-    for at in range(4):
-        plane = planes[at * count : (at + 1) * count]
-        if plane.strip(b"\0"):  # most numbers are small
-            raw[at::4] = plane
+    count = (len(planes) - 1) // planes[0]
+    raw = bytearray(4 * count)
+    for at in range(planes[0]):
+        raw[at::4] = planes[1 + at * count : 1 + (at + 1) * count]
     numbers = array("I")
     numbers.frombytes(raw)
     return _little(numbers)

@@ -78,13 +78,14 @@ def _follows(kinds: Sequence[Kind], long: frozenset[int]) -> Iterator[tuple[int,
     said: tuple[int, ...] = ()
     call: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
+    calls, result = Kind.CALLS, Kind.RESULT
     for place, kind in enumerate(kinds):
-        if kind == Kind.CALLS:
+        if kind is calls:
             # A round follows the results of the one before, and that as a whole; the first one
             # follows what was said.
             yield (*call, *results) or said
             call, results = (place,), ()
-        elif kind == Kind.RESULT and call:
+        elif kind is result and call:
             yield call
             results = (*results, place)
         else:  # a result that nobody called for stands as if it were said
