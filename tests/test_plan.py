@@ -136,6 +136,16 @@ def test_where_shortening_a_long_result_is_enough_no_message_leaves() -> None:
     assert [(clip.index, clip.limit) for clip in found.clips] == [(4, 1240 - 410)]
 
 
+def test_notes_are_not_made_shorter_where_nothing_comes_to_them() -> None:
+    notes, newest = item("user", 800, 0, summary=True), item("user", 500, 1, floor=400)
+    policy = Policy.build(trigger=("tokens", 1_000))
+    found = plan([notes, newest], policy, Window(3_000), force=True)
+    assert isinstance(found, Keep) or found.summary_tokens == 0
+    found = plan([notes, newest], policy, Window(1_200), force=True)
+    assert isinstance(found, Compact), "over the window they are"
+    assert 0 < found.summary_tokens < 800
+
+
 def test_a_call_without_its_message_leaves_with_a_summary_that_has_room() -> None:
     items = [item("tool", 300, 0, answers=("gone",)), *talk(3)]
     items += [item("user", 5_000, 4, floor=40)]
@@ -146,11 +156,11 @@ def test_a_call_without_its_message_leaves_with_a_summary_that_has_room() -> Non
     assert found.at_most <= 2_000
 
 
-def test_what_the_user_said_last_stays_whole_where_half_of_the_notes_room_is_enough() -> None:
+def test_what_the_user_said_last_stays_whole_beside_half_of_the_notes_room_or_more() -> None:
     items = [*talk(10), item("user", 690, 10, floor=40)]
     found = plan(items, Policy.build(trigger=("messages", 9)), Window(1_140))
     assert isinstance(found, Compact)
-    assert (found.clips, found.summary_tokens) == ((), 380 // 2)
+    assert (found.clips, found.summary_tokens) == ((), int(1_140 / 1.1) - 690)
     items = [*talk(10), item("user", 890, 10, floor=40)]
     found = plan(items, Policy.build(trigger=("messages", 9)), Window(1_140))
     assert isinstance(found, Compact)

@@ -62,6 +62,7 @@ class Room:
     ) -> None:
         self.items, self.policy, self.budget = items, policy, budget
         self.gain, self.too_little = gain, False
+        self.limit = 0
         self.floor, self.cause, self.tokens = floor, cause, tokens
         self.ex: Exchanges = exchanges(items)
         self.cuts = legal_cuts(items, self.ex)
@@ -145,7 +146,7 @@ class Room:
                 return Keep("everything is within keep", self.tokens)
             if self.budget is None:
                 return self._without_window(wanted)
-        limit = self.policy.summary_limit(self.budget, self._leading())
+        limit = self.limit = self.policy.summary_limit(self.budget, self._leading())
         level = self.budget // GIANT if clip else max(item.tokens for item in self.items)
         least = self._kept([self._size(i, level) for i in range(len(self.items))])
         later = [c for c in range(self.wanted, len(self.items)) if self.cuts[c]] or [0]
@@ -191,16 +192,20 @@ class Room:
     ) -> Compact | None:
         """The plan that leaves room to grow and gives way least.
 
-        Less is kept before the notes get less room; they say what the messages said. They get
-        half of it before words are clipped that no cut can bring away.
+        Less is kept before the notes get less room; they say what the messages said. They get all
+        that is left, and at least half, before words are clipped that no cut can bring away.
         """
         assert self.budget is not None
         users = (i for i in self.fixed if self.items[i].role == "user" or self.items[i].pinned)
         lasting, half = frozenset(users), shares[:2]
+        roomy = int(self.budget / REARM)
         for spared, tried in ((lasting, half), (frozenset[int](), shares)):
             least = self._kept([self._size(i, level, spared) for i in range(len(self.items))])
-            for share in tried:
-                for room, cuts in ((aim, later), (int(self.budget / REARM), later[-1:])):
+            # All the room beside the smallest rest that leaves a gain.
+            beside = min(roomy, self.tokens - self.gain.tokens) - least[later[-1]]
+            between = [beside] if tried[0] > beside > tried[-1] else []
+            for share in (tried[0], *between, *tried[1:]):
+                for room, cuts in ((aim, later), (roomy, later[-1:])):
                     cut = next((c for c in cuts if least[c] + self._notes(c, share) <= room), None)
                     if cut is None:
                         continue
@@ -243,8 +248,11 @@ class Room:
         """Cut here, with a summary of `share` tokens, clipping nothing below `level`, the user's
         own words only if they may be, and nothing that is spared."""
         tried = self._divide(cut)
-        if not tried.evict and self.standing <= share:
-            share = 0  # the standing summary stays as it is
+        if not tried.evict:
+            if self.standing <= share:
+                share = 0  # the standing summary stays as it is
+            elif share < self.limit and self.tokens <= (self.budget or 0):
+                return None  # notes are not made shorter where nothing comes to them
         clips = self._clips(tried.stay, room - (share or self.standing), level, theirs, spared)
         if clips is None or not (tried.evict or clips or share):
             return None

@@ -29,8 +29,8 @@ BIND_SHARE = 0.6
 COMMON = 0.04
 """Share of messages that name a value from which on it is common, such as a speaker's name."""
 
-OPENING = 5
-"""Sentences with which a task opens: what it is about."""
+OPENING, CLOSING = 5, 4
+"""Sentences with which a task opens and ends: what it is about, and how it is handed in."""
 
 BLOCK = 400
 """Characters of a pasted block that stands with the sentence that announces it, at most."""
@@ -213,16 +213,18 @@ class _Choice:
                     self._take(place, at)
 
     def _task_order(self, place: int) -> Iterator[tuple[int, int]]:
-        """The sentences of a task in the order in which they count: how it opens, what it asks for,
-        the rest of what stands before its first heading, and then the advice under headings."""
+        """The sentences of a task in the order in which they count: how it opens and ends, what it
+        asks for, the rest of what stands before its first heading, and then the advice under
+        headings."""
         text, headed, opened = self._talk[place].text, 0, 0
+        closing = [at for at, one in enumerate(self._read[place]) if one.own][-CLOSING:]
         for at, one in enumerate(self._read[place]):
             line = text[text.rfind("\n", 0, one.start) + 1 : one.start]
             headed = headed or ("#" in line and at > 0)
             if not one.own:
                 continue
             opened += 1
-            if opened <= OPENING:
+            if opened <= OPENING or at in closing:
                 yield 0, at
             else:
                 yield (1 if one.kind == "task" and not line.strip() else 2 + headed), at

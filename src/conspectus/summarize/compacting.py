@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 CELLS = (2_000, 400, 160, 80, 48, 32)
@@ -50,6 +50,8 @@ _VALUES = re.compile(r":\s*(\"(?:[^\"\\]|\\.)*\"|[\w.+-]+)")
 _NEXT = re.compile(r"[\s,]+")
 _RULER = re.compile(r"[=_*#~-]{4,}")
 _COLUMNS = re.compile(r"\[([^\[\]]{24,})\](?=:| \(all )")
+_ID = re.compile(r"(?=\S*\d)(?=\S*[^\W\d])\S+")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?!\d)")
 _BLANKS = re.compile(r"\s+")
 _LINK = re.compile(r"https?://(?:www\.)?([^/\s]+)\S*$")
 
@@ -137,18 +139,24 @@ def compact(
         >>> compact({"id": "A1", "legs": legs}, 80)
         'id=A1 legs[from to]: JFK ATL; ATL LAX'
     """
-    atoms: list[str] = []
-    for cell in CELLS:
-        atoms = list(_atoms(value, min(cell, room), frozenset(known), 0))
-        if schemas is not None:
-            atoms = [_named_before(atom, schemas) for atom in atoms]
-        if sum(map(len, atoms)) + len(atoms) - 1 <= room:
-            break
+
+    def fitted(value: Any) -> list[str]:
+        atoms: list[str] = []
+        for cell in CELLS:
+            atoms = list(_atoms(value, min(cell, room), frozenset(known), 0))
+            atoms = _named_once(atoms, schemas or ())
+            if _width(atoms) <= room:
+                break
+        return atoms
+
+    atoms = fitted(value)
+    while _width(atoms) > room and (shorter := _briefer(value)) is not None:
+        value, atoms = shorter, fitted(shorter)
     if schemas is not None:
         schemas.update(head for atom in atoms for head in _COLUMNS.findall(atom))
     # The names of columns take no room from the rows below them.
     room += sum(len(head) for atom in atoms for head in _COLUMNS.findall(atom))
-    if sum(map(len, atoms)) + len(atoms) - 1 <= room:
+    if _width(atoms) <= room:
         return " ".join(atoms).rstrip(";")
     kept, size = 0, 0
     for atom in atoms:
@@ -159,8 +167,69 @@ def compact(
     return cut(" ".join(atoms[:kept]), room) + (f" +{more} more" if more else "")
 
 
-def _named_before(atom: str, schemas: set[str]) -> str:
-    return _COLUMNS.sub(lambda m: "[columns as before]" if m[1] in schemas else m[0], atom)
+def _width(atoms: Sequence[str]) -> int:
+    return sum(map(len, atoms)) + len(atoms) - 1
+
+
+def _briefer(value: Any) -> Mapping[str, Any] | None:
+    """A record whose largest part is told by its names alone; None where none can be.
+
+    So that each of its fields is named before the insides of any are.
+    """
+    if not isinstance(value, Mapping):
+        return None
+    inner = {k: part for k, part in value.items() if not _plain(part) and _names(part) != part}
+    if not inner:
+        return None
+    largest = max(inner, key=lambda key: len(json.dumps(inner[key], default=str)))
+    return {k: _names(part) if k == largest else part for k, part in value.items()}
+
+
+def _names(part: Any) -> Any:
+    """What a part of a record is called by: keys of its rows, the first id of each, or values."""
+    if isinstance(part, Mapping):
+        if part and all(isinstance(row, Mapping) for row in part.values()):
+            return list(part)
+        return " ".join(str(one) for one in part.values() if _plain(one) and not _empty(one))
+    rows = [row for row in part if isinstance(row, Mapping)]
+    if not rows:
+        return part
+    return [_name(row) for row in rows]
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    """The id of a row, which has letters and digits, and its date; else its first two values."""
+    plain = [str(one) for one in row.values() if _plain(one) and not _empty(one)]
+    found = next(((n, one) for n, one in enumerate(plain) if _ID.fullmatch(one)), None)
+    if found is None:
+        return " ".join(plain[:2])
+    dates = [one for n, one in enumerate(plain) if n != found[0] and _DATE.match(one)]
+    return " ".join([found[1], *dates[:1]])
+
+
+def _named_once(atoms: Sequence[str], before: Collection[str]) -> list[str]:
+    """The same with the names of columns where they stand first."""
+    known = set(before)
+
+    def told(match: re.Match[str]) -> str:
+        again = match[1] in known
+        known.add(match[1])
+        return "[columns as before]" if again else match[0]
+
+    return [_COLUMNS.sub(told, atom) for atom in atoms]
+
+
+def brief(value: Any, room: int) -> str:
+    """Return data as `compact` does; of rows that do not all fit, the id of each.
+
+    Example:
+        >>> brief([{"flight": "HAT1", "seat": "4A"}, {"flight": "HAT2", "seat": "7C"}], 12)
+        'HAT1, HAT2'
+    """
+    if isinstance(value, list) and any(isinstance(row, Mapping) for row in value):
+        whole = compact(value, len(json.dumps(value)) + LONG)
+        return whole if len(whole) <= room else cut(", ".join(map(str, _names(value))), room)
+    return compact(value, room)
 
 
 def _scalar(value: Any, cell: int) -> str:

@@ -19,6 +19,11 @@ CONSTANT = 2
 LAST = 4
 """Conclusions that stay while deeds can still be made shorter."""
 
+FIELDS, CELLS = 4, (80, 56, 40, 28)
+"""Pairs from which an outcome is a record, and characters of each, tried in turn."""
+
+_FIELD = re.compile(r"(?<=[\s;])(?=\w[\w.]*=)")
+_ARGUMENT = re.compile(r"(?<=[(\s])\w+=(?=\S)")
 _COLUMNS = re.compile(r" ?\[[a-z][^\[\]→]{12,}\](?=:| \(all )")
 _PAIR = re.compile(
     r"(?<![^\s:])((?!status|success|result|state|error|ok)[a-z]\w+)=([^\s;,]{4,}) (?=\w+=|\w+:)"
@@ -130,6 +135,18 @@ def _told_once(lines: Sequence[str]) -> list[str]:
     return told
 
 
+def _thinned(came: str, most: int) -> str:
+    """An outcome in so many characters: of a record the longest values first."""
+    pairs = _FIELD.split(came)
+    record = len(pairs) >= FIELDS and ";" not in came  # rows stand under the names of their columns
+    for cell in CELLS if record else ():
+        if sum(min(len(pair), cell) for pair in pairs) <= most:
+            return "".join(
+                pair if len(pair) <= cell else f"{cut(pair, cell - 1)} " for pair in pairs
+            )
+    return cut(came, most)
+
+
 def _shorter(line: str, most: int) -> str:
     text, cites = apart(line)
     if len(text) <= most:
@@ -137,6 +154,9 @@ def _shorter(line: str, most: int) -> str:
     call, arrow, came = text.partition(" → ")
     if arrow:
         room = max(most // 2, most - min(len(came), most))
-        call = cut_command(call, room) if call.startswith("$ ") else cut(call, room)
-        text = f"{call} → {cut(came, max(most - len(call), most // 3))}"
+        if call.startswith("$ "):
+            call = cut_command(call, room)
+        elif len(call) > room:
+            call = cut(_ARGUMENT.sub("", call), room)  # a value says more than its name
+        text = f"{call} → {_thinned(came, max(most - len(call), most // 3))}"
     return cited(cut(text, most + 3), cites)

@@ -7,12 +7,12 @@ guesses and plans are left out: a later step has settled them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from conspectus.ledger.pieces import pieces
 from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
-from conspectus.summarize.compacting import cut, one_line
+from conspectus.summarize.compacting import cut, one_line, parsed
 from conspectus.summarize.journal import thoughts
 
 TOLD, THOUGHT = 420, 240
@@ -38,8 +38,9 @@ _PLANS = re.compile(
 
 _POLITE = re.compile(
     r"^\W*(?:of course|certainly|sure\b|thank you|thanks|great\b|no worries|you're welcome"
-    r"|welcome\b|(?:i'm|i am) (?:sorry|here|happy|glad)|please (?:let|feel|confirm)|let me know"
-    r"|feel free|if you (?:need|have|would)|how can i|is there anything|当然|好的|不客气|はい"
+    r"|welcome\b|(?:hi|hello|hey)\b[^,]{0,20}$|(?:i'm|i am) (?:sorry|here|happy|glad)"
+    r"|i(?:'d| would) be|i can help|please\b|let me know|feel free|if you (?:need|have|would)"
+    r"|how can i|(?:once|with) (?:i have|that)\b|is there anything|当然|好的|不客气|はい"
     r"|かしこまりました)",
     re.IGNORECASE,
 )
@@ -63,7 +64,7 @@ def conclusions(entries: Sequence[Entry], refused: set[str], scale: float) -> li
         told = not entry.calls
         after = entries[place + 1] if place + 1 < len(entries) else None
         in_vain = told and after is not None and after.key in refused
-        text = "\n".join([entry.own, *thought.pop(entry.cite, ())])
+        text = "\n".join([_said(entry.own), *thought.pop(entry.cite, ())])
         room = int((TOLD if told else THOUGHT) * min(scale, ROOMIEST))
         said = _concluded(text, min(room, REFUSED) if in_vain else room, told and not in_vain)
         if said:
@@ -73,7 +74,7 @@ def conclusions(entries: Sequence[Entry], refused: set[str], scale: float) -> li
 
 def plan_of(entry: Entry) -> str:
     """Return what the agent said last that it would do, or nothing."""
-    said = list(_sentences(entry.own))
+    said = list(_sentences(_said(entry.own)))
     last = next((one for one in reversed(said) if _PLANS.match(one) and len(one) >= LEAST), "")
     return cut(one_line(as_notes(last)), THOUGHT)
 
@@ -83,18 +84,34 @@ def _sentences(text: str) -> list[str]:
     return [one_line(text[start:end]) for start, end, own in pieces(text) if own]
 
 
+def _said(text: str) -> str:
+    """The words of a reply; of one that is a record, its field of text."""
+    data = parsed(text)
+    if not isinstance(data, Mapping):
+        return text
+    words = (data.get(key) for key in ("content", "text", "message", "answer"))
+    return next((one for one in words if isinstance(one, str)), "")
+
+
 def _concluded(text: str, room: int, told: bool) -> str:
-    """The sentences that conclude: of a reply from its start on, of a thought from its end."""
+    """The sentences that conclude: how a reply begins and ends, of a thought how it ends."""
     said = [one for one in _sentences(text) if len(one) >= (1 if told else LEAST)]
     said = [one for one in said if not one.endswith(("?", "？")) and not _POLITE.match(one)]
     if not told:
         said = [one for one in said if not _PLANS.match(one)]
-    kept: list[str] = []
-    for one in said if told else reversed(said):
-        if len(one) > room:
+    while said and said[-1].endswith((":", "：")):  # it announces what is not shown here
+        said.pop()
+    order = list(range(len(said)))
+    order = [*order[:1], *order[:0:-1][:1], *order[1:-1]] if told else order[::-1]
+    kept: dict[int, str] = {}
+    for at in order:
+        if len(said[at]) > room:
             if room >= LEAST and (told or not kept):
-                kept.append(cut(one, room))
+                kept[at] = cut(said[at], room)
             break
-        kept.append(one)
-        room -= len(one) + 1
-    return one_line(as_notes(" ".join(kept if told else reversed(kept))))
+        kept[at] = said[at]
+        room -= len(said[at]) + 1
+    parts = [
+        kept[at] if at - 1 in kept or at == min(kept) else f"… {kept[at]}" for at in sorted(kept)
+    ]
+    return one_line(as_notes(" ".join(parts)))

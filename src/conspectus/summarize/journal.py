@@ -19,6 +19,7 @@ from conspectus.messages import Entry
 from conspectus.messages.content import Call
 from conspectus.summarize.compacting import (
     LONG,
+    brief,
     command,
     compact,
     cut,
@@ -52,9 +53,15 @@ AGAIN, PATH = 60, 90
 RECORD = 3
 """A record of short values gets so many times the room of an output in words."""
 
-LEAST_RECORD, LEAST_CALL, LEAST_OUTCOME, LEAST_ERROR = 180, 160, 60, 160
+FOUND = 2
+"""And what a search found in words has so many times less."""
+
+LEAST_RECORD, LEAST_CALL, LEAST_OUTCOME, LEAST_ERROR = 240, 160, 60, 160
 """Characters that a record of short values, a call, an outcome, and what went wrong have at any
 scale."""
+
+ID = 8
+"""Characters from which an argument with a digit is taken for an id."""
 
 LOOK = 60
 """Characters of a look at scale 1 where it is folded."""
@@ -220,6 +227,7 @@ def lines(found: Sequence[Step], scale: float) -> list[tuple[str, list[str]]]:
 
     before: dict[str, str] = {}
     schemas: set[str] = set()
+    given: set[str] = set()
     for step in found:
         if step.looks and (rules := says(step, int(RULES * min(max(scale, 0.6), 1.5)))):
             close()
@@ -234,7 +242,7 @@ def lines(found: Sequence[Step], scale: float) -> list[tuple[str, list[str]]]:
             cites.extend(step.cites[:1])
             continue
         close()
-        told.append((_deed(step, scale, before, schemas), [step.cites[0]]))
+        told.append((_deed(step, scale, before, schemas, given), [step.cites[0]]))
     close()
     return told
 
@@ -274,13 +282,20 @@ def says(step: Step, room: int) -> str:
     return "; ".join(one_line(told[i].text) for i in sorted(kept))
 
 
-def _deed(step: Step, scale: float, told: dict[str, str], schemas: set[str]) -> str:
-    known = [str(value) for value in step.args.values() if isinstance(value, (str, int, float))]
+def _deed(
+    step: Step, scale: float, told: dict[str, str], schemas: set[str], given: set[str]
+) -> str:
+    known = {str(value) for value in step.args.values() if isinstance(value, (str, int, float))}
+    # An id that a call before was given, such as the customer's, is known in every record.
+    given |= {value for value in known if len(value) >= ID and any(map(str.isdigit, value))}
+    known |= given
     room = max(int(OUTCOME * scale), LEAST_OUTCOME)
     if step.record and dense(step.result or ""):
         room = max(RECORD * room, LEAST_RECORD)
     elif step.failed:
         room = max(room, LEAST_ERROR)
+    elif step.looks:
+        room //= FOUND  # what a search has found is there to be found again
     size = max(int(CALL * scale), LEAST_CALL)
     call = call_text(step.call, step.args, size, content=int(CONTENT * scale))
     if (first := told.setdefault(step.call.args + step.call.name, step.cites[0])) != step.cites[0]:
@@ -349,9 +364,7 @@ def call_text(call: Call, args: Mapping[str, Any], room: int, content: int) -> s
     short = {k: v for k, v in args.items() if not _long(k, v)}
     order = sorted(short, key=lambda key: key in ("description", "explanation", "reason"))
     for key in order:
-        text = (
-            f"{key}={compact(short[key], max(PATH if '/' in str(short[key]) else 16, left // 2))}"
-        )
+        text = f"{key}={brief(short[key], max(PATH if '/' in str(short[key]) else 16, left // 2))}"
         if parts and len(text) > left:
             text = cut(text, max(left, 16))
         parts.append(text)

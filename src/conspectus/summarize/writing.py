@@ -7,7 +7,7 @@ segments condensed, in one big step, so that several compactions can append befo
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conspectus.messages import Entry, is_summary_message
@@ -42,8 +42,8 @@ from conspectus.summarize.shares import PARTS
 RATIO = 10
 """Parts 2 and 3 take at most one token for so many that leave."""
 
-FREE, ROOMY = 2, 3
-"""Where there is room, they take one part in `FREE` of it, and one token for `ROOMY` that leave."""
+ROOMY = 3
+"""Where there is room, they take one token for so many that leave."""
 
 FEW = 50
 """Tokens up to which the newest words stand instead of those that bind."""
@@ -139,9 +139,9 @@ def write(request: SummaryRequest, answer: Answer) -> str:
         draft.notes, before = standing, count(standing.before)
     rest -= before
     share = int(rest * request.shares.said)
-    others = sum(tokens_of(count, one.get(name, ())) for one in old for name in (DONE, FOUND))
+    others = _others(old, count)
     free = rest - said_size - others
-    want = max(LEAST_ROOM, leaving // RATIO, min(free // FREE, leaving // ROOMY))
+    want = max(LEAST_ROOM, leaving // RATIO, min(free, leaving // ROOMY))
     # The user's words may take what the other parts leave; those may not take the words' share.
     if free < want and said_size > share and limit > FEW:
         stands, _ = users_words.chosen([*said_before, *said], share, count, request.ledger)
@@ -153,7 +153,7 @@ def write(request: SummaryRequest, answer: Answer) -> str:
         draft.notes = _with_segments(standing, old)
     if free < want and others:
         old = condensed(old, max(rest - said_size - want - want // 2, others // 3), count)
-        others = sum(tokens_of(count, one.get(name, ())) for one in old for name in (DONE, FOUND))
+        others = _others(old, count)
         free = rest - said_size - others
         draft.notes = _with_segments(standing, old)
         draft.number = 2
@@ -174,6 +174,11 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     draft.lines |= at(SCALES[roomiest])
     _give_way(draft)
     return draft.text()
+
+
+def _others(old: Sequence[Mapping[str, Sequence[str]]], count: Callable[[str], int]) -> int:
+    """Tokens of parts 2 and 3 of some segments."""
+    return sum(tokens_of(count, one.get(name, ())) for one in old for name in (DONE, FOUND))
 
 
 def _stands(entry: Entry, standing: str) -> bool:
@@ -229,9 +234,11 @@ def _give_way(draft: _Draft) -> None:
         draft.leave_out(lines)
     if not draft.fits():
         draft.now[OPEN] = []
-    if not draft.fits():
-        old = [items(text) for text in draft.notes.segments]
-        draft.notes = _with_segments(draft.notes, condensed(old, 0, draft.request.count))
+    old = [items(text) for text in draft.notes.segments]
+    room = _others(old, draft.request.count)
+    while room > 0 and (over := draft.over()):
+        room = max(0, min(room - over, room * 3 // 4))
+        draft.notes = _with_segments(draft.notes, condensed(old, room, draft.request.count))
     if not draft.fits():
         draft.notes = Notes("", draft.notes.segments)
     if not draft.fits():
