@@ -169,12 +169,17 @@ def speaking(
     return message if name is None else {**message, "id": name}
 
 
-def calling(form: str, text: str, calls: Sequence[tuple[str, str]], name: str | None = None) -> Any:
+def calling(
+    form: str,
+    text: str,
+    calls: Sequence[tuple[str, str]],
+    name: str | None = None,
+    tool: str = "look",
+) -> Any:
     """An agent's message with calls, each an id and an argument."""
     if form == "langchain":
         made: list[Any] = [
-            {"name": "look", "args": {"at": at}, "id": one, "type": "tool_call"}
-            for one, at in calls
+            {"name": tool, "args": {"at": at}, "id": one, "type": "tool_call"} for one, at in calls
         ]
         content: Any = [{"type": "text", "text": text}, *made] if len(calls) == 2 else text
         return AIMessage(content=content, tool_calls=made, id=name)
@@ -183,15 +188,14 @@ def calling(form: str, text: str, calls: Sequence[tuple[str, str]], name: str | 
             {
                 "id": one,
                 "type": "function",
-                "function": {"name": "look", "arguments": json.dumps({"at": at})},
+                "function": {"name": tool, "arguments": json.dumps({"at": at})},
             }
             for one, at in calls
         ]
         message: dict[str, Any] = {"role": "assistant", "content": text, "tool_calls": made}
     else:
         made = [
-            {"type": "tool_use", "id": one, "name": "look", "input": {"at": at}}
-            for one, at in calls
+            {"type": "tool_use", "id": one, "name": tool, "input": {"at": at}} for one, at in calls
         ]
         message = {"role": "assistant", "content": [{"type": "text", "text": text}, *made]}
     return message if name is None else {**message, "id": name}

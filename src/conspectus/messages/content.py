@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from conspectus.messages.blocks import TOOL_USE, asked, first_id, kind_name, kind_of, opened
 from conspectus.messages.codec import to_json
@@ -44,6 +44,20 @@ class Call:
         return "\n".join([f"{self.name} {shown[0][1]}" if shown else self.name, *rest])
 
 
+class Result(NamedTuple):
+    """The answer to one call, where a message may hold several.
+
+    Attributes:
+        call: id of the call.
+        text: its text.
+        failed: it is marked as an error.
+    """
+
+    call: str
+    text: str
+    failed: bool
+
+
 @dataclass(slots=True)
 class Parts:
     """What the content of a message holds.
@@ -53,6 +67,7 @@ class Parts:
         own: the speaker's own words among them.
         calls: tool calls that it makes.
         answers: ids of calls that it answers.
+        results: the answers among its blocks, one by one.
         needs: ids of calls that must stand before it.
         media: the blocks in it that are no text.
         known: ids of the calls, which some providers list twice.
@@ -62,6 +77,7 @@ class Parts:
     own: list[str] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     answers: list[str] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
     needs: list[str] = field(default_factory=list)
     media: list[Mapping[str, Any]] = field(default_factory=list)
     known: set[str] = field(default_factory=set)
@@ -106,10 +122,12 @@ def _block(block: Mapping[str, Any], parts: Parts) -> None:
     if kind is not None and kind.asks:
         parts.call(first_id(block, kind.asks), *asked(block, kind))
     elif kind is not None and kind.answers:
-        if answered := first_id(block, kind.answers):
-            parts.answers.append(answered)
         inner = Parts()
         _result(block, inner)
+        if answered := first_id(block, kind.answers):
+            parts.answers.append(answered)
+            told = "\n".join(part for part in inner.text if part)
+            parts.results.append(Result(answered, told, _is_error(block)))
         parts.text.extend(inner.text)
         parts.media.extend(inner.media)
     elif isinstance(block.get("text"), str):
@@ -144,6 +162,12 @@ def _result(block: Mapping[str, Any], parts: Parts) -> None:
             parts.say(as_text(told))
     else:
         read_content(content, parts)
+
+
+def _is_error(block: Mapping[str, Any]) -> bool:
+    """Whether a result is marked as an error: by Anthropic, by Bedrock and LangChain, by OpenAI."""
+    failed = block.get("status") in ("error", "failed", "incomplete")
+    return block.get("is_error") is True or failed or bool(block.get("error"))
 
 
 def read_item(item: Mapping[str, Any], parts: Parts) -> None:

@@ -24,6 +24,7 @@ from conspectus.messages.content import (
     FUNCTION,
     Call,
     Parts,
+    Result,
     function_call,
     openai_calls,
     read_content,
@@ -64,6 +65,7 @@ class Entry:
         own: the speaker's own words in it, without the results of tools.
         calls: tool calls that it makes.
         answers: ids of calls that it answers.
+        results: the answers among its blocks, one by one.
         needs: ids of calls that must stand before it, although it does not answer them.
         joined: it goes on with the answer that the message before it began.
         date: when it was said, as the caller wrote it, if known.
@@ -82,6 +84,7 @@ class Entry:
     name: str | None = None
     calls: tuple[Call, ...] = ()
     answers: tuple[str, ...] = ()
+    results: tuple[Result, ...] = ()
     needs: tuple[str, ...] = ()
     joined: bool = False
     date: str | None = None
@@ -356,6 +359,7 @@ def _entry(
         name=str(name) if name else None,
         calls=tuple(parts.calls),
         answers=tuple(dict.fromkeys(parts.answers)),
+        results=tuple(parts.results),
         needs=tuple(dict.fromkeys(parts.needs)),
         date=date,
         media=tuple(parts.media),

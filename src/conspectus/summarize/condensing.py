@@ -23,6 +23,7 @@ FIELDS, CELLS = 4, (80, 56, 40, 28)
 """Pairs from which an outcome is a record, and characters of each, tried in turn."""
 
 _FIELD = re.compile(r"(?<=[\s;])(?=\w[\w.]*=)")
+_DROPPED = re.compile(r"\((\d+) earlier steps, ")
 _ARGUMENT = re.compile(r"(?<=[(\s])\w+=(?=\S)")
 _COLUMNS = re.compile(r" ?\[[a-z][^\[\]→]{12,}\](?=:| \(all )")
 _PAIR = re.compile(
@@ -80,7 +81,10 @@ class _Lines:
 
 
 def condensed(
-    old: Sequence[dict[str, list[str]]], room: int, count: Callable[[str], int]
+    old: Sequence[dict[str, list[str]]],
+    room: int,
+    count: Callable[[str], int],
+    archived: bool = True,
 ) -> list[dict[str, list[str]]]:
     """Return all segments as one, with parts 2 and 3 within so many tokens.
 
@@ -107,12 +111,14 @@ def condensed(
             found.leave_out(conclusions[:-LAST], fits)
     done.leave_out(done.looks(), fits)
     found.leave_out(conclusions, fits)
-    deeds = done.left()
+    before = sum(int(told[1]) for line in done.left() if (told := _DROPPED.match(line)))
+    deeds = [line for line in done.left() if not _DROPPED.match(line)]
     done = _Lines(deeds, count)
-    dropped = done.leave_out(range(len(deeds)), fits)
+    dropped = before + done.leave_out(range(len(deeds)), fits)
     deeds = done.left()
     if dropped:
-        deeds.insert(0, f"({dropped} earlier steps, one recall away)")
+        away = "one recall away" if archived else "left out"
+        deeds.insert(0, f"({dropped} earlier steps, {away})")
     return [{SAID: said, DONE: deeds, FOUND: found.left()}]
 
 

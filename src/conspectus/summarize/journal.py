@@ -16,7 +16,7 @@ from typing import Any
 
 from conspectus.ledger import statements
 from conspectus.messages import Entry
-from conspectus.messages.content import Call
+from conspectus.messages.content import Call, Result
 from conspectus.summarize.compacting import (
     LONG,
     brief,
@@ -152,15 +152,17 @@ def steps(entries: Sequence[Entry]) -> list[Step]:
                 step = Step(call, [entry.cite], args=args, looks=is_look(call, args))
                 found.append(step)
                 open_.setdefault(call.id, []).append(step)
-        for place, answered in enumerate(entry.answers):
+        marked = getattr(entry.source, "status", None) == "error"
+        blocks = {result.call: result for result in entry.results}
+        for answered in entry.answers:
+            _, text, wrong = blocks.get(answered, Result(answered, entry.text, marked))
             waiting = open_.get(answered)
             if not waiting:
                 continue
             step = waiting.pop(0)
-            step.result = entry.text if place == 0 else ""
+            step.result = text
             step.cites.append(entry.cite)
-            status = getattr(entry.source, "status", None)
-            step.failed = status == "error" or failed(step.result)
+            step.failed = marked or wrong or failed(text)
             step.seen = _Before(lines, len(lines))
             for line in step.result.splitlines()[:400]:
                 if len(line) >= LONG:

@@ -30,6 +30,9 @@ TOLD = 240
 OFTEN = 3
 """Times that such a message comes before it is told short: a changed figure may be news."""
 
+LEFT_OUT = "(not all of it fits: the rest, at each …, is "
+"""Begins the line that says so, behind which the rest of it says where that is."""
+
 _VARYING = re.compile(r"\d+")
 
 
@@ -122,17 +125,22 @@ def without_pastes(text: str) -> str:
     return "".join([*parts, text[at:]])
 
 
+def left_out(archived: bool) -> str:
+    """Return the line that says where those of the user's words are that do not stand."""
+    return LEFT_OUT + ("one recall away)" if archived else "gone)")
+
+
 def chosen(
     lines: Sequence[str], room: int, count: Callable[[str], int], known: Ledger
-) -> tuple[list[str | None], int]:
+) -> list[str | None]:
     """Choose what stands where the user's words outgrow their room; see `ledger.choose`.
 
     Returns:
-        For each line what stands of it, None for nothing; and how many were left out or cut.
+        For each line what stands of it, None for nothing.
     """
     pairs = [apart(line) for line in lines]
     kept = choose([Said(text) for text, _ in pairs], room, count, line=LINE, known=known)
     stands: list[str | None] = [None] * len(lines)
     for one in kept:
         stands[one.place] = cited(one.text, pairs[one.place][1])
-    return stands, len(lines) - sum(one.whole for one in kept)
+    return stands

@@ -128,7 +128,7 @@ def write(request: SummaryRequest, answer: Answer) -> str:
         limit - count(section((GOAL, OPEN, NEXT, SKILLS, REST), draft.now)) - count(answer.summary)
     )
     old = [items(text) for text in standing.segments]
-    said_before = [line for one in old for line in one.get(SAID, ())]
+    said_before = [line for one in old for line in _words(one)]
     said = users_words.said(entries, said_before) if "said" in parts else []
     refused = users_words.repeated(entries, said_before)
     leaving = sum(count(entry.reading) for entry in entries)
@@ -144,15 +144,21 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     want = max(LEAST_ROOM, leaving // RATIO, min(free, leaving // ROOMY))
     # The user's words may take what the other parts leave; those may not take the words' share.
     if free < want and said_size > share and limit > FEW:
-        stands, _ = users_words.chosen([*said_before, *said], share, count, request.ledger)
+        tells = users_words.left_out(request.archived)
+        stands = users_words.chosen(
+            [*said_before, *said], share - count(tells), count, request.ledger
+        )
         kept = [line for line in stands[: len(said_before)] if line]
         said = [line for line in stands[len(said_before) :] if line] or said[-1:]
+        (kept if old else said).insert(0, tells)
         old = [one | {SAID: kept if place == 0 else []} for place, one in enumerate(old)]
         said_size = tokens_of(count, [*kept, *said])
         free = rest - said_size - others
         draft.notes = _with_segments(standing, old)
     if free < want and others:
-        old = condensed(old, max(rest - said_size - want - want // 2, others // 3), count)
+        old = condensed(
+            old, max(rest - said_size - want - want // 2, others // 3), count, request.archived
+        )
         others = _others(old, count)
         free = rest - said_size - others
         draft.notes = _with_segments(standing, old)
@@ -174,6 +180,11 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     draft.lines |= at(SCALES[roomiest])
     _give_way(draft)
     return draft.text()
+
+
+def _words(lines: Mapping[str, Sequence[str]]) -> list[str]:
+    """The user's words of a segment, without the line that says that not all stand."""
+    return [line for line in lines.get(SAID, ()) if not line.startswith(users_words.LEFT_OUT)]
 
 
 def _others(old: Sequence[Mapping[str, Sequence[str]]], count: Callable[[str], int]) -> int:
@@ -230,25 +241,30 @@ def _give_way(draft: _Draft) -> None:
         if draft.fits():
             return
         draft.now[name] = []
-    for lines in (draft.lines[FOUND], draft.lines[DONE]):
-        draft.leave_out(lines)
-    if not draft.fits():
-        draft.now[OPEN] = []
     old = [items(text) for text in draft.notes.segments]
-    room = _others(old, draft.request.count)
-    while room > 0 and (over := draft.over()):
-        room = max(0, min(room - over, room * 3 // 4))
-        draft.notes = _with_segments(draft.notes, condensed(old, room, draft.request.count))
+    own = dict(draft.lines)
+    for lines in (old, [own]):  # what is older gives way first
+        room = _others(lines, draft.request.count)
+        while room > 0 and (over := draft.over()):
+            room = max(0, min(room - over, room * 3 // 4))
+            shorter = condensed(lines, room, draft.request.count, draft.request.archived)
+            if lines is old:
+                draft.notes = _with_segments(draft.notes, shorter)
+            else:
+                draft.lines = shorter[0]
+    if not draft.fits():
+        draft.lines |= {DONE: [], FOUND: []}
+        draft.now[OPEN] = []
     if not draft.fits():
         draft.notes = Notes("", draft.notes.segments)
     if not draft.fits():
         old = [items(text) for text in draft.notes.segments]
-        said = [line for one in old for line in one.get(SAID, ())] + draft.lines[SAID]
+        said = [line for one in old for line in _words(one)] + draft.lines[SAID]
         draft.notes, draft.number = Notes(), 1
         draft.lines = {SAID: said, DONE: [], FOUND: []}
         room, every = draft.request.limit, said
         while (room := room * 9 // 10) > FEW and not draft.fits():
-            stands, _ = users_words.chosen(every, room, draft.request.count, draft.request.ledger)
+            stands = users_words.chosen(every, room, draft.request.count, draft.request.ledger)
             draft.lines[SAID] = said = [line for line in stands if line] or said[-1:]
         draft.leave_out(said, least=1)
         while said and not draft.fits():
