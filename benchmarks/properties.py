@@ -45,6 +45,8 @@ PROMISES = {
     9: "Sync and async are the same",
     10: "Same input, same plan",
     11: "Rewind is lossless",
+    12: "The user's words stand",
+    13: "Deeds are told truly",
 }
 
 ELSEWHERE = {

@@ -1,4 +1,4 @@
-"""Promise 12 as a property: the user's words stand, whoever summarises and whatever else is said."""
+"""Promise 12 as a property: the user's words stand, whoever summarises, whatever else is said."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ OFTEN = 3
 LEFT_OUT = "(not all of it fits: the rest, at each …, is "
 """Begins the line that says so, behind which the rest of it says where that is."""
 
+_GAPS = re.compile(r"…(?:\s*…)+")
 _VARYING = re.compile(r"\d+")
 
 
@@ -142,5 +143,7 @@ def chosen(
     kept = choose([Said(text) for text, _ in pairs], room, count, line=LINE, known=known)
     stands: list[str | None] = [None] * len(lines)
     for one in kept:
-        stands[one.place] = cited(one.text, pairs[one.place][1])
+        text = _GAPS.sub("…", one.text)  # words were left out beside those before
+        if any(map(str.isalnum, text)):
+            stands[one.place] = cited(text, pairs[one.place][1])
     return stands
