@@ -151,7 +151,7 @@ def test_a_condensed_call_keeps_its_values_rather_than_their_names() -> None:
 
 
 def test_what_a_task_says_at_its_end_stands() -> None:
-    advice = "\n".join(f"{n}. Look at part {n} of the code base with care." for n in range(90))
+    advice = "\n".join(f"{n}. You should read `part_{n}.py` and test it." for n in range(90))
     task = (
         "Mend the wrong total in billing.\n\n# Hints\n" + advice + "\n\n# Submission\n"
         "When all is done, issue exactly the following command:\n\n```\nmake hand-in-4711\n```\n"

@@ -121,7 +121,7 @@ def test_a_flood_of_near_equal_lines_does_not_push_out_what_binds(at: int) -> No
 
 def test_many_rules_in_a_paste_do_not_push_out_what_was_typed() -> None:
     paste = "\n".join(f"{n}. You must never change part {n} of the handbook." for n in range(400))
-    lines = [f"Here is the handbook:\n{paste}", *BINDING]
+    lines = [*BINDING, f"Here is the handbook:\n{paste}"]
     result = compacted(
         [*conversation(lines), *talk(4)], engine(window=8_000, keep=("messages", 2)), force=True
     )
@@ -136,7 +136,7 @@ def test_the_view_says_where_the_rest_is() -> None:
     assert f"{LEFT_OUT}one recall away)" in result.summary
     left = next(line for line in lines if line not in result.summary)
     assert left in compactor.recall(left, thread_id="t", tokens=400).text
-    again = compacted([*result.messages, *talk(6)], compactor, force=True)
+    again = compacted([*result.messages, *conversation(crowd(200, seed=5))], compactor, force=True)
     assert again.summary.count(LEFT_OUT) == 1, "it is said once, and stays said"
 
 

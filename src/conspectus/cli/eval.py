@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,11 +20,15 @@ from conspectus.errors import InputError, MessageError
 
 if TYPE_CHECKING:
     from conspectus.evaluate import Comparison, Evaluation, Noted, System, Transcript
+    from conspectus.evaluate.exams import Asked, Planted
     from conspectus.evaluate.texts import TokenCount
 
 NONE = "none"
 QUESTIONS = ".qa.json"
 """What the file of questions beside `NAME.json` ends with."""
+
+EXAM = ".exam.json"
+"""And that of the questions that whoever goes on must be able to answer."""
 
 ENDINGS = (".json", ".jsonl")
 """Files in a folder that may be transcripts."""
@@ -71,6 +75,19 @@ def evaluate(
     minimum: Annotated[
         int, typer.Option(help="Leave transcripts of fewer tokens out of future use.")
     ] = 10_000,
+    window: Annotated[
+        int,
+        typer.Option(
+            help="Also run each transcript step by step in a window of so many tokens, and name "
+            "what is missed at its end: answers to NAME.exam.json, and --statements."
+        ),
+    ] = 0,
+    statements: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What a user says by the way (JSON); planted for --window."
+        ),
+    ] = None,
     counter: Annotated[
         str,
         typer.Option(
@@ -99,7 +116,8 @@ def evaluate(
     """Measure how much of what is needed later survives a compaction.
 
     PATH is a transcript in any form that compact reads, or a folder, which is searched through.
-    NAME.qa.json beside NAME.json holds questions about it. No model is asked, unless a
+    NAME.qa.json beside NAME.json holds questions about it, NAME.exam.json what whoever goes on from
+    a run in a --window must be able to answer. No model is asked, unless a
     configuration names one; nothing is changed and nothing is kept.
     """
     for file in (report, out):
@@ -109,10 +127,14 @@ def evaluate(
     from conspectus.evaluate import evaluate as measure
 
     before = _read_measurement(against) if against is not None else None
+    if statements is not None and not window:
+        raise InputError("--statements are planted in runs in a window; give --window TOKENS, too")
+    planted = _planted(statements)
     count = _counter(counter)
     systems = _systems(keep, config or [], beside, count)
     with _progress() as tell:
         transcripts, unread = read_transcripts(paths)
+        exams = _exams(paths) if window else {}
         found = measure(
             transcripts,
             systems,
@@ -125,9 +147,12 @@ def evaluate(
             counter=counter,
             seed=seed,
             progress=tell,
+            window=window,
+            exams=exams,
+            planted=planted,
         )
     found = replace(found, transcripts=(*found.transcripts, *unread))
-    if all(noted.skipped for noted in found.transcripts):
+    if all(noted.skipped for noted in found.transcripts) and not found.going_on:
         raise InputError(f"{_unmeasured(found)}; {_way_out(found)}")
     compared = compare(found, before, tolerance) if before is not None else None
     if out is not None:
@@ -210,7 +235,7 @@ def _files(paths: list[str]) -> Iterator[tuple[str, Path, bool]]:
             found = [
                 (p.relative_to(path).as_posix(), p)
                 for p in sorted(inside)
-                if not p.name.endswith(QUESTIONS)
+                if not p.name.endswith((QUESTIONS, EXAM))
                 and not any(part.startswith(".") for part in p.relative_to(path).parts)
             ]
         else:
@@ -232,6 +257,20 @@ def _read(name: str, file: Path) -> Transcript:
     asked = file.with_name(file.stem + QUESTIONS)
     questions = questions_of(_json(asked), str(asked)) if asked.is_file() else ()
     return Transcript.of(name, history.messages, questions)
+
+
+def _exams(paths: list[str]) -> dict[str, Sequence[Asked]]:
+    """The questions beside the transcripts, by the names of these."""
+    from conspectus.evaluate.exams import asked_of
+
+    beside = ((name, file.with_name(file.stem + EXAM)) for name, file, _ in _files(paths))
+    return {name: asked_of(_json(file), str(file)) for name, file in beside if file.is_file()}
+
+
+def _planted(file: Path | None) -> Sequence[Planted]:
+    from conspectus.evaluate.exams import planted_of
+
+    return () if file is None else planted_of(_json(file), str(file))
 
 
 def _json(file: Path, what_to_do: str = "") -> Any:
@@ -311,7 +350,7 @@ def _print(found: Evaluation, compared: Comparison | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from conspectus.report.tables import measured_how, skipped, tables_of
+    from conspectus.report.tables import lost_of, measured_how, skipped, tables_of
 
     screen = output.console()
     for table in tables_of(found):
@@ -331,6 +370,9 @@ def _print(found: Evaluation, compared: Comparison | None) -> None:
         screen.print(drawn, crop=False)
         screen.width = width
     screen.print(measured_how(found))
+    for one in found.going_on[:1]:
+        for line in lost_of(one):
+            screen.print(output.shown(line), soft_wrap=True)
     for why, count in skipped(found):
         screen.print(f"{count:,} left out: {output.shown(why)}", soft_wrap=True)
     if compared is not None:

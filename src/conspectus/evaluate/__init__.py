@@ -4,6 +4,7 @@ from conspectus.evaluate.api import beside, evaluate
 from conspectus.evaluate.compare import Change, Comparison, compare
 from conspectus.evaluate.config import read_config
 from conspectus.evaluate.conspectus_system import ConspectusSystem
+from conspectus.evaluate.exams import Asked, Planted, asked_of, planted_of
 from conspectus.evaluate.identifiers import identifiers
 from conspectus.evaluate.intervals import Mean
 from conspectus.evaluate.langchain_system import LangChainSystem, TailSystem
@@ -13,6 +14,8 @@ from conspectus.evaluate.results import (
     Difference,
     Evaluation,
     FutureUse,
+    GoingOn,
+    Lost,
     Noted,
     Rounds,
     Settings,
@@ -24,6 +27,7 @@ from conspectus.evaluate.transcripts import Question, Transcript, questions_of
 
 __all__ = [
     "Answers",
+    "Asked",
     "Change",
     "Compacted",
     "Comparison",
@@ -32,9 +36,12 @@ __all__ = [
     "Difference",
     "Evaluation",
     "FutureUse",
+    "GoingOn",
     "LangChainSystem",
+    "Lost",
     "Mean",
     "Noted",
+    "Planted",
     "Question",
     "Recalling",
     "Rounds",
@@ -45,10 +52,12 @@ __all__ = [
     "TailSystem",
     "Thread",
     "Transcript",
+    "asked_of",
     "beside",
     "compare",
     "evaluate",
     "identifiers",
+    "planted_of",
     "questions_of",
     "read_config",
 ]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus.errors import InputError
 from conspectus.evaluate.cases import Yardstick
 from conspectus.evaluate.conspectus_system import ConspectusSystem
+from conspectus.evaluate.exams import Asked, Planted
+from conspectus.evaluate.going_on import RECALL, measure_going_on
 from conspectus.evaluate.intervals import mean_of
 from conspectus.evaluate.langchain_system import LangChainSystem, TailSystem
 from conspectus.evaluate.measure import Measured, measure
@@ -44,6 +46,9 @@ def evaluate(
     counter: str = "approximate",
     seed: int = 1,
     progress: Progress | None = None,
+    window: int = 0,
+    exams: Mapping[str, Sequence[Asked]] | None = None,
+    planted: Sequence[Planted] = (),
 ) -> Evaluation:
     """Measure how much of what is needed later survives a compaction; no model is asked.
 
@@ -62,6 +67,10 @@ def evaluate(
         counter: what results call that.
         seed: the same seed gives the same intervals.
         progress: told of each step.
+        window: also run each transcript step by step in a window of so many tokens, and look for
+            what `exams` and `planted` need; 0 for no such measure.
+        exams: questions about transcripts, by their names; see `exams.Asked`.
+        planted: statements of a user that are put into them; see `exams.Planted`.
 
     Returns:
         What was found. Only `seconds` differs from run to run.
@@ -133,7 +142,25 @@ def evaluate(
         tuple(case.noted for case in cases),
         tuple(results),
         tuple(_differences(results, measured, seed)),
+        tuple(
+            measure_going_on(
+                transcripts,
+                exams or {},
+                planted,
+                one,
+                window,
+                count,
+                recall_tokens=recall_tokens or RECALL,
+                seed=seed,
+            )
+            for one in ([*_ours(systems), TailSystem(keep, count)] if window else ())
+        ),
     )
+
+
+def _ours(systems: Sequence[System]) -> list[System]:
+    """Our own: who else has no window to run in is measured beside plain truncation."""
+    return [system for system in systems if isinstance(system, ConspectusSystem)]
 
 
 def beside(

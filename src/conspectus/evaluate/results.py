@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -204,6 +204,66 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Lost:
+    """Something that was needed and does not stand in view.
+
+    Attributes:
+        transcript: where it was said.
+        what: `question` or `statement`.
+        kind: the kind of either.
+        text: the question, or the words of the statement.
+        missing: of a question the texts that are not there; of a statement the id of its message.
+        recalled: whether its own words recall it.
+    """
+
+    transcript: str
+    what: str
+    kind: str
+    text: str
+    missing: tuple[str, ...]
+    recalled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GoingOn:
+    """What stands in view after whole runs in a window, or one recall away.
+
+    Attributes:
+        name: the system.
+        window: tokens.
+        transcripts: how many were larger than the window, and were run.
+        in_view: questions whose evidence stands in view.
+        with_recall: the same, or in what the question itself recalls.
+        statements: planted statements that stand.
+        stale: how many whose old value stands behind the new one, or without it.
+        by_kind: both, by kind.
+        tokens: median size of the view at the end.
+        fullest: the largest of them, as a share of the window.
+        over: requests larger than the window. One is a failure.
+        requests: how many were sent.
+        cached: share of their tokens that repeat the request before, from its start.
+        cost: tokens to pay for each, a repeated one counting a tenth.
+        lost: what does not stand in view, and whether it can be recalled.
+    """
+
+    name: str
+    window: int
+    transcripts: int = 0
+    in_view: Share = Share(0, 0)
+    with_recall: Share = Share(0, 0)
+    statements: Share = Share(0, 0)
+    stale: int = 0
+    by_kind: dict[str, Share] = field(default_factory=dict)
+    tokens: float = 0.0
+    fullest: float = 0.0
+    over: int = 0
+    requests: int = 0
+    cached: float = 0.0
+    cost: float = 0.0
+    lost: tuple[Lost, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Noted:
     """What became of one transcript.
 
@@ -256,12 +316,14 @@ class Evaluation:
         transcripts: what was measured, and what was not and why.
         systems: what was found for each system and size.
         differences: the first system beside the others, size by size.
+        going_on: whole runs in a window, where they were asked for.
     """
 
     settings: Settings
     transcripts: tuple[Noted, ...]
     systems: tuple[SystemResult, ...]
     differences: tuple[Difference, ...] = ()
+    going_on: tuple[GoingOn, ...] = ()
 
     def system(self, name: str, summary_tokens: int | None = None) -> SystemResult:
         """The result of one system.

@@ -202,7 +202,8 @@ class _Choice:
                     yield binds and len(self._talk[place].text) <= SHORT, rank, place, at
 
     def _task(self) -> None:
-        places = [n for n, read in enumerate(self._read) if any(s.kind == "task" for s in read)]
+        users = [n for n, one in enumerate(self._talk) if one.role == "user"]
+        places = [n for n in users if any(s.kind == "task" for s in self._read[n])] or users[:1]
         if not places:
             return
         share = min(self._room * TASK_SHARE, self._left)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from conspectus.evaluate import Contexts, Evaluation, Mean, Share, SystemResult
+from conspectus.evaluate import Contexts, Evaluation, GoingOn, Mean, Share, SystemResult
 
 NOTHING = "–"
 """Stands where there is no number."""
@@ -44,6 +44,8 @@ def tables_of(found: Evaluation) -> list[Table]:
         _evicted(found),
         _cost(found),
         _differences(found),
+        _going_on(found),
+        _going_on_kinds(found),
     ]
     return [table for table in made if table is not None and table.rows]
 
@@ -83,6 +85,77 @@ def measured_how(found: Evaluation) -> str:
     return (
         f"{used:,} of {len(found.transcripts):,} transcripts measured; keep {settings.keep}{recall}"
         f", {settings.counter} token counter, seed {settings.seed}."
+    )
+
+
+def lost_of(one: GoingOn) -> list[str]:
+    """What does not stand in view after runs in a window, a line each, with where it is."""
+    lines = []
+    for lost in one.lost:
+        away = "recalled by its own words" if lost.recalled else "not recalled by its own words"
+        there = ", ".join(lost.missing)
+        what = f"missing: {there}" if lost.what == "question" else f"in the archive as {there}"
+        lines.append(f"{lost.transcript}: {lost.what} ({lost.kind}) {lost.text!r}: {what}; {away}")
+    return [f"Not in view with {one.name}:", *lines] if lines else []
+
+
+def _going_on(found: Evaluation) -> Table:
+    rows: list[tuple[str, ...]] = []
+    bad: set[tuple[int, int]] = set()
+    for one in found.going_on:
+        bad |= {(len(rows), 5)} if one.over else set()
+        rows.append(
+            (
+                one.name,
+                share(one.in_view.share),
+                share(one.with_recall.share),
+                share(one.statements.share),
+                f"{one.stale:,}",
+                f"{one.over:,}",
+                number(one.tokens),
+                share(one.fullest),
+                share(one.cached),
+                number(one.cost),
+            )
+        )
+    window = found.going_on[0].window if found.going_on else 0
+    return Table(
+        f"Going on after a run in a window of {window:,} tokens",
+        "view: share of the questions whose evidence stands in what a model is sent at the end. "
+        "recall: the same, or in what the question itself recalls. said: share of the planted "
+        "statements that stand. stale and over should be 0: old values behind new ones, requests "
+        "larger than the window. tokens: of the view at the end (median), fullest: the largest of "
+        "these in the window. cached: share of each request that repeats the one before. cost: "
+        "tokens to pay for a request, a repeated one counting a tenth.",
+        (
+            "system",
+            "view",
+            "recall",
+            "said",
+            "stale",
+            "over",
+            "tokens",
+            "fullest",
+            "cached",
+            "cost",
+        ),
+        tuple(rows),
+        frozenset(bad),
+    )
+
+
+def _going_on_kinds(found: Evaluation) -> Table:
+    kinds = list(dict.fromkeys(kind for one in found.going_on for kind in one.by_kind))
+    rows = [
+        (one.name, *(share(one.by_kind[k].share if k in one.by_kind else None) for k in kinds))
+        for one in found.going_on
+        if kinds
+    ]
+    return Table(
+        "Going on, by kind",
+        "Of questions and of planted statements: the share that stands in view.",
+        ("system", *kinds),
+        tuple(rows),
     )
 
 

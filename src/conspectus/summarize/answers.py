@@ -97,6 +97,9 @@ CONTEXT = 2_000
 LARGEST = 4_096
 """Tokens that a model is asked for at most."""
 
+LEAST = 200
+"""Tokens that a model is asked for where half of the room is as much."""
+
 HEADINGS = 24
 """Tokens of the headings around a text that stands alone."""
 
@@ -127,9 +130,9 @@ def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
     before = notes.before if count(notes.before) <= CONTEXT else ""
     parts = (before, section((SAID, FOUND), {SAID: said, FOUND: found}), now)
     standing = "\n".join(part for part in parts if part)
-    return replace(
-        request, standing=standing, limit=min(max(limit // 3, min(limit, TIGHT)), LARGEST)
-    )
+    # A third, and in a small room no more than half: the user's words and the deeds stand in it, too.
+    least = min(limit // 2, LEAST)
+    return replace(request, standing=standing, limit=min(max(limit // 3, least, 1), LARGEST))
 
 
 def _later(

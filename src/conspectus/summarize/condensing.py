@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from conspectus.summarize import journal
 from conspectus.summarize.compacting import cut, cut_command
+from conspectus.summarize.findings import THOUGHT_OF
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
 
 LENGTHS = (400, 300, 220, 170, 130, 100, 80)
 """Characters of a line, tried in turn where earlier segments have to give way."""
+
+REPLY = 220
+"""Characters that what was told or found keeps while deeds can still be made shorter."""
 
 CONSTANT = 2
 """Times that a name has stood with one value and no other; then later lines leave the pair out."""
@@ -61,12 +65,14 @@ class _Lines:
         self.tokens += size - self._sizes[place]
         self._lines[place], self._sizes[place] = line, size
 
-    def shorten(self, most: int, fits: Callable[[], bool]) -> None:
+    def shorten(
+        self, most: int, fits: Callable[[], bool], places: Sequence[int] | None = None
+    ) -> None:
         """Shorten lines to so many characters, the first ones first, until all fits."""
-        for place, line in enumerate(self._lines):
+        for place in range(len(self._lines)) if places is None else places:
             if fits():
                 return
-            if line is not None:
+            if (line := self._lines[place]) is not None:
                 self.put(place, _shorter(line, most))
 
     def leave_out(self, places: Iterable[int], fits: Callable[[], bool]) -> int:
@@ -95,7 +101,8 @@ def condensed(
     said = [line for one in old for line in one.get(SAID, ())]
     done = _Lines([line for one in old for line in one.get(DONE, ())], count)
     found = _Lines([line for one in old for line in one.get(FOUND, ())], count)
-    conclusions = range(len(found.left()))
+    every = found.left()
+    thoughts = [n for n, line in enumerate(every) if line.startswith(THOUGHT_OF)]
 
     def fits() -> bool:
         return done.tokens + found.tokens <= room
@@ -104,13 +111,16 @@ def condensed(
         done = _Lines(_told_once(done.left()), count)
     done.leave_out(done.looks()[: len(done.looks()) // 2], fits)
     for most in LENGTHS:
-        # Conclusions give way before deeds do: what a record says stands in no other words.
-        found.shorten(most * 2 // 3, fits)
+        # Thoughts give way before what was told, and that before deeds.
+        found.shorten(most * 2 // 3, fits, thoughts)
+        found.shorten(max(most, REPLY), fits)
         done.shorten(most, fits)
         if most == LENGTHS[-3]:
-            found.leave_out(conclusions[:-LAST], fits)
+            found.leave_out(thoughts[:-LAST], fits)
     done.leave_out(done.looks(), fits)
-    found.leave_out(conclusions, fits)
+    found.leave_out(thoughts, fits)
+    found.shorten(LENGTHS[-3], fits)
+    found.leave_out(range(len(every)), fits)
     before = sum(int(told[1]) for line in done.left() if (told := _DROPPED.match(line)))
     deeds = [line for line in done.left() if not _DROPPED.match(line)]
     done = _Lines(deeds, count)

@@ -18,6 +18,9 @@ from conspectus.summarize.journal import thoughts
 TOLD, THOUGHT = 420, 240
 """Characters at scale 1 of what was told to the user, and of a thought that led to an act."""
 
+THOUGHT_OF = "thought: "
+"""Begins a line that nobody was told, by which a condensation knows it."""
+
 ROOMIEST, REFUSED = 1.25, 140
 """The largest scale, and characters of a reply that was refused."""
 
@@ -68,7 +71,8 @@ def conclusions(entries: Sequence[Entry], refused: set[str], scale: float) -> li
         room = int((TOLD if told else THOUGHT) * min(scale, ROOMIEST))
         said = _concluded(text, min(room, REFUSED) if in_vain else room, told and not in_vain)
         if said:
-            found.append((f"(this reply was refused) {said}" if in_vain else said, entry.cite))
+            mark = "(this reply was refused) " if in_vain else "" if told else THOUGHT_OF
+            found.append((mark + said, entry.cite))
     return found
 
 

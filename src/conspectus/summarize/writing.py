@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from conspectus.ledger.choosing import SHORT
 from conspectus.messages import Entry, is_summary_message
 from conspectus.messages.framing import as_notes
 from conspectus.messages.summary import summary_body
@@ -41,6 +42,12 @@ from conspectus.summarize.shares import PARTS
 
 RATIO = 10
 """Parts 2 and 3 take at most one token for so many that leave."""
+
+LEAST_GOAL = 80
+"""Characters of a goal, or a next step, that stand in any room."""
+
+NOW_OF = 5
+"""A model's goal and next step take at most one part in so many of the room."""
 
 ROOMY = 3
 """Where there is room, they take one token for so many that leave."""
@@ -142,7 +149,11 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     others = _others(old, count)
     free = rest - said_size - others
     want = max(LEAST_ROOM, leaving // RATIO, min(free, leaving // ROOMY))
-    # The user's words may take what the other parts leave; those may not take the words' share.
+    want += tokens_of(count, list(answer.found or ()))  # deeds do not pay for what a model writes
+    # The user's words may take what the other parts leave, and those may not take the words' share.
+    # What was typed by the way has room beyond it, as far as deeds are condensed in one step.
+    typed = tokens_of(count, [line for line in (*said_before, *said) if len(line) <= SHORT])
+    share = max(share, min(share + typed, rest - want - others // 3))
     if free < want and said_size > share and limit > FEW:
         tells = users_words.left_out(request.archived)
         stands = users_words.chosen(
@@ -205,7 +216,11 @@ def _now(
     steps: Sequence[journal.Step],
 ) -> dict[str, list[str]]:
     room = int(request.limit * request.shares.now) * 3
-    now: dict[str, list[str]] = {GOAL: list(answer.goal), NEXT: list(answer.next)}
+    count, most = request.count, request.limit // NOW_OF
+    now = {
+        GOAL: _first(answer.goal, most // 2, count),
+        NEXT: _first(answer.next, most // 2, count),
+    }
     now[SKILLS] = skills(request.ledger)
     if "open" in parts:
         now[OPEN] = open_work(request.entries, request.kept, standing.now.get(OPEN, ()))
@@ -213,6 +228,19 @@ def _now(
     if "index" in parts and request.archived and room > 0:
         now[REST] = index(request.entries, steps, standing.now.get(REST, ()), min(room, 300))
     return now
+
+
+def _first(lines: Sequence[str], room: int, count: Callable[[str], int]) -> list[str]:
+    """The first lines that fit; where none does, the start of the first."""
+    kept: list[str] = []
+    for line in lines:
+        if tokens_of(count, [*kept, line]) > room:
+            break
+        kept.append(line)
+    if lines and not kept:
+        text, cites = apart(lines[0])
+        kept = [cited(cut(text, LEAST_GOAL), cites)]
+    return kept
 
 
 def _found(
@@ -241,31 +269,37 @@ def _give_way(draft: _Draft) -> None:
         if draft.fits():
             return
         draft.now[name] = []
-    old = [items(text) for text in draft.notes.segments]
-    own = dict(draft.lines)
-    for lines in (old, [own]):  # what is older gives way first
-        room = _others(lines, draft.request.count)
-        while room > 0 and (over := draft.over()):
-            room = max(0, min(room - over, room * 3 // 4))
-            shorter = condensed(lines, room, draft.request.count, draft.request.archived)
+    old, own = [items(text) for text in draft.notes.segments], [dict(draft.lines)]
+    count, archived = draft.request.count, draft.request.archived
+    rooms = {id(old): _others(old, count), id(own): _others(own, count)}
+    # What is older gives way first, to a third; then the newest, to half; then all.
+    for lines, part in ((old, 1 / 3), (own, 1 / 2), (old, 0), (own, 0)):
+        least = int(_others(lines, count) * part)
+        while (room := rooms[id(lines)]) > least and (over := draft.over()):
+            rooms[id(lines)] = room = max(least, min(room - over, room * 3 // 4))
+            shorter = condensed(lines, room, count, archived)
             if lines is old:
                 draft.notes = _with_segments(draft.notes, shorter)
             else:
                 draft.lines = shorter[0]
     if not draft.fits():
-        draft.lines |= {DONE: [], FOUND: []}
+        draft.lines |= {FOUND: []}
         draft.now[OPEN] = []
     if not draft.fits():
         draft.notes = Notes("", draft.notes.segments)
     if not draft.fits():
         old = [items(text) for text in draft.notes.segments]
         said = [line for one in old for line in _words(one)] + draft.lines[SAID]
+        deeds = [line for one in old for line in one.get(DONE, ())] + draft.lines[DONE]
+        [rest] = condensed([{DONE: deeds}], 0, draft.request.count, draft.request.archived)
         draft.notes, draft.number = Notes(), 1
-        draft.lines = {SAID: said, DONE: [], FOUND: []}
+        draft.lines = {SAID: said, DONE: rest[DONE] if draft.request.limit > FEW else []}
         room, every = draft.request.limit, said
         while (room := room * 9 // 10) > FEW and not draft.fits():
             stands = users_words.chosen(every, room, draft.request.count, draft.request.ledger)
             draft.lines[SAID] = said = [line for line in stands if line] or said[-1:]
+        if not draft.fits():
+            draft.lines[DONE] = []
         draft.leave_out(said, least=1)
         while said and not draft.fits():
             text, cites = apart(said[0])

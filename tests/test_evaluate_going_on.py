@@ -1,0 +1,129 @@
+"""`conspectus eval --window`: what whoever goes on would miss, and where it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from typer.testing import CliRunner, Result
+
+from conspectus.cli.app import app
+from conspectus.errors import InputError
+from conspectus.evaluate import Planted, asked_of, planted_of
+from conspectus.evaluate.going_on import holds, plain, repeated, steps_of
+
+ROOT = Path(__file__).resolve().parents[1]
+DEMO = ROOT / "examples" / "data" / "demo-transcript.json"
+STATEMENTS = ROOT / "examples" / "statements.json"
+
+
+def run(*arguments: object) -> Result:
+    few = ("--summary-tokens", "512", "--beside", "none", "--minimum", "1000000")
+    return CliRunner().invoke(app, ["eval", *map(str, arguments), *few])
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    done = run(DEMO, "--window", 16_000, "--statements", STATEMENTS, "--json")
+    assert done.exit_code == 0, done.output
+    read: dict[str, Any] = json.loads(done.stdout)
+    return read
+
+
+def test_the_demo_can_be_gone_on_with(found: dict[str, Any]) -> None:
+    ours, tail = found["going_on"]
+    assert (ours["name"], tail["name"]) == ("conspectus", "tail")
+    assert ours["in_view"]["wanted"] == 12
+    assert ours["in_view"]["held"] > tail["in_view"]["held"]
+    assert ours["statements"] == {"held": 8, "wanted": 8}, "all but the one that was replaced"
+    assert ours["stale"] == ours["over"] == 0
+    assert tail["statements"]["held"] < 3
+    assert 0.5 < ours["cached"] < 1
+    assert ours["cost"] < tail["cost"]
+    assert ours["fullest"] <= 1
+
+
+def test_what_is_lost_is_named_with_where_it_is(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": "Keep the log.", "id": "u1"}]
+    for n in range(40):
+        talk.append({"role": "assistant", "content": f"Noted {n}: " + "all is well " * 40})
+        talk.append({"role": "user", "content": f"And day {n}?"})
+    (tmp_path / "a.json").write_text(json.dumps(talk))
+    asked = [
+        {"question": "What is to be kept?", "kind": "goal", "evidence": [["the log"]]},
+        {"question": "Where is the moon?", "kind": "state", "evidence": [["behind the hill"]]},
+    ]
+    (tmp_path / "a.exam.json").write_text(json.dumps(asked))
+    done = run(tmp_path, "--window", 2_000)
+    assert done.exit_code == 0, done.output
+    told = " ".join(done.output.split())
+    assert "Not in view with conspectus: a.json: question (state) 'Where is the moon?'" in told
+    assert "missing: behind the hill; not recalled by its own words" in told
+    assert "view: share of the questions" in told, "words are explained before numbers"
+
+
+@pytest.mark.parametrize(
+    ("exam", "says"),
+    [
+        ("{}", "a JSON list"),
+        ('[{"question": "Who?"}]', "0.evidence"),
+        ('[{"question": "Who?", "evidence": "Ann"}]', "0.evidence"),
+        ("[", "is no JSON"),
+    ],
+)
+def test_a_broken_exam_says_where_and_how_it_is_written(
+    tmp_path: Path, exam: str, says: str
+) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([{"role": "user", "content": "word " * 3_000}]))
+    (tmp_path / "a.exam.json").write_text(exam)
+    done = run(tmp_path / "a.json", "--window", 2_000)
+    assert done.exit_code == 2
+    assert says in " ".join(done.output.split())
+
+
+def test_statements_need_a_window_and_a_window_something_larger(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps([{"role": "user", "content": "hello"}]))
+    assert "give --window" in " ".join(run(DEMO, "--statements", STATEMENTS).output.split())
+    done = run(tmp_path / "a.json", "--window", 2_000)
+    assert done.exit_code == 2
+    assert "no transcript is larger" in " ".join(done.output.split())
+
+
+def test_evidence_is_found_however_it_is_written() -> None:
+    text = plain('Booked: {"seat": "4A", "fare": 212}\\n**Flight** `HX17` at Ｎoon')
+    assert holds(text, [["seat=4A"], ["HX17", "HX18"], ["noon"]])
+    assert not holds(text, [["HX1"]])
+    assert not holds(text, [["4A"], ["HX18"]])
+
+
+def test_a_request_repeats_what_it_shares_with_the_one_before() -> None:
+    count = count_tokens_approximately
+    first = [HumanMessage("a" * 400), AIMessage("b" * 400)]
+    assert repeated(first, [*first, HumanMessage("c")], count) == count(first)
+    changed = [first[0], AIMessage("b" * 200 + "x" * 200)]
+    assert count(first[:1]) < repeated(first, changed, count) < count(first)
+    assert repeated(first, [HumanMessage("z")], count) < 10
+
+
+def test_a_step_is_a_message_with_the_results_of_its_calls() -> None:
+    call = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "c", "type": "tool_call"}])
+    talk = [HumanMessage("a"), call, ToolMessage("b", tool_call_id="c"), AIMessage("d")]
+    assert [len(step) for step in steps_of(talk)] == [1, 2, 1]
+    assert list(steps_of([])) == []
+
+
+def test_questions_and_statements_are_read_as_they_are_written() -> None:
+    [asked] = asked_of([{"question": "Who?", "evidence": [["Ann", "A."]], "id": "q1"}], "a")
+    assert asked.evidence == (("Ann", "A."),)
+    assert planted_of(json.loads(STATEMENTS.read_text()), "b")[0] == Planted(
+        "s1",
+        "By the way, nobody may merge into release-4 before Lena has seen it.",
+        (("release-4",), ("Lena",)),
+        "rule",
+    )
+    with pytest.raises(InputError, match=r"b: 0\.text"):
+        planted_of([{"id": "s", "evidence": []}], "b")
