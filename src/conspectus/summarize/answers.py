@@ -130,7 +130,7 @@ def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
     before = notes.before if count(notes.before) <= CONTEXT else ""
     parts = (before, section((SAID, FOUND), {SAID: said, FOUND: found}), now)
     standing = "\n".join(part for part in parts if part)
-    # A third, and in a small room no more than half: the user's words and the deeds stand in it, too.
+    # In a small room no more than half: the user's words and the deeds stand in it, too.
     least = min(limit // 2, LEAST)
     return replace(request, standing=standing, limit=min(max(limit // 3, least, 1), LARGEST))
 
