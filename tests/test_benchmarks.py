@@ -165,6 +165,12 @@ def _hold(script: Callable[[str], ModuleType], data: Path, **more: Any) -> None:
     assert "0 messages missing" in screen.file.getvalue()
 
 
+def test_the_page_of_views_shows_what_is_written_today(script: Callable[[str], ModuleType]) -> None:
+    views = script("views")
+    page = views.PAGE.read_text(encoding="utf-8")
+    assert views.with_notes(page, views.notes()) == page, "run `make views WRITE=1`"
+
+
 def test_the_shipped_transcript_keeps_every_promise(script: Callable[[str], ModuleType]) -> None:
     _hold(script, EXAMPLES, windows=(2_000, 8_000))
 
