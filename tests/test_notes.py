@@ -300,6 +300,41 @@ def test_a_statement_that_a_model_names_counts_only_as_a_quotation() -> None:
     assert "Always pay in cash." not in facts
 
 
+def test_findings_that_outgrow_their_room_are_written_anew_and_never_lost_for_nothing() -> None:
+    prompts: list[str] = []
+
+    def answer(messages: Any) -> str:
+        prompts.append("\n".join(str(message.content) for message in messages))
+        said = len(prompts)
+        if said == 5:
+            return "## Goal\n- to book"
+        long = " ".join(f"word{n}" for n in range(60))
+        return f"## Found and decided\n- finding {said}: {long}"
+
+    model = ScriptedChatModel(answers=answer)
+    compactor = Compactor(
+        ChatModelSummarizer(model), window=3_000, keep=("messages", 1), archive="memory:"
+    )
+    seen: list[Any] = list(TALK)
+    found: list[str] = []
+    for n in range(5):
+        more = [
+            m for k in range(6) for m in step("log", {"n": f"{n}-{k}"}, "noted " * 30, f"{n}{k}")
+        ]
+        result = compactor.compact(
+            [*seen, *more, user(f"Go on {n}.", f"z{n}")], thread_id="t", force=True
+        )
+        seen = list(result.messages)
+        found.append(result.summary)
+    anew = ["to be written anew\n- finding" in prompt for prompt in prompts]
+    assert not anew[0]
+    first = anew.index(True)
+    assert "finding 1:" in found[first - 1]
+    assert "finding 1:" not in found[first], "the new ones take their place"
+    assert f"finding {first + 1}:" in found[first]
+    assert found[4].count("finding") >= 1, "an answer without findings replaces none"
+
+
 def test_a_summariser_of_ones_own_stands_as_it_is_with_the_parts_beside_it() -> None:
     compactor = Compactor(
         lambda messages: "All is well so far.", window=4_000, keep=("messages", 1)

@@ -11,6 +11,7 @@ from conspectus.messages import SUMMARY_LINE, Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.base import SummaryRequest
 from conspectus.summarize.compacting import cut, one_line
+from conspectus.summarize.condensing import tokens_of
 from conspectus.summarize.notes import (
     FOUND,
     GOAL,
@@ -23,7 +24,8 @@ from conspectus.summarize.notes import (
     items,
     section,
 )
-from conspectus.summarize.writing import Answer, write
+from conspectus.summarize.prompts import ANEW
+from conspectus.summarize.writing import Answer, with_segments, write
 
 _HEADING = re.compile(r"^\s*(?:#{1,6}\s*|\*\*)([^#*]{1,60}?)\s*:?\s*(?:\*\*)?\s*:?\s*$")
 _BULLET = re.compile(r"^\s*(?:[-*•+]\s+|\d{1,2}[.)]\s+)")
@@ -106,6 +108,9 @@ HEADINGS = 24
 SAID_SHOWN = 600
 """Characters of one message of the user's among them."""
 
+OUTGROWN = 4
+"""Findings that take more than one part in so many of the room are written anew by the model."""
+
 TIGHT = 400
 """Tokens up to which all the room is offered to a summariser that writes a whole summary."""
 
@@ -128,11 +133,18 @@ def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
     if len(said) > 1:
         said = [said[0], *_later(said[1:], over, count, least=1)[0]]
     before = notes.before if count(notes.before) <= CONTEXT else ""
-    parts = (before, section((SAID, FOUND), {SAID: said, FOUND: found}), now)
+    heading = ANEW if _outgrown(notes, limit, count) else FOUND
+    parts = (before, section((SAID, heading), {SAID: said, heading: found}), now)
     standing = "\n".join(part for part in parts if part)
     # In a small room no more than half: the user's words and the deeds stand in it, too.
     least = min(limit // 2, LEAST)
     return replace(request, standing=standing, limit=min(max(limit // 3, least, 1), LARGEST))
+
+
+def _outgrown(notes: Notes, limit: int, count: Callable[[str], int]) -> bool:
+    """Whether the findings so far take so much room that the next ones replace them."""
+    found = [line for text in notes.segments for line in items(text).get(FOUND, ())]
+    return tokens_of(count, found) > limit // OUTGROWN
 
 
 def _later(
@@ -157,6 +169,8 @@ def composed(
         whole: it is a summary of all that came before.
         most: tokens that the notes may take where the summariser's text is a long one.
     """
+    notes = Notes.parse(request.standing)
+    anew = _outgrown(notes, request.limit, request.count)
     text = as_notes(text.strip().removeprefix(SUMMARY_LINE).strip())
     limit = min(most, max(request.limit, request.count(text) + HEADINGS))
     request = replace(request, limit=max(limit, 1))
@@ -164,4 +178,7 @@ def composed(
         return write(request, Answer(summary=text)), []
     known = set(re.findall(r"[\w.:-]+", " ".join(_BRACKETS.findall(request.standing))))
     answer, facts = answer_of(text, request.entries, sorted(known))
+    if anew and answer.found:
+        old = [items(text) | {FOUND: []} for text in notes.segments]
+        request = replace(request, standing=with_segments(notes, old).render())
     return write(replace(request, ledger=request.ledger.merged(facts)), answer), facts

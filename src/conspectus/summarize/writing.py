@@ -165,14 +165,14 @@ def write(request: SummaryRequest, answer: Answer) -> str:
         old = [one | {SAID: kept if place == 0 else []} for place, one in enumerate(old)]
         said_size = tokens_of(count, [*kept, *said])
         free = rest - said_size - others
-        draft.notes = _with_segments(standing, old)
+        draft.notes = with_segments(standing, old)
     if free < want and others:
         old = condensed(
             old, max(rest - said_size - want - want // 2, others // 3), count, request.archived
         )
         others = _others(old, count)
         free = rest - said_size - others
-        draft.notes = _with_segments(standing, old)
+        draft.notes = with_segments(standing, old)
         draft.number = 2
     draft.lines = {SAID: said}
     room = min(want, max(free, 0))
@@ -253,8 +253,8 @@ def _found(
     return [cited(text, [cite]) for text, cite in conclusions(entries, refused, scale)]
 
 
-def _with_segments(notes: Notes, old: Sequence[dict[str, list[str]]]) -> Notes:
-    """The notes with other lines in their segments; those that did not change keep their bytes."""
+def with_segments(notes: Notes, old: Sequence[dict[str, list[str]]]) -> Notes:
+    """Return notes with other lines in their segments; those that are the same keep their bytes."""
     made = []
     for place, lines in enumerate(old):
         before = notes.segments[place] if place < len(notes.segments) else ""
@@ -279,7 +279,7 @@ def _give_way(draft: _Draft) -> None:
             rooms[id(lines)] = room = max(least, min(room - over, room * 3 // 4))
             shorter = condensed(lines, room, count, archived)
             if lines is old:
-                draft.notes = _with_segments(draft.notes, shorter)
+                draft.notes = with_segments(draft.notes, shorter)
             else:
                 draft.lines = shorter[0]
     if not draft.fits():
