@@ -153,9 +153,9 @@ def test_what_was_handed_to_others_and_what_came_back_is_in_the_summary_after_te
         result = rounds(engine(summarizer, max_summary_tokens=1_800), first, 10)
         text = result.messages[0]["content"]
         done = text.split("## Done")[1]
-        assert "task(description=Ask vendor 1 for its price) → " in done
+        assert "Ask vendor 1 for its price) → " in done
         assert "Vendor 1 asks for 41 USD per seat." in done
-        assert "task(description=Ask vendor 2 for its price) → Error: the agent gave up." in done
+        assert "Ask vendor 2 for its price) → Error: the agent gave up." in done
 
 
 def test_the_agent_cannot_change_what_a_user_has_demanded() -> None:

@@ -123,11 +123,8 @@ def condensed(
     before = sum(int(told[1]) for line in done.left() if (told := _DROPPED.match(line)))
     deeds = [line for line in done.left() if not _DROPPED.match(line)]
     done = _Lines(deeds, count)
-    # The older half of the deeds, then what was told but the last of it, then the other half.
-    dropped = before + done.leave_out(range(len(deeds) // 2), fits)
-    found.leave_out(range(len(every) - LAST), fits)
-    dropped += done.leave_out(range(len(deeds)), fits)
     found.leave_out(range(len(every)), fits)
+    dropped = before + done.leave_out(range(len(deeds)), fits)
     deeds = done.left()
     if dropped:
         away = "one recall away" if archived else "left out"

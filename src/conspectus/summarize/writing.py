@@ -151,9 +151,9 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     want = max(LEAST_ROOM, leaving // RATIO, min(free, leaving // ROOMY))
     want += tokens_of(count, list(answer.found or ()))  # deeds do not pay for what a model writes
     # The user's words may take what the other parts leave, and those may not take the words' share.
-    # What was typed by the way has room beyond it, as far as deeds are condensed in one step.
+    # What was typed by the way has room beyond it, up to two thirds.
     typed = tokens_of(count, [line for line in (*said_before, *said) if len(line) <= SHORT])
-    share = max(share, min(share + typed, rest - want - others // 3))
+    share = max(share, min(share + typed, rest * 2 // 3))
     if free < want and said_size > share and limit > FEW:
         tells = users_words.left_out(request.archived)
         stands = users_words.chosen(
@@ -189,7 +189,7 @@ def write(request: SummaryRequest, answer: Answer) -> str:
 
     roomiest = bisect_left(range(len(SCALES) - 1), True, key=fits)
     draft.lines |= at(SCALES[roomiest])
-    _give_way(draft)
+    _give_way(draft, chatter=answer.found is None)
     return draft.text()
 
 
@@ -263,12 +263,19 @@ def with_segments(notes: Notes, old: Sequence[dict[str, list[str]]]) -> Notes:
     return Notes(notes.before, tuple(text for text in made if text), notes.now, notes.summary)
 
 
-def _give_way(draft: _Draft) -> None:
-    """Leave out what does not fit, in a stated order; the user's newest words last."""
+def _give_way(draft: _Draft, *, chatter: bool) -> None:
+    """Leave out what does not fit, in a stated order; the user's newest words last.
+
+    Args:
+        draft: the notes as they are.
+        chatter: the newest conclusions are the agent's own sentences, which go before any deed.
+    """
     for name in (REST, SKILLS, NEXT, GOAL):
         if draft.fits():
             return
         draft.now[name] = []
+    if chatter:
+        draft.leave_out(draft.lines[FOUND])
     old, own = [items(text) for text in draft.notes.segments], [dict(draft.lines)]
     count, archived = draft.request.count, draft.request.archived
     rooms = {id(old): _others(old, count), id(own): _others(own, count)}
