@@ -171,6 +171,15 @@ def test_the_page_of_views_shows_what_is_written_today(script: Callable[[str], M
     assert views.with_notes(page, views.notes()) == page, "run `make views WRITE=1`"
 
 
+def test_readme_shows_lines_of_that_page(script: Callable[[str], ModuleType]) -> None:
+    page = script("views").PAGE.read_text(encoding="utf-8").splitlines()
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = readme.partition("## What the model sees")[2].partition("```text\n")[2]
+    lines = [line for line in shown.partition("\n```")[0].splitlines() if line != "…"]
+    assert len(lines) > 10
+    assert [line for line in lines if line not in page] == []
+
+
 def test_the_shipped_transcript_keeps_every_promise(script: Callable[[str], ModuleType]) -> None:
     _hold(script, EXAMPLES, windows=(2_000, 8_000))
 
