@@ -129,7 +129,7 @@ def test_bars_are_as_long_as_their_numbers(found: Evaluation, page: Page) -> Non
     widths = [float(str(a["width"])) for a in rects if a["class"] != "back"]
     values = [r.future_use.quoted.value for r in found.systems if r.future_use is not None]
     assert widths[: len(values)] == [pytest.approx(v * full, abs=0.06) for v in values]
-    assert values[0] > 0
+    assert max(values) > 0
 
 
 def test_a_transcript_that_was_left_out_says_why(page: Page) -> None:

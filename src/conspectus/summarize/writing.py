@@ -43,6 +43,9 @@ from conspectus.summarize.shares import PARTS
 RATIO = 10
 """Parts 2 and 3 take at most one token for so many that leave."""
 
+HEADINGS = 10
+"""Tokens of the headings of one segment."""
+
 LEAST_GOAL = 80
 """Characters of a goal, or a next step, that stand in any room."""
 
@@ -144,12 +147,23 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     if (before := count(standing.before)) > rest // 2:
         standing = replace(standing, before=cut_short(standing.before, rest // 2, count)[0])
         draft.notes, before = standing, count(standing.before)
-    rest -= before
+    rest -= before + min(HEADINGS * (1 + len(standing.segments)), rest // 4)
     share = int(rest * request.shares.said)
     others = _others(old, count)
     free = rest - said_size - others
     want = max(LEAST_ROOM, leaving // RATIO, min(free, leaving // ROOMY))
     want += tokens_of(count, list(answer.found or ()))  # deeds do not pay for what a model writes
+
+    def at(scale: float) -> dict[str, list[str]]:
+        told = journal.lines(steps, scale) if "done" in parts else []
+        done = [cited(as_notes(text), cites) for text, cites in told]
+        return {DONE: done, FOUND: _found(answer, entries, refused, scale, parts)}
+
+    def size_at(scale: float) -> int:
+        return _others([at(scale)], count)
+
+    if free < want:
+        want = min(want, max(size_at(SCALES[0]), LEAST_ROOM // 3))
     # The user's words may take what the other parts leave, and those may not take the words' share.
     # What was typed by the way has room beyond it, up to two thirds.
     typed = tokens_of(count, [line for line in (*said_before, *said) if len(line) <= SHORT])
@@ -177,15 +191,8 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     draft.lines = {SAID: said}
     room = min(want, max(free, 0))
 
-    def at(scale: float) -> dict[str, list[str]]:
-        told = journal.lines(steps, scale) if "done" in parts else []
-        done = [cited(as_notes(text), cites) for text, cites in told]
-        return {DONE: done, FOUND: _found(answer, entries, refused, scale, parts)}
-
     def fits(place: int) -> bool:
-        return (
-            tokens_of(count, [line for part in at(SCALES[place]).values() for line in part]) <= room
-        )
+        return size_at(SCALES[place]) <= room
 
     roomiest = bisect_left(range(len(SCALES) - 1), True, key=fits)
     draft.lines |= at(SCALES[roomiest])
