@@ -119,9 +119,13 @@ def test_a_flood_of_near_equal_lines_does_not_push_out_what_binds(at: int) -> No
     assert sum(line in said for line in lines) < len(lines), "not all of it fits"
 
 
-def test_many_rules_in_a_paste_do_not_push_out_what_was_typed() -> None:
-    paste = "\n".join(f"{n}. You must never change part {n} of the handbook." for n in range(400))
-    lines = [*BINDING, f"Here is the handbook:\n{paste}"]
+def test_many_rules_in_pastes_do_not_push_out_what_was_typed() -> None:
+    filler = "It was written down by the committee after a long day in the old hall. " * 6
+    chapters = [
+        f"You must never change part {n} of the handbook. Always keep page {n} dry. {filler}"
+        for n in range(60)
+    ]
+    lines = [*BINDING, *chapters]
     result = compacted(
         [*conversation(lines), *talk(4)], engine(window=8_000, keep=("messages", 2)), force=True
     )

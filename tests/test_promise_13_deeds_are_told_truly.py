@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from conspectus import ChatModelSummarizer, Compactor
+from conspectus.messages import read_messages
+from conspectus.summarize import journal
 from conspectus.summarize.notes import DONE, Notes, items
 from conspectus.testing.scripted_models import ScriptedChatModel
 from engine import compacted, engine
@@ -122,15 +124,17 @@ def test_a_call_without_an_answer_is_not_told_as_done() -> None:
     asked = {"role": "assistant", "content": "", "tool_calls": [call]}
     compactor = engine(window=20_000, keep=("messages", 1))
     result = compacted([user("Go."), asked, user("Well?"), *talk(4)], compactor, force=True)
-    assert not any(
-        "wire_money" in line and "no answer" not in line for line in done_in(result.summary)
-    )
+    assert not any("wire_money" in line for line in done_in(result.summary)), "it has not left"
+    [(told, _)] = journal.lines(journal.steps(read_messages([asked])), 1)
+    assert told == "wire_money(eur=900) → no answer"
 
 
 def test_equal_deeds_are_counted_and_other_outcomes_are_not_folded_into_them() -> None:
     history = [m for n in range(3) for m in deed("press", {"key": "go"}, "pressed", f"{n}")]
     history += deed("press", {"key": "go"}, "Error: stuck", "9")
-    same, stuck = lines_of(history)
+    lines = lines_of(history)
+    assert len(lines) == 2
+    same, stuck = lines
     assert "(3 times)" in same
     assert "stuck" in stuck
 
@@ -162,7 +166,7 @@ def test_looking_around_gives_way_before_any_deed_does() -> None:
         look = "\n".join(f"line {n}-{k} of a file" for k in range(30))
         history += deed("read_file", {"path": f"/app/part_{n}.py"}, look, f"l{n}")
         history += deed("send_mail", {"to": f"person-{n}@example.org"}, f"sent as S{n:03}", f"s{n}")
-    compactor = engine(window=6_000, keep=("messages", 1))
+    compactor = engine(window=3_000, keep=("messages", 1))
     seen: list[Message] = []
     for n in range(0, len(history), 16):
         result = compacted(
@@ -172,6 +176,7 @@ def test_looking_around_gives_way_before_any_deed_does() -> None:
     lines = done_in(result.summary)
     sent = [int(found[1]) for line in lines if (found := re.search(r"person-(\d+)@", line))]
     dropped = re.match(r"\((\d+) earlier steps", lines[0])
+    assert dropped is not None, "not all of them fit"
     assert sent == sorted(sent)
     assert len(sent) + (int(dropped[1]) if dropped else 0) >= 40
     assert all(f"S{n:03}" in line for line in lines for n in sent if f"person-{n}@" in line)
