@@ -145,9 +145,11 @@ def test_another_history_under_the_same_name_has_no_part_in_it(history: str) -> 
 def test_recall_finds_what_left_in_earlier_runs(history: str, sends: str) -> None:
     server = Server(history)
     messages: list[BaseMessage] = []
+    # In the middle of a paste, which the notes show short: what a user types would stand in view.
+    rows = [f"2031-01-02 10:00:{n:02} INFO cage {n} was cleaned" for n in range(40)]
+    rows[20] = "2031-01-02 10:00:20 INFO The zebra has the number 4711."
     for n in range(20):
-        text = "The zebra has the number 4711." if n == 1 else ""
-        messages.append(asked(n, text))
+        messages.append(asked(n, "\n".join(["The log:", *rows]) if n == 1 else ""))
         done = server.request(messages)
         messages = [*messages, done[-1]] if sends == "all" else done
     messages.append(asked(20, "LOOK it up."))
