@@ -17,20 +17,9 @@ from typing import Any
 from conspectus.ledger import statements
 from conspectus.messages import Entry
 from conspectus.messages.content import Call, Result
-from conspectus.summarize.compacting import (
-    LONG,
-    brief,
-    command,
-    compact,
-    cut,
-    dense,
-    failed,
-    one_line,
-    outline,
-    output,
-    parsed,
-    unwrapped,
-)
+from conspectus.summarize.compacting import LONG, brief, compact, cut, dense, one_line, parsed
+from conspectus.summarize.looks import SHELL, is_look
+from conspectus.summarize.outputs import command, failed, outline, output, unwrapped
 
 CALL, OUTCOME = 150, 150
 """Characters of a call and of its outcome at scale 1; records get three times as much."""
@@ -69,23 +58,6 @@ LOOK = 60
 LOOKED = "looked at: "
 """Begins a line of folded looks, by which a later condensation knows it."""
 
-_SHELL = ("command", "cmd", "script", "bash", "code")
-_LOOKS = frozenset(
-    """get read list search find look lookup view fetch show describe query check open ls grep
-    glob cat browse scroll think retrieve recall inspect head tail tree stat status diff log
-    history help exists count pwd which wc nl less more file rg fd ag sed awk type whoami env
-    echo printenv du df ps top""".split()
-)
-_GIT_LOOKS = frozenset(
-    "status log diff show blame grep branch ls-files remote describe rev-parse".split()
-)
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_PIECES = re.compile(r"&&|\|\||;|\n")
-_WRITES = re.compile(
-    r"(?<![0-9&>])>{1,2}(?!&|\s*/dev/null)|\btee\b|\bxargs\s+(?:rm|mv|sed -i)|-delete\b"
-    r"|-exec\s+(?:rm|mv|sed)"
-)
-_IN_PLACE = re.compile(r"\bsed\b[^|;&]*\s(?:-\w*i\w*|--in-place)\b|\bperl\b[^|;&]*\s-\w*i")
 _STRESSED = re.compile(
     r"\b(?:NOT|MUST|NEVER|ALWAYS|ONLY|IMPORTANT|CRITICAL|DON'T|REQUIRED)\b|必须|禁止"
 )
@@ -356,7 +328,7 @@ def call_text(call: Call, args: Mapping[str, Any], room: int, content: int) -> s
         room: characters of the line.
         content: characters on top for what it writes; 0 leaves that out.
     """
-    shell = next((k for k in _SHELL if isinstance(args.get(k), str)), None)
+    shell = next((k for k in SHELL if isinstance(args.get(k), str)), None)
     if shell is not None and not set(args) - {shell, "description", "timeout", "cwd", "workdir"}:
         return f"$ {command(args[shell], room, content)}"
     if not args:
@@ -384,37 +356,6 @@ def _long(key: str, value: Any) -> bool:
     if isinstance(value, str):
         return len(value) > LONG_VALUE or (key in _CONTENT and "\n" in value)
     return not isinstance(value, (int, float)) and len(json.dumps(value)) > LONG_VALUE
-
-
-def is_look(call: Call, args: Mapping[str, Any]) -> bool:
-    """Whether a call only looks around, told by its verb."""
-    shell = next((k for k in _SHELL if isinstance(args.get(k), str)), None)
-    if shell is not None and shell != "code":
-        return _shell_looks(args[shell])
-    words = [word.lower() for word in _WORDS.findall(call.name)]
-    return bool(words) and (
-        words[0] in _LOOKS or words[-1] in ("search", "fetch", "lookup", "status")
-    )
-
-
-def _shell_looks(text: str) -> bool:
-    text = text.replace("\\\n", " ")
-    if _WRITES.search(text) or _IN_PLACE.search(text):
-        return False
-    verbs = []
-    for piece in _PIECES.split(text):
-        for part in piece.split("|"):
-            words = [w for w in part.split() if "=" not in w.partition("/")[0] or w.startswith("-")]
-            if not words or words[0] in ("cd", "export", "set", "true", "source"):
-                continue
-            verb = words[0].rpartition("/")[2]
-            if verb == "git":
-                verb = "look" if len(words) > 1 and words[1] in _GIT_LOOKS else "git"
-                verb = "log" if verb == "look" else verb
-            verbs.append(verb)
-    return bool(verbs) and all(
-        v in _LOOKS or v in ("sort", "uniq", "cut", "tr", "xargs") for v in verbs
-    )
 
 
 def listed(call: Call) -> list[tuple[str, str]] | None:

@@ -1,0 +1,60 @@
+"""Whether a call only looks around: told by its verb, or by those of a shell command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from conspectus.messages.content import Call
+
+SHELL = ("command", "cmd", "script", "bash", "code")
+"""Arguments that hold a shell command."""
+
+_LOOKS = frozenset(
+    """get read list search find look lookup view fetch show describe query check open ls grep
+    glob cat browse scroll think retrieve recall inspect head tail tree stat status diff log
+    history help exists count pwd which wc nl less more file rg fd ag sed awk type whoami env
+    echo printenv du df ps top""".split()
+)
+_GIT_LOOKS = frozenset(
+    "status log diff show blame grep branch ls-files remote describe rev-parse".split()
+)
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_PIECES = re.compile(r"&&|\|\||;|\n")
+_WRITES = re.compile(
+    r"(?<![0-9&>])>{1,2}(?!&|\s*/dev/null)|\btee\b|\bxargs\s+(?:rm|mv|sed -i)|-delete\b"
+    r"|-exec\s+(?:rm|mv|sed)"
+)
+_IN_PLACE = re.compile(r"\bsed\b[^|;&]*\s(?:-\w*i\w*|--in-place)\b|\bperl\b[^|;&]*\s-\w*i")
+
+
+def is_look(call: Call, args: Mapping[str, Any]) -> bool:
+    """Whether a call only looks around, told by its verb."""
+    shell = next((k for k in SHELL if isinstance(args.get(k), str)), None)
+    if shell is not None and shell != "code":
+        return _shell_looks(args[shell])
+    words = [word.lower() for word in _WORDS.findall(call.name)]
+    return bool(words) and (
+        words[0] in _LOOKS or words[-1] in ("search", "fetch", "lookup", "status")
+    )
+
+
+def _shell_looks(text: str) -> bool:
+    text = text.replace("\\\n", " ")
+    if _WRITES.search(text) or _IN_PLACE.search(text):
+        return False
+    verbs = []
+    for piece in _PIECES.split(text):
+        for part in piece.split("|"):
+            words = [w for w in part.split() if "=" not in w.partition("/")[0] or w.startswith("-")]
+            if not words or words[0] in ("cd", "export", "set", "true", "source"):
+                continue
+            verb = words[0].rpartition("/")[2]
+            if verb == "git":
+                verb = "look" if len(words) > 1 and words[1] in _GIT_LOOKS else "git"
+                verb = "log" if verb == "look" else verb
+            verbs.append(verb)
+    return bool(verbs) and all(
+        v in _LOOKS or v in ("sort", "uniq", "cut", "tr", "xargs") for v in verbs
+    )

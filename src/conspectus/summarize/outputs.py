@@ -1,0 +1,142 @@
+"""Commands and what came of them in few characters: status, the lines that tell most, outlines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Container, Mapping
+
+from conspectus.summarize.compacting import (
+    LONG,
+    compact,
+    cut,
+    cut_command,
+    is_empty,
+    one_line,
+    parsed,
+)
+
+SALIENT = re.compile(
+    r"\b(?:error|exception|traceback|fatal|fail(?:ed|ure|s)?|denied|refused|rejected|not found"
+    r"|no such|cannot|unable|invalid|conflict|timed? ?out|success(?:ful(?:ly)?)?|created|updated"
+    r"|deleted|written|saved|cancell?ed|confirmed)\b|\w(?:Error|Exception)\b"
+    r"|\b\d+ (?:passed|failed|errors?|tests?|warnings?|files?|rows?|matches|problems)\b"
+    r"|错误|失败|成功|エラー|失敗|成功|오류|실패|성공",
+    re.IGNORECASE,
+)
+"""Lines of an output that say how it ended."""
+
+_EXIT = re.compile(
+    r"<?(?:return ?code|exit(?:ed)?(?: with)?(?: code| status)?)\W{1,3}(-?\d+)(?:</\w+>)?", re.I
+)
+_TAG_LINE = re.compile(r"^\s*(?:</?[\w-]+>\s*)+$")
+_TAGS = re.compile(r"</?(?:returncode|output|output_head|output_tail|stdout|stderr|result)>")
+_FAILED = re.compile(
+    r"\W*(?:error\b|failed\b|traceback\b|fatal\b|exception\b|\w+(?:Error|Exception)\b|错误|失败|エラー|오류)",
+    re.IGNORECASE,
+)
+_HEREDOC = re.compile(r"<<-?\s*\\?(['\"]?)(\w+)\1([^\n]*)\n(.*?)(?:\n\s*\2(?=\s|$)|\Z)", re.DOTALL)
+_OUTLINE = re.compile(
+    r"^\s*(?:#{1,4} \S|(?:async )?def \w|class \w|(?:export )?function \w|fn \w|func \w"
+    r"|interface \w)"
+)
+_RULER = re.compile(r"[=_*#~-]{4,}")
+
+
+def command(text: str, room: int, content: int) -> str:
+    """Return a shell command in one line; a file that it writes is told by its outline.
+
+    Args:
+        text: the command.
+        room: characters of the command itself.
+        content: characters of all outlines together.
+    """
+    written: list[str] = []
+
+    def told(match: re.Match[str]) -> str:
+        written.append(match[4])
+        return f"<<{match[2]} {match[3].strip()} \0 "
+
+    text = _HEREDOC.sub(told, text)
+    text = cut_command(one_line(text.replace("\\\n", " ")), room + len(written))
+    for body in written:
+        shown = f"({outline(body, content // len(written))})" if content else ""
+        text = text.replace("\0", shown, 1) if "\0" in text else f"{text} {shown}"
+    return text
+
+
+def unwrapped(text: str) -> str:
+    """Return an output without its status and the tags around it."""
+    body = _EXIT.sub("", text[:200], count=1) + text[200:] if _EXIT.search(text[:200]) else text
+    lines = (line for line in body.splitlines() if not _TAG_LINE.match(line))
+    return _TAGS.sub("", "\n".join(lines)).strip()
+
+
+def outline(text: str, room: int) -> str:
+    """Return the length of a text and its build: data, headings, definitions, or its start."""
+    data = parsed(text)
+    if data is not None:
+        return compact(data, room)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) <= 1:
+        return cut(one_line(text), room)
+    whole = one_line(" ⏎ ".join(line.strip() for line in lines))
+    if len(whole) <= room:
+        return whole
+    marks = [one_line(line) for line in lines if _OUTLINE.match(line)] or [one_line(lines[0])]
+    return cut(f"{len(lines)} lines: {'; '.join(marks)}", room)
+
+
+def failed(text: str) -> bool:
+    """Whether an output says by its status or its first words that nothing came of it."""
+    status = _EXIT.search(text[:200])
+    if status is not None:
+        return status[1] != "0"
+    data = parsed(text) if len(text) < 20_000 else None
+    if isinstance(data, Mapping):
+        return bool(data.get("error")) or data.get("success") is False
+    return _FAILED.match(text[:80]) is not None
+
+
+def output(
+    text: str,
+    room: int,
+    known: Collection[str] = (),
+    seen: Container[str] = (),
+    schemas: set[str] | None = None,
+) -> str:
+    """Return what came of a call: records as pairs, else its status and the lines that tell most.
+
+    Args:
+        text: the result.
+        room: the most characters.
+        known: values that the reader has already.
+        seen: lines of earlier outputs, which say nothing new.
+        schemas: names of columns that stand before; see `compact`.
+    """
+    data = parsed(text)
+    if data is not None:
+        return compact(data, room, known, schemas) if not is_empty(data) else "nothing"
+    status = _EXIT.search(text[:200])
+    code = status[1] if status else ""
+    lines = [one_line(_RULER.sub("", line)) for line in unwrapped(text).splitlines()]
+    lines = [line for line in lines if any(c.isalnum() for c in line)]
+    new = [line for line in lines if len(line) < LONG or line not in seen] or lines[-1:]
+    head = f"exit {code}" if code not in ("", "0") else ""
+    if not lines:
+        return head or "ok"
+    whole = " ⏎ ".join(new)
+    if len(whole) + len(head) + 2 <= room or len(lines) == 1:
+        whole = cut(whole, max(room - len(head), 40))
+        return f"{head}: {whole}" if head else whole
+    told = [i for i, line in enumerate(new) if SALIENT.search(line)]
+    ends = [len(new) - 1, 0]
+    order = list(dict.fromkeys([*told[-1:], ends[0], *told[::-1][:6], ends[1]]))
+    left, kept = room - len(head) - 14, set[int]()
+    for i in order:
+        size = min(len(new[i]), max(40, room // 2)) + 3
+        if size <= left:
+            kept.add(i)
+            left -= size
+    shown = " ⏎ ".join(cut(new[i], max(40, room // 2)) for i in sorted(kept))
+    count = f"({len(lines)} lines)"
+    return " ".join(part for part in (f"{head}:" if head else "", shown, count) if part)
