@@ -129,11 +129,13 @@ def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
     found = [line for one in old for line in one.get(FOUND, ())]
     now = section((GOAL, OPEN, NEXT), notes.now)
     over = count("\n".join([*said, *found])) - CONTEXT
-    found, over = _later(found, over, count)
+    anew = _outgrown(notes, limit, count)
+    if not anew:  # what is replaced is shown whole
+        found, over = _later(found, over, count)
     if len(said) > 1:
         said = [said[0], *_later(said[1:], over, count, least=1)[0]]
     before = notes.before if count(notes.before) <= CONTEXT else ""
-    heading = ANEW if _outgrown(notes, limit, count) else FOUND
+    heading = ANEW if anew else FOUND
     parts = (before, section((SAID, heading), {SAID: said, heading: found}), now)
     standing = "\n".join(part for part in parts if part)
     # In a small room no more than half: the user's words and the deeds stand in it, too.
@@ -142,9 +144,12 @@ def for_model(request: SummaryRequest, *, whole: bool) -> SummaryRequest:
 
 
 def _outgrown(notes: Notes, limit: int, count: Callable[[str], int]) -> bool:
-    """Whether the findings so far take so much room that the next ones replace them."""
+    """Whether the findings so far take so much room that the next ones replace them.
+
+    Only where a model can be shown all of them.
+    """
     found = [line for text in notes.segments for line in items(text).get(FOUND, ())]
-    return tokens_of(count, found) > limit // OUTGROWN
+    return limit // OUTGROWN < tokens_of(count, found) <= CONTEXT
 
 
 def _later(
