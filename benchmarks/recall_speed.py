@@ -2,12 +2,12 @@
 
     make bench-recall      or: python benchmarks/recall_speed.py --json
 
-Threads of 1,000 to 100,000 made-up messages are archived in a SQLite file and then asked the same
+Threads of 1,000 to 50,000 made-up messages are archived in a SQLite file and then asked the same
 questions: a rare identifier, common words, a long question of several sentences, and Chinese. The
 first recall of an archive that is opened anew takes up its index, and is shown apart; so is a
 recall by id of one message of 25 MB. Of several runs the fastest counts, in processor
-time, so that other work on the machine does not count. The exit code is 1 if a question takes a
-second or more in the longest thread, or if a text is larger than its limit.
+time, so that other work on the machine does not count. The exit code is 1 if a question, or
+the first recall of an archive opened anew, takes a second or more in the longest thread, or if a text is larger than its limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rich.table import Table
 from conspectus import Compactor
 from conspectus.archive import Archive
 
-SIZES = (1_000, 10_000, 100_000)
+SIZES = (1_000, 10_000, 50_000)
 TOKENS = 1_024
 ALLOWED = 1_000.0
 """Milliseconds of processor time that a recall may take."""
@@ -116,7 +116,7 @@ def _rare(thread: Sequence[dict[str, Any]]) -> str:
 def measure(sizes: Sequence[int] = SIZES) -> dict[str, Any]:
     """All sizes, with the claim and whether it holds."""
     rows = [measure_one(size) for size in sizes]
-    slowest = max(rows[-1][name] for name in QUESTIONS)
+    slowest = max(rows[-1][name] for name in (*QUESTIONS, "taken up"))
     holds = slowest < ALLOWED and not any(row["over"] for row in rows)
     giant = round(_giant(), 1)
     return {
@@ -136,7 +136,7 @@ def show(found: dict[str, Any], screen: Console) -> None:
     screen.print(table)
     screen.print(f"A message of 25 MB by its id, opened anew: {found['giant']:,} ms")
     screen.print(
-        f"The slowest question takes {found['slowest']:,} ms in the longest thread; "
+        f"The slowest question, or the first one, takes {found['slowest']:,} ms in the longest thread; "
         f"{found['allowed']:,.0f} are allowed: {'holds' if found['holds'] else 'BROKEN'}",
         soft_wrap=True,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from conspectus.archive.postings import Part
+from conspectus.archive.postings import terms_in
 from conspectus.archive.wire import unpack
 
 
@@ -25,8 +25,6 @@ def stored(store: Any, *prefix: str) -> list[Stored]:
         assert data is not None, f"{item.key} is damaged"
         text = json.dumps(data, ensure_ascii=False, default=repr)
         if item.namespace[-1] == "index":
-            part = Part.unpack(data)
-            assert part is not None, f"{item.key} is damaged"
-            text += part.terms.decode("utf-8", "surrogatepass")
+            text += "\n".join(term for block in data["blocks"] for term in terms_in(block))
         found.append(Stored(tuple(item.namespace), item.key, text))
     return found

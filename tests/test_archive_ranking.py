@@ -325,9 +325,10 @@ def test_steps_go_by_rounds_and_an_answer_follows_what_was_said() -> None:
 
 def test_a_result_that_nobody_called_for_stands_as_if_it_were_said() -> None:
     does = [Kind.SAYS, Kind.RESULT, Kind.RESULT, Kind.SAYS]
-    assert Steps(does).follows == ((), (0,), (1,), (2,))
+    assert [Steps(does).follows(n) for n in range(4)] == [(), (0,), (1,), (2,)]
 
 
 def test_a_long_message_is_stepped_over() -> None:
     steps = Steps([Kind.SAYS] * 4, frozenset({1, 2}))
-    assert steps.follows == ((), (0,), (0, 1), (0, 2))
+    assert [steps.follows(n) for n in range(4)] == [(), (0,), (0, 1), (0, 2)]
+    assert [steps.followed(n) for n in range(4)] == [(1, 2, 3), (2,), (3,), ()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -190,9 +191,9 @@ def test_an_index_holds_no_text(archive: Archive) -> None:
     archived(archive, SCOPE, "The heron nests near Wexford harbour.")
     [part] = map(unpack, archive._wire.store.search(SCOPE.namespace("index")))
     assert part is not None
-    raw = zlib.decompress(base64.b64decode(part["data"]))
-    assert b"heron" in raw
-    assert b"heron nest" not in raw.lower()
+    raws = [zlib.decompress(base64.b64decode(one)) for one in (part["data"], *part["blocks"])]
+    assert any(b"heron" in raw for raw in raws)
+    assert not any(b"heron nest" in raw.lower() for raw in raws)
 
 
 def test_the_search_folder_of_an_earlier_version_goes(tmp_path: Path) -> None:
@@ -213,7 +214,7 @@ def test_a_new_process_reads_no_original_that_is_indexed(
         assert "message 17 about apples" in found(archive, "apples 17")
 
 
-@pytest.mark.parametrize("damage", ["deleted", "garbage", "half", "older"])
+@pytest.mark.parametrize("damage", ["deleted", "garbage", "half", "older", "block"])
 def test_a_lost_part_is_built_again(tmp_path: Path, damage: str) -> None:
     place = SCOPE.namespace("index")
     with Archive.open(tmp_path / "archive.db") as archive:
@@ -229,6 +230,8 @@ def test_a_lost_part_is_built_again(tmp_path: Path, damage: str) -> None:
             assert data is not None
             if damage == "older":
                 data["version"] -= 1
+            elif damage == "block":
+                data["blocks"] = ["no block" for _ in data["blocks"]]
             else:
                 data["data"] = "no part" if damage == "garbage" else data["data"][:200]
             store.batch([archive._wire.put_op(place, name, data)])
@@ -250,6 +253,24 @@ def test_many_parts_become_few(archive: Archive) -> None:
     abandoned = archive.chain(SCOPE)[: TOGETHER + 1]
     flow = recall_flow(archive, SCOPE, abandoned, query="apple 20x", tokens=100_000, count=len)
     assert "20x" not in run(flow).text
+
+
+def test_damaged_parts_become_one_that_is_read_anew(archive: Archive) -> None:
+    entries = talk(*(f"apple {n}x" for n in range(TOGETHER)))
+    archive.put(SCOPE, entries)
+    parent = None
+    for number, entry in enumerate(entries):
+        if number == TOGETHER - 1:
+            for item in archive._wire.store.search(SCOPE.namespace("index"), limit=100):
+                data = unpack(item)
+                assert data is not None
+                data["blocks"] = ["no block"]
+                put = archive._wire.put_op(SCOPE.namespace("index"), item.key, data)
+                archive._wire.store.batch([put])
+        parent = record_of([entry], parent)
+        archive.commit(SCOPE, parent)
+    assert len(parts(archive)) == 1
+    assert {text.split()[1] for text in found(archive, "apple 5x")} >= {"5x"}
 
 
 def test_two_processes_that_index_the_same_write_the_same(tmp_path: Path) -> None:
@@ -280,9 +301,9 @@ def test_a_part_written_while_its_thread_is_forgotten_does_not_stay(
     archive._wire.store.delete(SCOPE.namespace("index"), name)
     pack = Part.pack
 
-    def late(part: Part) -> dict[str, Any]:
+    def late(part: Part, manifest: Sequence[str]) -> dict[str, Any]:
         archive.forget("ann")
-        return pack(part)
+        return pack(part, manifest)
 
     monkeypatch.setattr(Part, "pack", late)
     run(recall_flow(archive, SCOPE, chain, query="apple", count=len))

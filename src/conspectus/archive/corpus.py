@@ -4,9 +4,10 @@ history, with what follows what."""
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from conspectus.archive.postings import Doc, Part, digest
+from conspectus.archive.postings import KINDS, Doc, Part, digest
 from conspectus.archive.steps import Kind, Steps
 
 
@@ -19,7 +20,6 @@ class Corpus:
 
     Attributes:
         covered: as given.
-        docs: by place, what is known of a message; None for one that is gone.
         numbers: by place, the numbers of its passages.
         place: by number of a passage, the place of its message; -1 where it does not count.
         starts, ends, sizes: by number of a passage, see `Passage`; calls: those that are calls.
@@ -34,36 +34,48 @@ class Corpus:
     def __init__(self, parts: Sequence[Part], covered: Sequence[str]) -> None:
         self.covered = covered
         at = {key: place for place, key in enumerate(covered)}
-        self.docs: list[Doc | None] = [None] * len(covered)
         self.numbers: list[range] = [range(0)] * len(covered)
         self.place: list[int] = []
         self.starts, self.ends, self.sizes = array("I"), array("I"), array("I")
         self.calls: dict[int, str] = {}
         self._parts: list[tuple[int, Part]] = []
-        total = 0
+        # By place: the row of a message in all parts together, and what it does.
+        self._rows, self._first_rows = array("q", [-1]) * len(covered), array("q")
+        kinds, total, row = [Kind.SAYS] * len(covered), 0, 0
         for part in parts:
             number = len(self.starts)
             self._parts.append((number, part))
+            self._first_rows.append(row)
             self.calls.update({number + one: call for one, call in part.calls.items()})
             self.starts += part.starts
             self.ends += part.ends
             self.sizes += part.sizes
-            for key, doc, length in zip(part.keys, part.docs, part.lengths, strict=True):
+            for key, kind, length in zip(part.keys, part.kinds, part.lengths, strict=True):
                 place = at.get(key, -1)
-                if place >= 0 and self.docs[place] is None:
-                    self.docs[place] = doc
+                if place >= 0 and self._rows[place] < 0:
+                    self._rows[place] = row
                     self.numbers[place] = range(number, number + length)
+                    kinds[place] = KINDS[kind][0]
                     total += length
                 else:
                     place = -1  # another part knows it, too
                 self.place += [place] * length
                 number += length
+                row += 1
         self.expires = min((p.expires for p in parts if p.expires is not None), default=None)
-        self.gone = [key for key, doc in zip(covered, self.docs, strict=True) if doc is None]
+        self.gone = [key for key, row in zip(covered, self._rows, strict=True) if row < 0]
         self.total = total
         self.mean = sum(self.sizes) / len(self.sizes) if sum(self.sizes) else 1.0
         self.long = frozenset(n for n, numbers in enumerate(self.numbers) if len(numbers) > 1)
-        self.steps = Steps([doc.kind if doc else Kind.SAYS for doc in self.docs], self.long)
+        self.steps = Steps(kinds, self.long)
+
+    def doc(self, place: int) -> Doc | None:
+        """What is known of the message at a place; None for one that is gone."""
+        row = self._rows[place]
+        if row < 0:
+            return None
+        at = bisect_right(self._first_rows, row) - 1
+        return self._parts[at][1].doc(row - self._first_rows[at])
 
     def lends(self, place: int) -> Sequence[int]:
         """Numbers of the passages whose words others may borrow: a short message, the start of
@@ -72,7 +84,7 @@ class Corpus:
         numbers = self.numbers[place]
         if len(numbers) < 2:
             return numbers
-        doc = self.docs[place]
+        doc = self.doc(place)
         if doc is None or doc.kind == Kind.SAYS:
             return ()
         return list({self.calls.get(n, ""): n for n in reversed(numbers)}.values())
@@ -90,10 +102,11 @@ class Corpus:
     def named(self, name: str) -> list[str]:
         """Keys of messages with this id, or cited by it, or whose key starts with it, in order."""
         wanted, start = digest(name), name if is_start(name) else ""
+        rows = [names for _, part in self._parts for names in part.names]
         return [
             key
-            for key, doc in zip(self.covered, self.docs, strict=True)
-            if doc and (wanted in doc.names or (start and key.startswith(start)))
+            for key, row in zip(self.covered, self._rows, strict=True)
+            if row >= 0 and (wanted in rows[row] or (start and key.startswith(start)))
         ]
 
 

@@ -25,7 +25,7 @@ from conspectus._drive import Flow, Io
 from conspectus.archive.corpus import Corpus, is_start
 from conspectus.archive.originals import Originals
 from conspectus.archive.passages import passages
-from conspectus.archive.postings import Doc, Part, Passage, digest
+from conspectus.archive.postings import DamagedError, Doc, Part, Passage, digest
 from conspectus.archive.scope import Scope
 from conspectus.archive.steps import Kind
 from conspectus.archive.trouble import unquoted
@@ -163,7 +163,9 @@ class SearchIndex:
         parts = []
         for block in blocks:
             packed = read.get(_name(block))
-            part: Part | None = (yield Io(partial(Part.unpack, packed))) if packed else None
+            part: Part | None = None
+            if packed:
+                part = yield Io(partial(Part.unpack, packed, manifest(block)))
             if part is None:
                 part = yield from self._built(scope, block)
                 yield from self._write(scope, block, part)
@@ -175,9 +177,15 @@ class SearchIndex:
             size = len(block) // TOGETHER
             smaller = [block[at : at + size] for at in range(0, len(block), size)]
             parts = yield from self._parts_flow(scope, smaller)
-            part: Part = yield Io(partial(Part.merged, parts))
+            try:
+                part: Part = yield Io(partial(Part.merged, parts))
+            except DamagedError:
+                part = yield from self._read_anew(scope, block)
             yield from self._delete(scope, smaller)
             return part
+        return (yield from self._read_anew(scope, block))
+
+    def _read_anew(self, scope: Scope, block: Chain) -> Flow[Part]:
         keys, found = manifest(block), []
         for start in range(0, len(keys), AT_ONCE):
             part_of = keys[start : start + AT_ONCE]
@@ -192,7 +200,7 @@ class SearchIndex:
             return
         place, name = scope.namespace("index"), _name(block)
         try:
-            data = yield Io(part.pack)
+            data = yield Io(partial(part.pack, manifest(block)))
             if part.expires is not None:
                 data["expires"] = part.expires
             yield from self._wire.batch([self._wire.put_op(place, name, data)])

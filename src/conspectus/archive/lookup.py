@@ -78,7 +78,7 @@ def _ranked(corpus: Corpus, asks: Sequence[Ask]) -> list[Match]:
                 place,
                 best[number],
                 number in direct,
-                corpus.steps.follows[place],
+                corpus.steps.follows(place),
                 corpus.starts[number],
                 end,
             )

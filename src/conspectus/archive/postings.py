@@ -13,26 +13,34 @@ import sys
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from conspectus.archive.steps import Kind
 
-VERSION = 3
+VERSION = 4
 """Of this form and of the rules for terms; a part of another version is built again."""
 
 DIGEST = 12
 """Hexadecimal digits by which ids are compared: they may hold what JSON cannot."""
 
-NUMBERS = ("lengths", "starts", "ends", "sizes", "lasts", "postings")
+NUMBERS = ("lengths", "starts", "ends", "sizes")
 """The columns of a part that are numbers."""
 
-KINDS = tuple(Kind)
+KINDS = tuple((kind, asks) for kind in Kind for asks in (False, True))
+"""What a byte of `Part.kinds` stands for."""
 
-BLOCK = 64
-"""Terms that are looked through for one, once a search by halves has found where it would stand."""
+BLOCK = 16_384
+"""Postings in a block: small enough to open in a millisecond, large enough to pack well (deflate
+looks back 32 KB)."""
+
+OPEN = 64
+"""Blocks of a part that stay open."""
+
+UNREADABLE = ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error
+"""What reading a damaged value raises."""
 
 MOST_COUNTED = 255
 """How often one passage holds a term, as far as it is counted."""
@@ -74,164 +82,270 @@ class Doc(NamedTuple):
     answers: tuple[str, ...]
 
 
+class DamagedError(ValueError):
+    """A part cannot be read; it is built again from the originals."""
+
+
+class Block(NamedTuple):
+    """Some terms in order, and the passages that hold each.
+
+    Attributes:
+        terms: each on a line of its own.
+        lasts: for each term, the end of its postings.
+        postings: numbers of passages, each as its distance from the one before.
+        counts: how often each holds the term.
+    """
+
+    terms: bytes
+    lasts: array[int]
+    postings: array[int]
+    counts: bytes
+
+    @classmethod
+    def of(cls, held: Sequence[tuple[bytes, Sequence[tuple[int, int]]]]) -> Block:
+        """Build a block from terms in order, each with the passages that hold it."""
+        lasts, postings, counts = array("I"), array("I"), bytearray()
+        for _, found in held:
+            before = 0
+            for number, count in found:
+                postings.append(number - before)
+                counts.append(count if count < MOST_COUNTED else MOST_COUNTED)
+                before = number
+            lasts.append(len(counts))
+        terms = b"\n" + b"\n".join(term for term, _ in held) + b"\n"
+        return cls(terms, lasts, postings, bytes(counts))
+
+    def holding(self, term: bytes) -> list[tuple[int, int]]:
+        """The passages that hold a term, by number in the part, and how often each does."""
+        at = self.terms.find(b"\n" + term + b"\n")
+        if at < 0:
+            return []
+        number = self.terms.count(b"\n", 0, at)
+        return self._held(self.lasts[number - 1] if number else 0, self.lasts[number])
+
+    def all(self) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
+        """Each term with the passages that hold it."""
+        begin = 0
+        for term, end in zip(self.terms.split(b"\n")[1:], self.lasts, strict=False):
+            yield term, self._held(begin, end)
+            begin = end
+
+    def _held(self, begin: int, end: int) -> list[tuple[int, int]]:
+        places = accumulate(self.postings[begin:end])
+        return list(zip(places, self.counts[begin:end], strict=True))
+
+    def pack(self) -> str:
+        """The block as text, packed small."""
+        return _packed([self.terms, self.counts, _planes(self.lasts), _planes(self.postings)])
+
+    @classmethod
+    def unpack(cls, text: str) -> Block:
+        """The block that `pack` wrote.
+
+        Raises:
+            DamagedError: this is none.
+        """
+        try:
+            terms, counts, lasts, postings = _unpacked(text)
+            return cls(terms, _from_planes(lasts), _from_planes(postings), counts)
+        except UNREADABLE as error:
+            raise DamagedError("a block of a search index is damaged") from error
+
+
 @dataclass(slots=True)
 class Part:
     """What some messages are found by, in columns.
 
     Attributes:
         keys: of the messages.
-        docs: what is known of each.
+        names, speakers: of the messages, see `Doc`.
+        kinds: what each message does and whether it asks, by place in `KINDS`.
+        answers: by number of a message, digests of the calls whose results it holds.
         lengths: how many passages each has.
         starts, ends, sizes: of the passages, one after the other; see `Passage`.
         calls: by number of a passage, the call that it is.
         expires: when the first message is gone, in seconds since 1970; None for never.
-        terms: in order, each on a line of its own.
-        lasts: for each term, the end of its postings.
-        postings: numbers of passages, each as its distance from the one before.
-        counts: how often each holds the term.
-        marks: where in `terms` each block of `BLOCK` begins; empty until it is needed.
+        firsts: the first term of each block.
+        blocks: the terms in order, `BLOCK` postings together, packed until one is asked for.
     """
 
     keys: list[str]
-    docs: list[Doc]
+    names: list[str]
+    speakers: list[str]
+    kinds: bytes
+    answers: dict[int, tuple[str, ...]]
     lengths: array[int]
     starts: array[int]
     ends: array[int]
     sizes: array[int]
     calls: dict[int, str]
     expires: float | None
-    terms: bytes
-    lasts: array[int]
-    postings: array[int]
-    counts: bytes
-    marks: array[int] = field(default_factory=lambda: array("I"), compare=False)
+    firsts: list[bytes] = field(default_factory=list)
+    blocks: list[str] = field(default_factory=list)
+    _open: dict[int, Block] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     @classmethod
     def of(
         cls, messages: Sequence[tuple[str, Doc, Sequence[Passage]]], expires: float | None = None
     ) -> Part:
         """Build a part from messages, each with its key and its passages."""
+        docs = [doc for _, doc, _ in messages]
         passages = [passage for _, _, some in messages for passage in some]
-        found: dict[str, list[tuple[int, int]]] = {}
+        found: dict[bytes, list[tuple[int, int]]] = {}
         for number, passage in enumerate(passages):
             for term, count in passage.terms.items():
-                found.setdefault(term, []).append((number, count))
-        return cls(
+                found.setdefault(_bytes(term), []).append((number, count))
+        whole = cls(
             [key for key, _, _ in messages],
-            [doc for _, doc, _ in messages],
+            [doc.names for doc in docs],
+            [doc.speaker for doc in docs],
+            bytes(KINDS.index((doc.kind, doc.asks)) for doc in docs),
+            {number: doc.answers for number, doc in enumerate(docs) if doc.answers},
             array("I", (len(some) for _, _, some in messages)),
             array("I", (one.start for one in passages)),
             array("I", (one.end for one in passages)),
             array("I", (one.size for one in passages)),
             {number: one.call for number, one in enumerate(passages) if one.call},
             expires,
-            *_inverted({_bytes(term): held for term, held in found.items()}),
         )
+        whole._fill(found)
+        return whole
 
     @classmethod
     def merged(cls, parts: Sequence[Part]) -> Part:
-        """Several parts as one, in their order."""
+        """Several parts as one, in their order.
+
+        Raises:
+            DamagedError: one of them cannot be read.
+        """
         found: dict[bytes, list[tuple[int, int]]] = {}
         whole = cls.of([])
         for part in parts:
-            first, begin = whole.size, 0
-            for term, end in zip(part.terms.split(b"\n")[1:], part.lasts, strict=False):
-                found.setdefault(term, []).extend((first + n, c) for n, c in part._held(begin, end))
-                begin = end
+            message, first = len(whole.keys), len(whole.starts)
+            for packed in part.blocks:
+                for term, held in Block.unpack(packed).all():
+                    found.setdefault(term, []).extend((first + n, c) for n, c in held)
             whole.calls.update({first + number: call for number, call in part.calls.items()})
-            for name in ("keys", "docs", "lengths", "starts", "ends", "sizes"):
+            whole.answers.update({message + number: ids for number, ids in part.answers.items()})
+            whole.kinds += part.kinds
+            for name in ("keys", "names", "speakers", *NUMBERS):
                 getattr(whole, name).extend(getattr(part, name))
         whole.expires = min((p.expires for p in parts if p.expires is not None), default=None)
-        whole.terms, whole.lasts, whole.postings, whole.counts = _inverted(found)
+        whole._fill(found)
         return whole
 
-    @property
-    def size(self) -> int:
-        """How many passages there are."""
-        return len(self.starts)
+    def _fill(self, found: Mapping[bytes, Sequence[tuple[int, int]]]) -> None:
+        some: list[tuple[bytes, Sequence[tuple[int, int]]]] = []
+        size = 0
+        for term in sorted(found):
+            some.append((term, found[term]))
+            size += len(found[term])
+            if size >= BLOCK:
+                self._add(some)
+                some, size = [], 0
+        if some:
+            self._add(some)
+
+    def _add(self, held: Sequence[tuple[bytes, Sequence[tuple[int, int]]]]) -> None:
+        self.firsts.append(held[0][0])
+        self.blocks.append(Block.of(held).pack())
+
+    def doc(self, number: int) -> Doc:
+        """What is known of a message, by its number in the part."""
+        kind, asks = KINDS[self.kinds[number]]
+        return Doc(
+            self.names[number], kind, asks, self.speakers[number], self.answers.get(number, ())
+        )
 
     def holding(self, term: str) -> list[tuple[int, int]]:
-        """The passages that hold a term, by number in the part, and how often each does."""
-        wanted, marks = _bytes(term), self._marked()
-        block = bisect_right(marks, wanted, key=self._term_at) - 1
-        if block < 0:
-            return []
-        end = marks[block + 1] if block + 1 < len(marks) else len(self.terms)
-        some = self.terms[marks[block] - 1 : end]
-        at = some.find(b"\n" + wanted + b"\n")
+        """The passages that hold a term, by number in the part, and how often each does.
+
+        Raises:
+            DamagedError: its block cannot be read.
+        """
+        wanted = _bytes(term)
+        at = bisect_right(self.firsts, wanted) - 1
         if at < 0:
             return []
-        number = block * BLOCK + some.count(b"\n", 0, at)
-        return self._held(self.lasts[number - 1] if number else 0, self.lasts[number])
+        block = self._open.get(at)
+        if block is None:
+            block = Block.unpack(self.blocks[at])
+            if len(self._open) >= OPEN:
+                self._open.clear()
+            self._open[at] = block
+        return block.holding(wanted)
 
-    def _marked(self) -> array[int]:
-        """Where in `terms` each first term of a block begins; found out at the first question."""
-        if not self.marks:
-            sizes = map(len, self.terms.split(b"\n")[1:-2])
-            before = islice(accumulate(sizes, initial=1), 0, None, BLOCK)  # without line ends
-            self.marks = array("I", (at + n * BLOCK for n, at in enumerate(before)))
-        return self.marks
+    def pack(self, manifest: Sequence[str] = ()) -> dict[str, Any]:
+        """The part as plain JSON data.
 
-    def _term_at(self, place: int) -> bytes:
-        return self.terms[place : self.terms.index(b"\n", place)]
-
-    def _held(self, begin: int, end: int) -> list[tuple[int, int]]:
-        places = accumulate(self.postings[begin:end])
-        return list(zip(places, self.counts[begin:end], strict=True))
-
-    def pack(self) -> dict[str, Any]:
-        """The part as plain JSON data."""
-        docs = [
-            (doc.names, 2 * doc.kind + doc.asks, doc.speaker, *doc.answers) for doc in self.docs
-        ]
-        head = [self.expires, self.keys, docs, list(self.calls.items())]
-        pieces = [json.dumps(head, separators=(",", ":")).encode(), self.terms, self.counts]
+        Args:
+            manifest: keys that the reader will know; where they are those of the part, they are
+                not written again.
+        """
+        head = {
+            "expires": self.expires,
+            "keys": None if self.keys == list(manifest) else self.keys,
+            "names": self.names,
+            "speakers": self.speakers,
+            "answers": list(self.answers.items()),
+            "calls": list(self.calls.items()),
+        }
+        pieces = [json.dumps(head, separators=(",", ":")).encode(), self.kinds]
         pieces += [_planes(getattr(self, name)) for name in NUMBERS]
-        packed = zlib.compress(b"".join(pieces))
-        sizes = [len(piece) for piece in pieces]
-        return {"version": VERSION, "sizes": sizes, "data": base64.b64encode(packed).decode()}
+        firsts = [first.decode("utf-8", "surrogatepass") for first in self.firsts]
+        return {
+            "version": VERSION, "data": _packed(pieces), "firsts": firsts, "blocks": self.blocks
+        }  # fmt: skip
 
     @classmethod
-    def unpack(cls, data: Any) -> Part | None:
-        """The part that `pack` wrote; None where it is damaged or of another version."""
+    def unpack(cls, data: Any, manifest: Sequence[str] = ()) -> Part | None:
+        """The part that `pack` wrote; None where it is damaged or of another version.
+
+        Args:
+            manifest: the keys that `pack` was given.
+        """
         try:
             if data["version"] != VERSION:
                 return None
-            raw = zlib.decompress(base64.b64decode(data["data"]))
-            ends = list(accumulate(data["sizes"], initial=0))
-            pieces = [raw[begin:end] for begin, end in pairwise(ends)]
-            expires, keys, docs, calls = json.loads(pieces[0])
-            kinds = [(kind, asks) for kind in KINDS for asks in (False, True)]
-            numbers = dict(zip(NUMBERS, map(_from_planes, pieces[3:]), strict=True))
-            return cls(
-                keys=keys,
-                docs=[
-                    Doc(names, kinds[kind][0], kinds[kind][1], speaker, tuple(answers))
-                    for names, kind, speaker, *answers in docs
-                ],
-                calls=dict(calls),
-                expires=expires,
-                terms=pieces[1],
-                counts=pieces[2],
+            raw, kinds, *planes = _unpacked(data["data"])
+            head = json.loads(raw)
+            numbers = dict(zip(NUMBERS, map(_from_planes, planes), strict=True))
+            part = cls(
+                keys=list(manifest) if head["keys"] is None else head["keys"],
+                names=head["names"],
+                speakers=head["speakers"],
+                kinds=kinds,
+                answers={number: tuple(ids) for number, ids in head["answers"]},
+                calls=dict(head["calls"]),
+                expires=head["expires"],
+                firsts=[_bytes(first) for first in data["firsts"]],
+                blocks=data["blocks"],
                 **numbers,
             )
-        except (ArithmeticError, LookupError, TypeError, ValueError, zlib.error):
+        except UNREADABLE:
             return None
+        return part if len(part.keys) == len(part.names) == len(kinds) else None
 
 
-def _inverted(
-    found: Mapping[bytes, Sequence[tuple[int, int]]],
-) -> tuple[bytes, array[int], array[int], bytes]:
-    """Terms with the passages that hold each, as the columns of a part."""
-    terms, lasts, postings, counts = sorted(found), array("I"), array("I"), bytearray()
-    for term in terms:
-        before = 0
-        for number, count in found[term]:
-            postings.append(number - before)
-            counts.append(count if count < MOST_COUNTED else MOST_COUNTED)
-            before = number
-        lasts.append(len(counts))
-    return b"\n" + b"\n".join(terms) + b"\n", lasts, postings, bytes(counts)
+def terms_in(block: str) -> list[str]:
+    """The terms of a packed block."""
+    return [term.decode("utf-8", "surrogatepass") for term, _ in Block.unpack(block).all()]
+
+
+def _packed(pieces: Sequence[bytes]) -> str:
+    """Several pieces as one text."""
+    sizes = array("I", map(len, pieces))
+    raw = bytes([len(pieces)]) + _little(sizes).tobytes() + b"".join(pieces)
+    return base64.b64encode(zlib.compress(raw)).decode()
+
+
+def _unpacked(text: str) -> list[bytes]:
+    raw = zlib.decompress(base64.b64decode(text))
+    begin = 1 + 4 * raw[0]
+    sizes = array("I")
+    sizes.frombytes(raw[1:begin])
+    ends = accumulate(_little(sizes), initial=begin)
+    return [raw[start:end] for start, end in pairwise(ends)]
 
 
 def digest(text: str) -> str:

@@ -117,13 +117,13 @@ def scores(asked: Asked, hits: Sequence[int]) -> dict[int, float]:
         for target, much in borrowed.items():
             fits[target] += worth * (much / (much + norms[target]) + COVERED * closest[target])
     speaker = _named(
-        [frozenset(doc.speaker.split()) for at in near if (doc := corpus.docs[at])], asked.names
+        [frozenset(doc.speaker.split()) for at in near if (doc := corpus.doc(at))], asked.names
     )
     found = {}
     for number, fit in fits.items():
-        doc = corpus.docs[place := corpus.place[number]]
+        doc = corpus.doc(place := corpus.place[number])
         if fit and doc is not None:
-            before = [corpus.docs[at] for at in corpus.steps.follows[place]]
+            before = [corpus.doc(at) for at in corpus.steps.follows(place)]
             exact = sum(number in asked.held.get(term, ()) for term in asked.exact)
             found[number] = (
                 fit / total
@@ -153,7 +153,7 @@ def _lending(
         for place, distance in around.items():
             if not distance or place not in targets:
                 continue
-            doc = corpus.docs[place]
+            doc = corpus.doc(place)
             answers = doc.answers if doc else ()
             own = [n for n in numbers if corpus.calls.get(n, "") in answers]
             for number in own or numbers:
@@ -168,7 +168,7 @@ def _reach(corpus: Corpus, place: int) -> set[int]:
     """Places of the messages from which the one at a place may borrow."""
     found, edge = {place}, {place}
     for _ in range(BEFORE):
-        edge = {at for one in edge for at in corpus.steps.follows[one]} - found
+        edge = {at for one in edge for at in corpus.steps.follows(one)} - found
         found |= edge
     return found.union(corpus.steps.around(place))
 

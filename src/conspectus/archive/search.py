@@ -10,6 +10,7 @@ from conspectus._core.records import Chain
 from conspectus._drive import Flow, Io
 from conspectus.archive.flows import ArchiveFlows
 from conspectus.archive.lookup import Match, look_up
+from conspectus.archive.postings import DamagedError
 from conspectus.archive.rank import fused
 from conspectus.archive.scope import Scope
 from conspectus.archive.words import query_of
@@ -35,7 +36,12 @@ def search_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, text: str) ->
     if not (query.whole.words or query.whole.wholes):
         raise InputError("the query holds no word to look for; give words, a name, a path or an id")
     corpus = yield from archive.index.corpus_flow(scope, chain)
-    by_words: list[Match] = yield Io(partial(look_up, corpus, query))
+    try:
+        by_words: list[Match] = yield Io(partial(look_up, corpus, query))
+    except DamagedError:
+        yield from archive.index.drop_flow(scope, chain, corpus.covered)
+        corpus = yield from archive.index.corpus_flow(scope, chain)
+        by_words = yield Io(partial(look_up, corpus, query))
     meant = yield from archive.meant_flow(scope, text, MEANT)
     return _both(by_words, meant, corpus.covered) if meant else by_words
 

@@ -8,7 +8,8 @@ stepped over, as a talk goes on after it where it stood before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import IntEnum
 
 BEFORE, AFTER = 5, 2
@@ -35,37 +36,61 @@ class Steps:
         kinds: what the messages of a history do, in order.
         long: places of messages that say much: others that are said follow what these follow, too.
 
-    Attributes:
-        follows: for each place, those that it follows by one step.
-
     Example:
         >>> steps = Steps([Kind.SAYS, Kind.CALLS, Kind.RESULT, Kind.RESULT, Kind.SAYS])
-        >>> steps.follows[4]
+        >>> steps.follows(4)
         (0, 2, 3)
+        >>> steps.followed(0)
+        (1, 4)
         >>> steps.around(0)
         {0: 0, 1: 1, 4: 1, 2: 2, 3: 2}
     """
 
-    def __init__(self, kinds: Sequence[Kind], long: frozenset[int] = frozenset()) -> None:
-        self.follows: tuple[tuple[int, ...], ...] = tuple(_follows(kinds, long))
-        self._followed: list[list[int]] = [[] for _ in kinds]
-        for place, earlier in enumerate(self.follows):
-            for one in earlier:
-                self._followed[one].append(place)
+    def __init__(self, kinds: Sequence[Kind], long: Collection[int] = frozenset()) -> None:
+        # In flat columns: a history of 100,000 messages has as many tuples to make otherwise.
+        self._earlier, self._ends = array("I"), array("I")
+        for follows in _follows(kinds, long):
+            self._earlier.extend(follows)
+            self._ends.append(len(self._earlier))
+        # For each place the first of those that follow it, and for each of these the next one.
+        edges = len(self._earlier)
+        self._first = array("i", [-1]) * len(kinds)
+        self._next, self._later = array("i", [-1]) * edges, array("I", [0]) * edges
+        edge = edges - 1
+        for place in range(len(kinds) - 1, -1, -1):
+            begin = self._ends[place - 1] if place else 0
+            while edge >= begin:
+                earlier = self._earlier[edge]
+                self._later[edge] = place
+                self._next[edge] = self._first[earlier]
+                self._first[earlier] = edge
+                edge -= 1
         self._kinds = kinds
         self._around: dict[int, dict[int, int]] = {}
+
+    def follows(self, place: int) -> tuple[int, ...]:
+        """Places of the messages that the one at a place follows by one step."""
+        return tuple(self._earlier[self._ends[place - 1] if place else 0 : self._ends[place]])
+
+    def followed(self, place: int) -> tuple[int, ...]:
+        """Places of those that follow it by one step."""
+        found, edge = [], self._first[place]
+        while edge >= 0:
+            found.append(self._later[edge])
+            edge = self._next[edge]
+        return tuple(found)
 
     def around(self, place: int) -> Mapping[int, int]:
         """Who may borrow from the message at a place, itself included: the steps to each, positive
         for those that come later."""
         if place not in self._around:
             kinds, found = self._kinds, {place: 0}
-            for ways, most, sign in ((self._followed, BEFORE, 1), (self.follows, AFTER, -1)):
+            for ways, most, sign in ((self.followed, BEFORE, 1), (self.follows, AFTER, -1)):
                 edge = [place]
                 for distance in range(1, most + 1):
                     far, reached = distance > WORK, []
                     for one in edge:
-                        for other in ways[one]:
+                        for other in ways(one):
                             if other not in found and not (far and kinds[other] != Kind.SAYS):
                                 found[other] = sign * distance
                                 reached.append(other)
@@ -74,7 +99,7 @@ class Steps:
         return self._around[place]
 
 
-def _follows(kinds: Sequence[Kind], long: frozenset[int]) -> Iterator[tuple[int, ...]]:
+def _follows(kinds: Sequence[Kind], long: Collection[int]) -> Iterator[tuple[int, ...]]:
     said: tuple[int, ...] = ()
     call: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
