@@ -6,8 +6,9 @@ Threads of 1,000 to 50,000 made-up messages are archived in a SQLite file and th
 questions: a rare identifier, common words, a long question of several sentences, and Chinese. The
 first recall of an archive that is opened anew takes up its index, and is shown apart; so is a
 recall by id of one message of 25 MB. Of several runs the fastest counts, in processor
-time, so that other work on the machine does not count. The exit code is 1 if a question, or
-the first recall of an archive opened anew, takes a second or more in the longest thread, or if a text is larger than its limit.
+time, so that other work on the machine does not count. The exit code is 1 if a question, or the
+first recall of an archive opened anew, takes a second or more in the longest thread, or if a text
+is larger than its limit.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def show(found: dict[str, Any], screen: Console) -> None:
     screen.print(table)
     screen.print(f"A message of 25 MB by its id, opened anew: {found['giant']:,} ms")
     screen.print(
-        f"The slowest question, or the first one, takes {found['slowest']:,} ms in the longest thread; "
+        f"The slowest of them takes {found['slowest']:,} ms in the longest thread; "
         f"{found['allowed']:,.0f} are allowed: {'holds' if found['holds'] else 'BROKEN'}",
         soft_wrap=True,
     )
