@@ -40,6 +40,7 @@ class Corpus:
         self.calls: dict[int, str] = {}
         self._parts: list[tuple[int, Part]] = []
         # By place: the row of a message in all parts together, and what it does.
+        self._docs: dict[int, Doc] = {}
         self._rows, self._first_rows = array("q", [-1]) * len(covered), array("q")
         kinds, total, row = [Kind.SAYS] * len(covered), 0, 0
         for part in parts:
@@ -74,8 +75,11 @@ class Corpus:
         row = self._rows[place]
         if row < 0:
             return None
-        at = bisect_right(self._first_rows, row) - 1
-        return self._parts[at][1].doc(row - self._first_rows[at])
+        doc = self._docs.get(place)
+        if doc is None:
+            at = bisect_right(self._first_rows, row) - 1
+            doc = self._docs[place] = self._parts[at][1].doc(row - self._first_rows[at])
+        return doc
 
     def lends(self, place: int) -> Sequence[int]:
         """Numbers of the passages whose words others may borrow: a short message, the start of

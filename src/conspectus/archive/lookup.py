@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conspectus.archive.corpus import Corpus
@@ -63,7 +63,7 @@ def _ranked(corpus: Corpus, asks: Sequence[Ask]) -> list[Match]:
     for number, one in enumerate(asked):
         most = CANDIDATES // (2 if number else 1)
         fits = plain(one)
-        hits = heapq.nlargest(most, fits, key=lambda at: (fits[at], corpus.place[at]))
+        hits = _best(fits, most, corpus.place)
         each.append(scores(one, hits))
         direct.update(holding_enough(one, each[-1]))
     best = merged(each[0], each[1:])
@@ -84,6 +84,13 @@ def _ranked(corpus: Corpus, asks: Sequence[Ask]) -> list[Match]:
             )
         )
     return matches
+
+
+def _best(fits: Mapping[int, float], most: int, place: Sequence[int]) -> list[int]:
+    """The passages that fit best, the later of two that fit as well first."""
+    least = min(heapq.nlargest(most, fits.values()), default=0.0)
+    among = [number for number, fit in fits.items() if fit >= least]
+    return heapq.nlargest(most, among, key=lambda number: (fits[number], place[number]))
 
 
 def _exact(ask: Ask) -> list[str]:

@@ -80,12 +80,13 @@ class Asked:
 def plain(asked: Asked) -> dict[int, float]:
     """BM25 of all passages that hold any of the terms, each for itself."""
     found: dict[int, float] = {}
-    sizes, mean = asked.corpus.sizes, asked.corpus.mean
+    sizes, base, slope = asked.corpus.sizes, K1 * (1 - B), K1 * B / asked.corpus.mean
+    before = found.get
     for term in asked.weights.keys() & asked.held.keys():
         worth = asked.worth(term)
         for number, count in asked.held[term].items():
-            norm = K1 * (1 - B + B * sizes[number] / mean)
-            found[number] = found.get(number, 0.0) + worth * count / (count + norm)
+            fit = worth * count / (count + base + slope * sizes[number])
+            found[number] = before(number, 0.0) + fit
     return found
 
 
