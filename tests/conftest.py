@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from cpu_times import OPTION, CpuTimes
 from hypothesis import HealthCheck, Phase, settings
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -26,6 +28,15 @@ settings.register_profile(
     report_multiple_bugs=False,
 )
 settings.load_profile(os.environ.get("CONSPECTUS_PROFILE", "short"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(OPTION, metavar="FILE", help="write what each test costs in CPU seconds")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if path := config.getoption(OPTION):
+        config.pluginmanager.register(CpuTimes(Path(path)), "cpu-times")
 
 
 @pytest.fixture(scope="module")
