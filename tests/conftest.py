@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from cpu_times import OPTION, CpuTimes
 from hypothesis import HealthCheck, Phase, settings
+
+from cpu_times import OPTION, CpuTimes
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("short", deadline=None, derandomize=True, suppress_health_check=SLOW)

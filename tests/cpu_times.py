@@ -2,8 +2,9 @@
 
     python -m pytest -n 2 --cpu-times FILE
 
-writes a line for each test (setup, call, teardown), most expensive first, then what each process took
-in all. A module's or session's fixture counts for the first test that asks for it, and is named."""
+writes a line for each test (setup, call, teardown), most expensive first, then what each process
+took in all. A module's or session's fixture counts for the first test that asks for it, and is
+named."""
 
 from __future__ import annotations
 
