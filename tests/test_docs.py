@@ -14,6 +14,7 @@ import doctest
 import importlib
 import inspect
 import json
+import logging
 import os
 import pkgutil
 import re
@@ -237,7 +238,18 @@ def _plain(block: Block) -> None:
 
 
 @pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
+def loggers() -> Iterator[None]:
+    """What a page sets loggers to is no other test's."""
+    every = [logging.getLogger(name) for name in ("conspectus", "conspectus.events")]
+    before = [(one, one.level, one.propagate, list(one.handlers)) for one in every]
+    yield
+    for one, level, propagate, handlers in before:
+        one.setLevel(level)
+        one.propagate, one.handlers = propagate, handlers
+
+
+@pytest.fixture
+def page(loggers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
     """A folder with the examples, an empty home, no keys, and our own commands first."""
     folder = tmp_path / "checkout"
     shutil.copytree(
