@@ -1,4 +1,4 @@
-"""How many examples the property tests try: the same few each time, or with
+"""How many examples the property tests try: the same each time, fewer in `make test`, or with
 
     CONSPECTUS_PROFILE=long make test
 
@@ -21,13 +21,15 @@ settings.register_profile("short", deadline=None, derandomize=True, suppress_hea
 settings.register_profile(
     "long", deadline=None, max_examples=4_400, print_blob=True, suppress_health_check=SLOW
 )
+settings.register_profile("fast", settings.get_profile("short"), max_examples=12)
 # Planted defects (`make mutants`) need a failure, and not the smallest example of it.
-settings.register_profile(
-    "first failure",
-    settings.get_profile("short"),
-    phases=[Phase.explicit, Phase.generate],
-    report_multiple_bugs=False,
-)
+for beside in ("short", "fast"):
+    settings.register_profile(
+        f"{beside}, first failure",
+        settings.get_profile(beside),
+        phases=[Phase.explicit, Phase.generate],
+        report_multiple_bugs=False,
+    )
 settings.load_profile(os.environ.get("CONSPECTUS_PROFILE", "short"))
 
 

@@ -23,6 +23,7 @@ DEFECTS = read_defects()
 ONE = DEFECTS[0]
 
 
+@pytest.mark.slow
 def test_every_defect_can_be_planted_and_names_a_test_that_there_is() -> None:
     assert wrong_with(DEFECTS) == []
 
@@ -178,6 +179,7 @@ print([one.verdict for one in run_all(jobs[:1], 1, seconds=0.01)])
 """
 
 
+@pytest.mark.slow
 def test_defects_are_planted_in_a_copy_and_told_apart_by_how_their_test_ends() -> None:
     """As it is, harmless to this test, noticed by it, and so broken that nothing runs."""
     before = {path: path.read_bytes() for path in (PACKAGE / "_core").glob("*.py")}

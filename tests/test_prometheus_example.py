@@ -55,6 +55,7 @@ def labels_of(series: str) -> set[str]:
     return set(re.findall(r'(\w+)="', series))
 
 
+@pytest.mark.slow
 def test_a_scrape_has_every_metric_that_is_asked_for(served: str) -> None:
     names = set(re.findall(r"^(conspectus_[a-z_]+)(?:\{| )", served, re.MULTILINE))
     asked = {name for one in expressions() for name in ASKED.findall(one)}

@@ -179,6 +179,7 @@ def test_an_assistant_who_says_the_clip_of_what_was_taken_out_has_said_it(form: 
     assert clip in archived(compactor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("whole", [False, True], ids=["what came back", "whole history"])
 @pytest.mark.parametrize("who", ["user", "tool"])
