@@ -240,6 +240,7 @@ def test_a_history_changes_only_by_a_summary_that_passed(
     assert {(run.case, run.room): run.wrong for run in runs if run.wrong} == {}
 
 
+@pytest.mark.slow
 def test_each_fault_ends_as_it_should(runs: list[Any]) -> None:
     by_room = {room: {run.case: run for run in runs if run.room is room} for room in (True, False)}
     for room, cases in by_room.items():
@@ -252,6 +253,7 @@ def test_each_fault_ends_as_it_should(runs: list[Any]) -> None:
             assert cases[name].outcome == ("kept" if room else "compacted")
 
 
+@pytest.mark.slow
 def test_the_tables_of_faults_are_shown(
     script: Callable[[str], ModuleType], runs: list[Any]
 ) -> None:

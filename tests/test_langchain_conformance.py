@@ -42,6 +42,7 @@ def test_it_comes_out_the_same_or_differs_as_stated(one: Behaviour) -> None:
         assert came.same, f"LangChain: {came.theirs!r}; ours: {came.ours!r}"
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_behaviours_write() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "write it anew with `make conformance`"
 

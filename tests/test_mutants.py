@@ -107,6 +107,27 @@ def test_the_command_fails_unless_the_test_fails_by_what_it_asserts(
     assert says in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("noticed", [1, 2, 0])
+def test_of_each_promise_one_defect_must_be_noticed_by_the_fast_tests(
+    noticed: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first that is; none is a failure, and one whose test is left out is not noticed."""
+    mine = [one for one in DEFECTS if one.promise == 1]
+
+    def run_all(jobs: list[tuple[Defect | None, list[str]]], workers: int, *, fast: bool) -> object:
+        assert fast
+        at = [mine.index(one) + 1 if one else None for one, _ in jobs]
+        verdicts = {noticed: "failed", None: "passed"}
+        return [Outcome(verdicts.get(number, "broke"), 0.1, "no test was run") for number in at]
+
+    monkeypatch.setattr(command, "import_others", lambda: None)
+    monkeypatch.setattr(command, "wrong_with", lambda defects: [])
+    monkeypatch.setattr(command, "run_all", run_all)
+    assert command.main(["--fast", "--promise", "1"]) == (0 if noticed else 1)
+    said = capsys.readouterr().out
+    assert (mine[noticed - 1].name if noticed else "NOTHING IS NOTICED") in said
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

@@ -63,6 +63,7 @@ def test_a_scrape_has_every_metric_that_is_asked_for(served: str) -> None:
     assert asked <= names
 
 
+@pytest.mark.slow
 def test_the_labels_that_are_asked_for_are_there(served: str) -> None:
     for expression in expressions():
         [name, *_] = ASKED.findall(expression) or [""]
@@ -75,6 +76,7 @@ def test_the_labels_that_are_asked_for_are_there(served: str) -> None:
         assert all(wanted <= labels_of(one) for one in lines), expression
 
 
+@pytest.mark.slow
 def test_what_the_agent_did_can_be_read_from_it(served: str) -> None:
     def value(series: str) -> float:
         found = re.findall(rf"^{re.escape(series)}.* (\S+)$", served, re.MULTILINE)

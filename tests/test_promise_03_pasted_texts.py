@@ -87,6 +87,7 @@ def test_a_message_that_repeats_a_clip_is_read_and_archived_itself(form: str, ro
     assert read.count(clip) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 def test_a_user_who_repeats_the_clip_of_his_own_message_has_said_both(form: str) -> None:
     compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))

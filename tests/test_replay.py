@@ -307,6 +307,7 @@ def test_what_langchains_middleware_leaves_unread_and_loses_is_shown(compared: R
     assert run_of(long, "conspectus").read_share == 1.0
 
 
+@pytest.mark.slow
 def test_without_compaction_the_whole_history_is_sent_each_time(compared: Replay) -> None:
     run = run_of(compared, "none")
     sizes = [step.tokens for step in run.steps]
@@ -316,12 +317,14 @@ def test_without_compaction_the_whole_history_is_sent_each_time(compared: Replay
     assert (run.compactions, run.missing, run.read_share) == ((), 0, None)
 
 
+@pytest.mark.slow
 def test_all_policies_get_the_same_requests_until_one_compacts(compared: Replay) -> None:
     first = {run.policy: run.steps[0] for run in compared.runs}
     assert first["none"] == first["langchain"] == first["conspectus"]
     assert len({len(run.steps) for run in compared.runs}) == 1
 
 
+@pytest.mark.slow
 def test_what_left_is_told_whole_and_can_be_followed_from_the_summary(compared: Replay) -> None:
     recording = Recording.of(SESSION)
     texts = {e.id: e.reading for e in read_messages(recording.messages)}

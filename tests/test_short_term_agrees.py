@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -90,6 +91,7 @@ def test_the_result_is_langmems_wherever_that_is_valid(
         messages = [*messages, *more]
 
 
+@pytest.mark.slow
 def test_the_histories_above_are_no_easy_ones() -> None:
     """Enough of them were summarised by both, and enough of LangMem's were wrong."""
     if not SEEN:

@@ -55,6 +55,7 @@ def test_nothing_is_looked_at_while_agents_are_still_being_built(
     assert one.memory == []
 
 
+@pytest.mark.slow
 def test_the_tables_say_what_was_counted(small: Any) -> None:
     main, faults, late = small.tables()
     assert f"{small.counts.steps:,}" in main.columns[1]._cells

@@ -20,7 +20,7 @@ SEED = int(os.environ.get("CONSPECTUS_SEED", "0"))
 
 def few(short: int) -> int:
     """How many examples a property gets in the fast profile; in others as many as it says."""
-    return max(2, short // 8) if FAST else short
+    return max(1, short // 8) if FAST else short
 
 
 def budgeted(machine: type[RuleBasedStateMachine], *, short: int, long: int) -> Any:
