@@ -19,8 +19,16 @@ $(READY): pyproject.toml requirements.lock
 	@touch $(READY)
 
 # One process a core; a test that fails is best looked at with $(BIN)/python -m pytest FILE.
+# `make test` leaves out what takes more than a second, and tries few examples of each property;
+# `make test-all` runs just that, and the properties with all their examples.
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+
 test: $(READY)
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+	CONSPECTUS_PROFILE=$${CONSPECTUS_PROFILE:-fast} $(PYTEST) -m "not slow"
+
+.PHONY: test-all
+test-all: $(READY)
+	$(PYTEST) -m "slow or hypothesis"
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py
@@ -35,7 +43,7 @@ types: $(READY)
 contracts: $(READY)
 	$(BIN)/lint-imports
 
-check: lint types contracts test
+check: lint types contracts test test-all
 
 # Resolve the dependencies anew; the lock names packages and hashes, never a host.
 lock:
@@ -198,3 +206,14 @@ views: $(READY)
 mutants: $(READY)
 	@PYTHONPATH=tests $(BIN)/python -m mutants $(if $(PROMISE),--promise "$(PROMISE)") \
 		$(if $(NAME),--name "$(NAME)") $(if $(WRITE),--write) $(if $(WORKERS),--workers $(WORKERS))
+
+# Of each promise one defect that the tests of `make test` notice; fails if there is none.
+.PHONY: mutants-fast
+mutants-fast: $(READY)
+	@PYTHONPATH=tests $(BIN)/python -m mutants --fast $(if $(PROMISE),--promise "$(PROMISE)")
+
+# Files of this version for tests that read those of earlier ones. What is there stays: WRITE=1 adds
+# the next number, for when a form has changed on purpose.
+.PHONY: golden
+golden: $(READY)
+	@PYTHONPATH=tests $(BIN)/python -m golden $(if $(WRITE),--write)

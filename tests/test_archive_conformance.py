@@ -50,6 +50,7 @@ class TestSqliteFile(ArchiveConformance):
             yield store
 
 
+@pytest.mark.slow
 class TestAsyncSqliteStore(ArchiveConformance):
     """A store that lives on an event loop: used without await from another thread."""
 

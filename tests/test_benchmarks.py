@@ -165,6 +165,7 @@ def _hold(script: Callable[[str], ModuleType], data: Path, **more: Any) -> None:
     assert "0 messages missing" in screen.file.getvalue()
 
 
+@pytest.mark.slow
 def test_the_page_of_views_shows_what_is_written_today(script: Callable[[str], ModuleType]) -> None:
     views = script("views")
     page = views.PAGE.read_text(encoding="utf-8")
@@ -180,10 +181,12 @@ def test_readme_shows_lines_of_that_page(script: Callable[[str], ModuleType]) ->
     assert [line for line in lines if line not in page] == []
 
 
+@pytest.mark.slow
 def test_the_shipped_transcript_keeps_every_promise(script: Callable[[str], ModuleType]) -> None:
     _hold(script, EXAMPLES, windows=(2_000, 8_000))
 
 
+@pytest.mark.slow
 def test_some_of_the_transcripts_keep_every_promise(script: Callable[[str], ModuleType]) -> None:
     transcripts = script("transcripts")
     data = Path(os.environ.get("CONSPECTUS_DATA") or transcripts.DATA)
@@ -229,6 +232,7 @@ def runs(script: Callable[[str], ModuleType]) -> list[Any]:
     return measured
 
 
+@pytest.mark.slow
 def test_a_history_changes_only_by_a_summary_that_passed(
     script: Callable[[str], ModuleType], runs: list[Any]
 ) -> None:
@@ -236,6 +240,7 @@ def test_a_history_changes_only_by_a_summary_that_passed(
     assert {(run.case, run.room): run.wrong for run in runs if run.wrong} == {}
 
 
+@pytest.mark.slow
 def test_each_fault_ends_as_it_should(runs: list[Any]) -> None:
     by_room = {room: {run.case: run for run in runs if run.room is room} for room in (True, False)}
     for room, cases in by_room.items():
@@ -248,6 +253,7 @@ def test_each_fault_ends_as_it_should(runs: list[Any]) -> None:
             assert cases[name].outcome == ("kept" if room else "compacted")
 
 
+@pytest.mark.slow
 def test_the_tables_of_faults_are_shown(
     script: Callable[[str], ModuleType], runs: list[Any]
 ) -> None:
@@ -263,6 +269,7 @@ def test_the_tables_of_faults_are_shown(
 # Scale
 
 
+@pytest.mark.slow
 def test_every_size_is_measured_and_its_result_is_right(
     script: Callable[[str], ModuleType],
 ) -> None:
@@ -285,6 +292,7 @@ def test_every_size_is_measured_and_its_result_is_right(
 # Recall
 
 
+@pytest.mark.slow
 def test_every_question_is_timed_and_answered_within_its_tokens(
     script: Callable[[str], ModuleType],
 ) -> None:

@@ -35,6 +35,7 @@ def stopped() -> Iterator[ModuleType]:
         yield importlib.import_module("cancellations")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 def test_cancelled_at_any_await(stopped: ModuleType, call: str) -> None:
     seen = stopped.cancelled_everywhere(call, step=1 if LONG else STEPS.get(call, 1))
@@ -43,6 +44,7 @@ def test_cancelled_at_any_await(stopped: ModuleType, call: str) -> None:
     assert seen.as_before > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS[:3] if not LONG else CALLS)
 def test_interrupted_anywhere_without_a_loop(stopped: ModuleType, call: str) -> None:
     seen = stopped.interrupted_everywhere(call)
@@ -67,6 +69,7 @@ def test_a_summariser_may_interrupt_the_graph(way_out: type[BaseException]) -> N
     assert compactor.compact(sent, thread_id="t").outcome == "compacted"
 
 
+@pytest.mark.slow
 def test_what_is_half_done_would_be_seen(stopped: ModuleType) -> None:
     class Forgetful(stopped.CompactScene):  # type: ignore[misc,name-defined]
         """The store loses an original after the record is in force."""
@@ -150,6 +153,7 @@ def test_cancelled_from_outside_while_a_summariser_hangs(way: Callable[..., Any]
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_who_shares_a_connection_with_a_cancelled_call_does_not_notice(tmp_path: Path) -> None:
     """Cancelled in the middle of a transaction, with others waiting for the same connection."""
 

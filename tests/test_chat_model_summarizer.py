@@ -65,6 +65,7 @@ def test_every_word_is_read_exactly_once_however_small_a_reading_is(mode: str) -
     assert summary.read == tuple(entry.key for entry in asked.entries)
 
 
+@pytest.mark.slow
 def test_one_message_of_200_000_characters_is_read_whole_in_parts() -> None:
     body = "\n".join(" ".join(f"w{n}x{k}" for k in range(20)) for n in range(1_400))
     assert len(body) >= 200_000
@@ -119,6 +120,7 @@ def test_notes_that_do_not_fit_one_reading_are_merged_in_levels() -> None:
     assert summary.cost.calls == len(model.calls)
 
 
+@pytest.mark.slow
 def test_a_model_that_never_shortens_its_notes_is_refused_in_the_end() -> None:
     model = ScriptedChatModel(answers=lambda _: "- note " * 900)
     summarizer = ChatModelSummarizer(model, trim_tokens_to_summarize=600)
@@ -173,6 +175,7 @@ def test_the_cap_holds_and_what_it_cannot_pay_for_is_read_embedded(mode: str, ca
     assert words_of(" ".join(entry.text for entry in rest)) <= by_model
 
 
+@pytest.mark.slow
 def test_more_money_means_that_the_model_reads_more() -> None:
     left = []
     for cap in (3_000, 6_000, 12_000, 24_000, 100_000):
@@ -196,6 +199,7 @@ def test_without_money_for_one_call_the_embedded_summariser_does_it_all() -> Non
     assert summary.cost.calls == 0
 
 
+@pytest.mark.slow
 def test_of_one_giant_message_the_model_reads_the_end_and_the_embedded_one_all_of_it() -> None:
     body = "\n".join(" ".join(f"w{n}x{k}" for k in range(20)) for n in range(400))
     model = ScriptedChatModel(answers=lambda _: NOTE)

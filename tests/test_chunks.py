@@ -15,6 +15,7 @@ from conspectus.summarize.chunks import (
     whole,
 )
 from conspectus.tokens import estimate
+from stateful.budgets import few
 
 FRAME = 4
 
@@ -76,7 +77,7 @@ def test_a_piece_divided_again_still_gives_all_of_it_back(
     assert read_back(texts, again) == [text.text for text in texts]
 
 
-@settings(max_examples=50)
+@settings(max_examples=few(50))
 @given(_prose.map(lambda text: text * 5), st.integers(6, 60))
 def test_spans_of_a_text_fit_by_the_real_estimate(body: str, room: int) -> None:
     spans = split_text(body, room, estimate)

@@ -72,6 +72,7 @@ def test_equal_names_in_two_folders_stay_apart(folder: Path, tmp_path: Path) -> 
     assert [one["name"] for one in found["transcripts"]] == ["agent.json", other.as_posix()]
 
 
+@pytest.mark.slow
 def test_a_person_sees_the_numbers_of_the_data(folder: Path) -> None:
     found = Evaluation.from_json(data(folder, *FEW, "--recall-tokens", "64"))
     shown = run(folder, *FEW, "--recall-tokens", "64")
@@ -103,6 +104,7 @@ def test_configurations_are_compared(folder: Path, tmp_path: Path) -> None:
     assert [one["keep"] for one in found["systems"]] == ["messages:4"] * 4
 
 
+@pytest.mark.slow
 def test_sizes_rounds_and_counter_are_passed_on(folder: Path) -> None:
     more = ("--summary-tokens", "128", "--rounds", "2", "--counter", "estimate", "--seed", "7")
     found = data(folder / "b" / "agent.json", *FEW, *more)
@@ -123,6 +125,7 @@ def test_the_report_and_the_data_are_written_beside_the_table(folder: Path, tmp_
     assert f"<td>{use.quoted.value:.3f}</td>" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_figures_do_not_depend_on_the_hashes_of_the_process(folder: Path) -> None:
     command = [sys.executable, "-m", "conspectus.cli", "eval", str(folder), *FEW, "--json"]
     command += ["--rounds", "2", "--recall-tokens", "64"]
@@ -146,6 +149,7 @@ def earlier(folder: Path, tmp_path: Path, by: float) -> Path:
     return write(tmp_path / "before.json", found)
 
 
+@pytest.mark.slow
 def test_the_same_again_is_no_worse(folder: Path, tmp_path: Path) -> None:
     before = earlier(folder, tmp_path, 0.0)
     done = run(folder, *FEW, "--against", before)
@@ -153,6 +157,7 @@ def test_the_same_again_is_no_worse(folder: Path, tmp_path: Path) -> None:
     assert "got worse by more than 0.01" in done.stdout
 
 
+@pytest.mark.slow
 def test_worse_than_before_ends_with_5_and_says_what(folder: Path, tmp_path: Path) -> None:
     before = earlier(folder, tmp_path, 0.05)
     done = run(folder, *FEW, "--against", before)
@@ -164,6 +169,7 @@ def test_worse_than_before_ends_with_5_and_says_what(folder: Path, tmp_path: Pat
     assert run(folder, *FEW, "--against", before, "--tolerance", "0.05").exit_code == 0
 
 
+@pytest.mark.slow
 def test_data_and_page_are_written_although_it_got_worse(folder: Path, tmp_path: Path) -> None:
     before = earlier(folder, tmp_path, 0.05)
     now = tmp_path / "now.json"
@@ -173,6 +179,7 @@ def test_data_and_page_are_written_although_it_got_worse(folder: Path, tmp_path:
     assert Evaluation.from_json(json.loads(now.read_text())).systems
 
 
+@pytest.mark.slow
 def test_what_was_printed_can_be_the_baseline_of_the_next(folder: Path, tmp_path: Path) -> None:
     before = earlier(folder, tmp_path, 0.0)
     printed = data(folder, *FEW, "--against", before)

@@ -39,6 +39,7 @@ def process(*args: object, **more: Any) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([*PROGRAM, *map(str, args)], capture_output=True, check=False, **more)
 
 
+@pytest.mark.slow
 def test_the_version_is_that_of_the_package() -> None:
     result = process("--version")
     assert result.returncode == 0
@@ -63,6 +64,7 @@ def test_wrong_use_is_one_line_that_names_the_help(args: list[str]) -> None:
     assert "--help'" in result.stderr
 
 
+@pytest.mark.slow
 def test_importing_the_command_line_imports_nothing_heavy() -> None:
     code = (
         "import sys, conspectus; before = set(sys.modules); import conspectus.cli; "
@@ -73,6 +75,7 @@ def test_importing_the_command_line_imports_nothing_heavy() -> None:
     assert not heavy & set(loaded.stdout.decode().split())
 
 
+@pytest.mark.slow
 def test_a_bad_file_is_one_line_on_standard_error_and_no_traceback(tmp_path: Path) -> None:
     path = tmp_path / "two\nlines.json"
     path.write_bytes(b"\x80\x81")
@@ -108,6 +111,7 @@ def test_an_error_inside_is_one_line_until_the_traceback_is_asked_for(
     assert "Traceback" in result.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_it_quietly(history: Path) -> None:
     for args in (["tokens", str(history)], ["compact", str(history), "--json"], ["--help"]):
         reader, writer = os.pipe()
@@ -122,6 +126,7 @@ def test_a_closed_pipe_ends_it_quietly(history: Path) -> None:
         assert ended.stderr == b""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 def test_an_interruption_is_exit_code_130(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
@@ -142,6 +147,7 @@ def test_an_interruption_is_exit_code_130(tmp_path: Path) -> None:
     assert err == b"conspectus: interrupted\n"
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_output_and_nothing_half_written(
     history: Path, tmp_path: Path
 ) -> None:
@@ -158,6 +164,7 @@ def test_a_full_disk_leaves_the_old_output_and_nothing_half_written(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.json", "talk.json"]
 
 
+@pytest.mark.slow
 def test_an_archive_that_cannot_be_written_is_exit_code_3(history: Path, tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
     archive = tmp_path / "a.db"
@@ -175,6 +182,7 @@ def test_an_archive_that_cannot_be_written_is_exit_code_3(history: Path, tmp_pat
     assert b"t2" not in listed
 
 
+@pytest.mark.slow
 def test_a_terminal_without_the_letters_gets_what_it_can_show(history: Path) -> None:
     plain = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     force = ["compact", history, "--force", "--keep", "messages:4"]
@@ -186,6 +194,7 @@ def test_a_terminal_without_the_letters_gets_what_it_can_show(history: Path) -> 
     assert process(*force, env=plain).returncode == 0
 
 
+@pytest.mark.slow
 def test_forget_asks_whoever_sits_there(history: Path) -> None:
     pty = pytest.importorskip("pty")
     compact = ["compact", str(history), "--force", "--keep", "messages:4", "--thread", "t"]

@@ -41,6 +41,7 @@ def file(tmp_path: Path) -> Path:
     return write(tmp_path / "agent.json", agent(30))
 
 
+@pytest.mark.slow
 def test_three_policies_are_compared_on_the_same_requests(file: Path) -> None:
     found = data(file, *WINDOW)
     [one] = found["replays"]
@@ -52,6 +53,7 @@ def test_three_policies_are_compared_on_the_same_requests(file: Path) -> None:
     assert (one["name"], one["window"], one["keep"]) == ("agent.json", 2_500, "6 messages")
 
 
+@pytest.mark.slow
 def test_a_person_sees_the_numbers_of_the_data(file: Path) -> None:
     totals = data(file, *WINDOW)["totals"]
     shown = run(file, *WINDOW)
@@ -68,6 +70,7 @@ def test_a_person_sees_the_numbers_of_the_data(file: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_settings_are_passed_on(file: Path) -> None:
     more = ("--trigger", "messages:12", "--keep", "tokens:500", "--summary-tokens", "256")
     found = data(file, "--window", "4000", *more, "--policy", "conspectus")
@@ -77,6 +80,7 @@ def test_settings_are_passed_on(file: Path) -> None:
     assert one["runs"][0]["compactions"][0]["step"] <= 7
 
 
+@pytest.mark.slow
 def test_several_files_have_rows_of_their_own_and_a_sum(file: Path, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     other = write(tmp_path / "other" / "agent.json", agent(12))
@@ -93,6 +97,7 @@ def test_several_files_have_rows_of_their_own_and_a_sum(file: Path, tmp_path: Pa
     assert len(re.findall(r"^ +Conspectus ", shown, re.MULTILINE)) == 3
 
 
+@pytest.mark.slow
 def test_standard_output_stays_pure_while_compactions_are_shown_live(file: Path) -> None:
     shown = run(file, *WINDOW, "--live", "--json")
     found = json.loads(shown.stdout)
@@ -103,6 +108,7 @@ def test_standard_output_stays_pure_while_compactions_are_shown_live(file: Path)
     assert run(file, *WINDOW, "--json").stderr == ""
 
 
+@pytest.mark.slow
 def test_the_figures_and_the_page_are_written(file: Path, tmp_path: Path) -> None:
     numbers, page = tmp_path / "now.json", tmp_path / "page.html"
     done = run(file, *WINDOW, "-o", numbers, "--report", page)
@@ -115,6 +121,7 @@ def test_the_figures_and_the_page_are_written(file: Path, tmp_path: Path) -> Non
     assert f"Report: {page}" in done.stdout.replace("\n", "")
 
 
+@pytest.mark.slow
 def test_standard_input_is_read(file: Path) -> None:
     done = run("-", *WINDOW, "--policy", "none", "--json", stdin=file.read_text())
     assert json.loads(done.stdout)["replays"][0]["name"] == "standard input"
@@ -131,6 +138,7 @@ def test_lines_that_were_skipped_are_told(tmp_path: Path) -> None:
     assert "session.jsonl: 1 line that is no part" in run(file).stdout
 
 
+@pytest.mark.slow
 def test_what_cannot_fit_ends_with_1_and_says_so(file: Path) -> None:
     done = run(file, "--window", "600")
     assert done.exit_code == 1
@@ -196,6 +204,7 @@ def benchmark_script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("replay")
 
 
+@pytest.mark.slow
 def test_the_benchmark_finds_a_window_in_which_each_transcript_compacts_twice(
     benchmark_script: ModuleType,
     tmp_path: Path,
@@ -226,6 +235,7 @@ def test_the_benchmark_says_when_there_are_no_transcripts(
     assert "skipped: there are no transcripts" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_benchmark_fails_where_a_promise_is_broken(benchmark_script: ModuleType) -> None:
     row = benchmark_script.one_row("a", agent(30))
     assert row.wrong == []

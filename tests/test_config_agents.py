@@ -415,6 +415,7 @@ def test_on_an_event_loop_an_edit_counts_as_well(tmp_path: Path) -> None:
     assert asyncio.run(turns()) == [("messages", 9)]
 
 
+@pytest.mark.slow
 def test_threads_that_run_at_once_all_go_on_while_the_file_is_edited(tmp_path: Path) -> None:
     async def turns() -> list[int]:
         edited = Edited(tmp_path)

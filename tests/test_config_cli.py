@@ -177,6 +177,7 @@ def explained(file: Path, transcript: Path, *more: object) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_explain_says_when_it_would_have_fired_and_what_it_would_have_kept(
     tmp_path: Path, transcript: Path
 ) -> None:
@@ -223,6 +224,7 @@ def test_explain_says_which_words_of_the_user_a_summary_carries(tmp_path: Path) 
     assert any("Never push to the branch release/7." in fact for fact in carried)
 
 
+@pytest.mark.slow
 def test_explain_counts_as_the_configuration_counts(tmp_path: Path, transcript: Path) -> None:
     def at(*lines: str) -> int:
         file = section(tmp_path, "enabled: true", "keep: {type: messages, value: 4}", *lines)
@@ -236,6 +238,7 @@ def test_explain_counts_as_the_configuration_counts(tmp_path: Path, transcript: 
     assert plain < words  # a token is less than a word
 
 
+@pytest.mark.slow
 def test_explain_says_why_it_never_fires(tmp_path: Path, transcript: Path) -> None:
     found = explained(section(tmp_path, ON[0], "trigger: {type: tokens, value: 90000}"), transcript)
     assert found["compactions"] == []
@@ -245,6 +248,7 @@ def test_explain_says_why_it_never_fires(tmp_path: Path, transcript: Path) -> No
     )
 
 
+@pytest.mark.slow
 def test_explain_needs_a_window_only_for_a_fraction(tmp_path: Path, transcript: Path) -> None:
     file = section(
         tmp_path,
@@ -262,6 +266,7 @@ def test_explain_needs_a_window_only_for_a_fraction(tmp_path: Path, transcript: 
     assert found["over"] == 0
 
 
+@pytest.mark.slow
 def test_explain_advises_where_something_is_not_as_it_should_be(
     tmp_path: Path, transcript: Path
 ) -> None:
@@ -292,6 +297,7 @@ def test_explain_ends_with_1_where_the_window_cannot_be_kept(tmp_path: Path) -> 
     assert run("explain", file, "--transcript", talk, "--window", 200_000).exit_code == 0
 
 
+@pytest.mark.slow
 def test_explain_refuses_what_is_off_or_broken_or_no_transcript(
     tmp_path: Path, transcript: Path
 ) -> None:
@@ -320,6 +326,7 @@ def test_there_are_the_presets_that_the_page_names() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", PRESETS, ids=lambda file: file.stem)
 def test_a_preset_is_valid_and_keeps_every_promise_on_a_transcript(
     file: Path, tmp_path: Path

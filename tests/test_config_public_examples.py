@@ -116,6 +116,7 @@ def size(messages: Any) -> int:
     return count_tokens_approximately(messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_fires_where_its_page_says_and_keeps_what_it_says(
     name: str, tmp_path: Path
@@ -190,6 +191,7 @@ def test_an_agents_own_model_writes_where_none_is_named(tmp_path: Path) -> None:
     assert agent.middleware.model is agent.model
 
 
+@pytest.mark.slow
 def test_the_window_is_that_of_the_model_that_answers_and_not_of_the_one_that_writes(
     tmp_path: Path,
 ) -> None:

@@ -63,6 +63,7 @@ def unread(small: ScriptedChatModel, messages: list[Any]) -> list[int]:
     return [n for n in range(TURNS) if marker(n) not in told and marker(n) not in here]
 
 
+@pytest.mark.slow
 def test_with_the_shipped_values_whole_turns_leave_unread_there_and_none_here(
     tmp_path: Path,
 ) -> None:
@@ -78,6 +79,7 @@ def test_with_the_shipped_values_whole_turns_leave_unread_there_and_none_here(
     assert unread(small, agent.messages) == []
 
 
+@pytest.mark.slow
 def test_null_switches_trimming_off_here_where_leaving_it_out_leaves_it_on_there(
     tmp_path: Path,
 ) -> None:
@@ -147,6 +149,7 @@ def test_a_reported_usage_of_system_prompt_and_tools_alone_does_not_fire_at_ever
     assert len(small.calls) <= 2
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_pauses")
 def test_a_failing_summariser_is_not_called_again_at_every_step(tmp_path: Path) -> None:
     failing = answering()
@@ -169,6 +172,7 @@ def test_a_failing_summariser_is_not_called_again_at_every_step(tmp_path: Path) 
     assert not any("rror generating" in m.text for m in agent.messages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [20, 4_000])  # the notes share their room with the user's words
 def test_a_summary_is_shown_as_it_is_counted_in_whole_lines(words: int, tmp_path: Path) -> None:
     long = "## Facts\n" + "\n".join(f"- berth {n} is free on day {n}" for n in range(words))

@@ -250,6 +250,7 @@ def test_nothing_outside_of_the_call_is_changed() -> None:
     assert all(vars(wiring.real)[name] is value for name, value in before.items())
 
 
+@pytest.mark.slow
 def test_every_agent_has_the_tool_recall_and_what_a_turn_needs_is_shown_to_it(
     stacks: Stacks,
 ) -> None:
@@ -364,6 +365,7 @@ def agent(scenario: ModuleType, folder: Path, **more: Any) -> tuple[Any, Any]:
     return compiled, run
 
 
+@pytest.mark.slow
 def test_each_subagent_is_compacted_by_its_own_limits(scenario: ModuleType, tmp_path: Path) -> None:
     compiled, run = agent(scenario, tmp_path, main_window=9_000, sub_windows=(5_500, 7_500))
     for turn in range(15):
@@ -375,6 +377,7 @@ def test_each_subagent_is_compacted_by_its_own_limits(scenario: ModuleType, tmp_
     assert len(folders) >= 3  # the main agent's, and one for each job that was compacted
 
 
+@pytest.mark.slow
 def test_sync_and_async_give_the_same(scenario: ModuleType, tmp_path: Path) -> None:
     one, run = agent(scenario, tmp_path / "sync")
     other, arun = agent(scenario, tmp_path / "async")
@@ -398,6 +401,7 @@ def test_sync_and_async_give_the_same(scenario: ModuleType, tmp_path: Path) -> N
     assert run.watch.summaries == arun.watch.summaries > 0
 
 
+@pytest.mark.slow
 def test_a_failing_model_call_never_pays_for_the_same_summary_twice(tmp_path: Path) -> None:
     paid: list[int] = []
     down = [False]
@@ -487,6 +491,7 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in there if path.is_file()}
 
 
+@pytest.mark.slow
 def test_files_are_written_once_and_hold_arguments_and_media_whole(tmp_path: Path) -> None:
     picture = bytes(range(256)) * 9
     long = "x = 1  # a line that must not be shortened\n" * 150
@@ -531,6 +536,7 @@ def test_files_are_written_once_and_hold_arguments_and_media_whole(tmp_path: Pat
     assert f"/{folder}" in str(shown.content)
 
 
+@pytest.mark.slow
 def test_no_session_has_anothers_files(tmp_path: Path) -> None:
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     chat = model(40_000, "Seen. " * 30)
@@ -593,6 +599,7 @@ def test_a_backend_that_fails_holds_nothing_up_and_is_written_later(
     assert "Question 0" in "".join(content.decode() for content in files(tmp_path).values())
 
 
+@pytest.mark.slow
 def test_files_in_the_state_can_be_read_by_the_agent() -> None:
     read: list[str] = []
 
@@ -642,6 +649,7 @@ def test_without_a_mirror_no_file_is_written(tmp_path: Path) -> None:
 # The example, and what is said without the extra
 
 
+@pytest.mark.slow
 def test_the_example_finds_what_has_left(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "deep_agent.py"), run_name="__main__")
     said = dict(re.split(r"\s{3,}", line) for line in capsys.readouterr().out.splitlines())
@@ -653,6 +661,7 @@ def test_the_example_finds_what_has_left(capsys: pytest.CaptureFixture[str]) -> 
     assert int(said["files of the history"]) >= 2
 
 
+@pytest.mark.slow
 def test_without_the_extra_it_is_said_how_to_install_it() -> None:
     code = (
         "import sys; sys.modules['deepagents'] = None\n"

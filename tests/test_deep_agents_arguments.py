@@ -92,6 +92,7 @@ def test_old_arguments_are_shortened_after_the_import_swap_alone(
     assert len(chat.calls[-1].messages) == 28  # nothing was summarised, and the prompt
 
 
+@pytest.mark.slow
 def test_what_was_shortened_makes_a_summary_needless() -> None:
     chat = writer(12_000)
     chat_calls: list[int] = []

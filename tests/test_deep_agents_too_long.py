@@ -85,6 +85,7 @@ def talk(graph: Any, said: str, way: str = "sync") -> dict[str, Any]:
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("store", "way"), [(False, "sync"), (False, "stream"), (False, "async"), (True, "sync")]
 )
@@ -114,6 +115,7 @@ def test_a_batch_that_is_too_large_is_rescued_after_the_import_swap_alone(
     assert provider.refused == refused
 
 
+@pytest.mark.slow
 def test_parallel_subagents_are_rescued_each_in_its_own_session() -> None:
     provider = Provider()
     graph = create_deep_agent(provider.model, [read_table], checkpointer=InMemorySaver())
@@ -132,6 +134,7 @@ def test_a_provider_that_takes_nothing_ends_it_with_the_error_that_their_users_c
     assert provider.refused <= TRIES + 1
 
 
+@pytest.mark.slow
 def test_a_backend_that_is_given_by_hand_and_no_mirror_says_where_the_originals_are() -> None:
     provider = Provider()
     mine = summarization_middleware(provider.model, StateBackend(), mirror=False)

@@ -75,6 +75,7 @@ def test_what_json_takes_comes_back_equal() -> None:
     assert decode("langchain", entry.encoded.text, None) == message
 
 
+@pytest.mark.slow
 def test_an_agents_step_goes_on_behind_such_an_artifact() -> None:
     model = GenericFakeChatModel(messages=iter([AIMessage("Done.")] * 9))
     with Archive.open("memory:") as archive:

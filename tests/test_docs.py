@@ -14,6 +14,7 @@ import doctest
 import importlib
 import inspect
 import json
+import logging
 import os
 import pkgutil
 import re
@@ -40,6 +41,8 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     ROOT / "examples" / "lead_agent" / "README.md",
 ]
+STARTING = "README cli config deep_agents evaluate replay telemetry".split()
+"""Pages whose blocks start processes, or replay a session."""
 MODULES = sorted(
     module.name
     for module in pkgutil.walk_packages(conspectus.__path__, "conspectus.")
@@ -237,7 +240,18 @@ def _plain(block: Block) -> None:
 
 
 @pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
+def loggers() -> Iterator[None]:
+    """What a page sets loggers to is no other test's."""
+    every = [logging.getLogger(name) for name in ("conspectus", "conspectus.events")]
+    before = [(one, one.level, one.propagate, list(one.handlers)) for one in every]
+    yield
+    for one, level, propagate, handlers in before:
+        one.setLevel(level)
+        one.propagate, one.handlers = propagate, handlers
+
+
+@pytest.fixture
+def page(loggers: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
     """A folder with the examples, an empty home, no keys, and our own commands first."""
     folder = tmp_path / "checkout"
     shutil.copytree(
@@ -255,7 +269,17 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
     return made
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path,
+            id=str(path.relative_to(ROOT)),
+            marks=pytest.mark.slow if path.stem in STARTING else [],
+        )
+        for path in PAGES
+    ],
+)
 def test_every_block_of_a_page_does_what_it_says(path: Path, page: Page) -> None:
     page.read(path.name, path.read_text(encoding="utf-8"))
 
@@ -305,6 +329,7 @@ def test_a_page_that_lies_is_found_out(lie: str, page: Page) -> None:
         page.read("page.md", text)
 
 
+@pytest.mark.slow
 def test_a_page_that_tells_the_truth_passes(page: Page) -> None:
     text = """
 ```python

@@ -77,6 +77,7 @@ def ours(paths: list[str], systems: list[System], size: int, recall: int = 0) ->
     ).systems[0]
 
 
+@pytest.mark.slow
 def test_words_identifiers_and_pairs_are_read_alike(script: ModuleType) -> None:
     looked_at = 0
     for kind in ("agent", "locomo", "crosswoz"):
@@ -98,6 +99,7 @@ def test_words_identifiers_and_pairs_are_read_alike(script: ModuleType) -> None:
     assert looked_at > 100
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["conspectus", "langchain", "tail"])
 def test_future_use_is_the_same_to_four_digits(script: ModuleType, name: str) -> None:
     paths = files("agent", "miniswe-gemini3pro__sphinx-doc__sphinx-8") + files("agent", "deerflow")
@@ -120,6 +122,7 @@ def test_future_use_is_the_same_to_four_digits(script: ModuleType, name: str) ->
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "name", "recall"),
     [

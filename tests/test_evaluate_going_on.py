@@ -34,6 +34,7 @@ def found() -> dict[str, Any]:
     return read
 
 
+@pytest.mark.slow
 def test_the_demo_can_be_gone_on_with(found: dict[str, Any]) -> None:
     ours, tail = found["going_on"]
     assert (ours["name"], tail["name"]) == ("conspectus", "tail")

@@ -28,6 +28,7 @@ def case_of(bench: Any, name: str) -> Any:
     return next(one for one in bench.CASES if one.name == name)
 
 
+@pytest.mark.slow
 def test_a_stream_that_ends_early_is_a_summary_for_others_only(bench: Any) -> None:
     case = case_of(bench, "stream ends early")
     found = {kind.name: bench.trial(case, "sums", "openai", kind) for kind in bench.SYSTEMS}
@@ -37,6 +38,7 @@ def test_a_stream_that_ends_early_is_a_summary_for_others_only(bench: Any) -> No
     assert found["Deep Agents"].lost == 0  # they are in its files
 
 
+@pytest.mark.slow
 def test_a_window_smaller_than_it_was_said_to_be(bench: Any) -> None:
     case = case_of(bench, "context length")
     kinds = {kind.name: kind for kind in bench.SYSTEMS}
@@ -47,6 +49,7 @@ def test_a_window_smaller_than_it_was_said_to_be(bench: Any) -> None:
     assert theirs.failed == theirs.over > 1
 
 
+@pytest.mark.slow
 def test_a_failing_answer_fails_one_step_each_time_and_costs_no_summary(bench: Any) -> None:
     case, ours = case_of(bench, "server error (500)"), bench.SYSTEMS[0]
     found = bench.trial(case, "answers", "openai", ours)

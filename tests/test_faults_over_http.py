@@ -369,6 +369,7 @@ def by_model(**replies: Any) -> Callable[[Request], Reply]:
     return script
 
 
+@pytest.mark.slow
 @both
 @pytest.mark.parametrize("name", [*FAILS, *TOO_LONG])
 def test_a_fault_of_the_summariser_fails_no_step_of_an_agent(

@@ -118,6 +118,7 @@ def broken(messages: list[BaseMessage]) -> bool:
     return calls != results
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve", None])
 def test_the_request_fits_its_window_with_prompt_and_tools(history: Any) -> None:
     middle = [summarization(history=history)] if history else []
@@ -249,6 +250,7 @@ class Reminding(AgentMiddleware[Any, Any, Any]):
         return handler(request.override(messages=[*request.messages, reminder]))
 
 
+@pytest.mark.slow
 def test_what_other_middleware_copies_changes_or_adds_is_not_summarised_again() -> None:
     alone, _ = paid()
     edits = ContextEditingMiddleware(edits=[ClearToolUsesEdit(trigger=10**6)])
@@ -260,6 +262,7 @@ def test_what_other_middleware_copies_changes_or_adds_is_not_summarised_again() 
     assert all("Remember" in str(request[-1].content) for request in agent.requests)
 
 
+@pytest.mark.slow
 def test_a_message_that_was_shown_short_is_not_summarised_at_every_call() -> None:
     alone, _ = paid()
     with_giant, agent = paid(giant=True)
@@ -480,6 +483,7 @@ def test_output_is_reserved_from_the_models_own_setting() -> None:
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
 
 
+@pytest.mark.slow
 def test_sync_and_async_send_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def run(asynchronous: bool) -> list[list[str]]:
         # Ids are cited, and drawn by chance they count for more or less.

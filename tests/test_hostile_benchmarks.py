@@ -24,6 +24,7 @@ def script() -> Iterator[Callable[[str], ModuleType]]:
         yield importlib.import_module
 
 
+@pytest.mark.slow
 def test_few_hostile_examples_get_nowhere(
     script: Callable[[str], ModuleType], capsys: pytest.CaptureFixture[str]
 ) -> None:

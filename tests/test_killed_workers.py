@@ -43,6 +43,7 @@ def killed(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
 def test_killed_anywhere_a_thread_goes_on_and_ends_as_one_that_was_not() -> None:
     few = () if LONG else ("--effects", "3", "--sample", "1", "--twice", "1")
@@ -51,6 +52,7 @@ def test_killed_anywhere_a_thread_goes_on_and_ends_as_one_that_was_not() -> None
     assert "SQLite" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 def test_killed_anywhere_it_ends_the_same_on_postgres() -> None:
     few = () if LONG else ("--effects", "2", "--sample", "1", "--twice", "0")

@@ -23,7 +23,17 @@ EMPTY = {
 """Behaviours of which an empty outcome is LangChain's real one."""
 
 
-@pytest.mark.parametrize("one", BEHAVIOURS, ids=lambda one: f"{one.section}: {one.name}")
+@pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(
+            one,
+            id=f"{one.section}: {one.name}",
+            marks=pytest.mark.slow if one.name.startswith("generated ") else [],
+        )
+        for one in BEHAVIOURS
+    ],
+)
 def test_it_comes_out_the_same_or_differs_as_stated(one: Behaviour) -> None:
     came = outcome(one)
     if one.differs:
@@ -32,6 +42,7 @@ def test_it_comes_out_the_same_or_differs_as_stated(one: Behaviour) -> None:
         assert came.same, f"LangChain: {came.theirs!r}; ours: {came.ours!r}"
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_behaviours_write() -> None:
     assert PAGE.read_text(encoding="utf-8") == page(), "write it anew with `make conformance`"
 
@@ -62,6 +73,7 @@ def test_wherever_langchains_cut_is_legal_ours_is_the_same(seed: int) -> None:
         assert is_legal(history, ours)
 
 
+@pytest.mark.slow
 def test_the_definition_of_a_legal_cut_finds_what_langchain_parts_and_evicts() -> None:
     chance = random.Random(11)
     cuts = [(drawn(chance)) for _ in range(300)]

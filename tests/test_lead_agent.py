@@ -189,6 +189,7 @@ def chatted(folder: Path, *lines: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_question_survives_the_end_of_the_process(tmp_path: Path) -> None:
     configured(tmp_path)
     first = chatted(tmp_path, "write workspace/a.txt: hello", "ask which room?")
@@ -201,6 +202,7 @@ def test_a_question_survives_the_end_of_the_process(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_chat_knows_its_commands_and_sends_no_other_word_with_a_slash(tmp_path: Path) -> None:
     configured(tmp_path)
     said = chatted(tmp_path, "/help", "/compcat", " /etc", "/etc/hosts", "/quit", "list")

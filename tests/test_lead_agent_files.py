@@ -213,6 +213,7 @@ def test_a_refusal_is_an_answer_to_the_model_and_the_run_goes_on(tmp_path: Path)
         assert "the secret" not in "".join(results(agent))
 
 
+@pytest.mark.slow
 def test_long_files_are_read_in_parts(tmp_path: Path) -> None:
     text = "".join(f"line {n}\n" for n in range(1, 1_001))
     with opened(tmp_path) as agent:

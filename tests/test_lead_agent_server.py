@@ -249,6 +249,7 @@ def test_the_request_of_the_readme_is_answered(client: Client) -> None:
     assert (status, reply["thread"]) == (200, "demo")
 
 
+@pytest.mark.slow
 def test_serving_on_a_port_that_is_in_use_says_which_key_to_change(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -15,6 +15,7 @@ from conspectus.ledger import facts_of, quoted
 from conspectus.ledger.book import LIMIT
 from conspectus.messages import read_messages
 from histories import assistant, user
+from stateful.budgets import few
 
 SAID = [
     "Never push to main.",
@@ -40,7 +41,7 @@ def book(*messages: dict[str, Any]) -> Ledger:
 
 
 @given(TURNS, st.integers(0, 14), st.integers(0, 14))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=few(40))
 def test_a_thread_read_in_parts_gives_the_ledger_of_the_whole(
     turns: list[dict[str, Any]], one: int, other: int
 ) -> None:
@@ -60,7 +61,7 @@ def test_a_later_ledger_put_on_top_replaces_what_it_changes() -> None:
 
 
 @given(st.lists(st.text(max_size=300), max_size=5), st.sampled_from(["user", "system"]))
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=few(60))
 def test_any_text_is_read_and_every_fact_is_quoted_from_its_message(
     texts: list[str], role: str
 ) -> None:

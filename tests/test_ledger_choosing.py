@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conspectus.ledger import Said, choose, statements
+from stateful.budgets import few
 
 RULES = [
     "Never deploy on Fridays without the approval of Ilse Vandermolen.",
@@ -45,7 +47,7 @@ def test_all_stands_as_it_was_where_it_fits() -> None:
     st.lists(st.text(max_size=80), max_size=4),
     st.integers(0, 200),
 )
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=few(60))
 def test_what_stands_is_quoted_in_order_and_fits(
     known: list[str], texts: list[str], room: int
 ) -> None:
@@ -60,7 +62,7 @@ def test_what_stands_is_quoted_in_order_and_fits(
 
 
 @given(st.text(max_size=300), st.sampled_from(["user", "system", "tool"]))
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=few(80))
 def test_every_letter_of_a_message_is_in_one_sentence(text: str, role: str) -> None:
     end = 0
     for one in statements(text, role):
@@ -78,7 +80,7 @@ def test_a_flood_of_near_equal_lines_pushes_no_other_rule_out() -> None:
 
 
 @given(st.integers(0, 400), st.integers(0, 3))
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=few(40))
 def test_what_was_replaced_stands_only_with_what_replaced_it(room: int, shift: int) -> None:
     caps = [
         "Hotels in Rome must never cost more than 120 EUR.",
@@ -91,6 +93,7 @@ def test_what_was_replaced_stands_only_with_what_replaced_it(room: int, shift: i
     assert (caps[0] not in shown and caps[1] not in shown) or caps[2] in shown
 
 
+@pytest.mark.slow
 def test_a_value_that_changed_a_thousand_times_stands_as_it_is_now() -> None:
     said = [f"The hotel cap is now {n} EUR per night." for n in range(100, 1_100)]
     shown = "\n".join(kept.text for kept in choose(said, 40, count))

@@ -44,6 +44,7 @@ def script() -> Iterator[Callable[[str], ModuleType]]:
         yield importlib.import_module
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["agent_threads", "agent_tasks"])
 def test_one_agent_serves_many_conversations_at_once(
     script: Callable[[str], ModuleType], tmp_path: Path, case: str
@@ -54,6 +55,7 @@ def test_one_agent_serves_many_conversations_at_once(
     assert seen.paid == seen.compactions == 5 * SOME
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["compactor_threads", "compactor_tasks"])
 def test_one_compactor_serves_many_conversations_at_once(
     script: Callable[[str], ModuleType], tmp_path: Path, case: str
@@ -65,12 +67,14 @@ def test_one_compactor_serves_many_conversations_at_once(
     assert seen.paid == seen.compactions == 3 * count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["agent_threads", "agent_tasks", "one_thread"])
 def test_the_same_on_sqlite(script: Callable[[str], ModuleType], tmp_path: Path, case: str) -> None:
     seen = getattr(script("worker_cases"), case)("sqlite", MANY if LONG else 8, tmp_path)
     assert seen.good, seen
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("case", ["agent_threads", "agent_tasks", "one_thread"])
 def test_the_same_on_postgres(
@@ -82,6 +86,7 @@ def test_the_same_on_postgres(
     assert seen.good, seen
 
 
+@pytest.mark.slow
 def test_two_hundred_requests_on_one_conversation_pay_for_one_summary(
     script: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:
@@ -90,6 +95,7 @@ def test_two_hundred_requests_on_one_conversation_pay_for_one_summary(
     assert (seen.paid, seen.compactions) == (1, 1)
 
 
+@pytest.mark.slow
 def test_requests_of_several_lengths_on_one_conversation_lose_nothing(
     script: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:
@@ -405,6 +411,7 @@ def _after(both: threading.Barrier, instances: int) -> str:
     return "## Done\n- it was looked at"
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize("what", ["compactor", "agent"])
 def test_two_processes_on_one_conversation(script: Callable[[str], ModuleType], what: str) -> None:

@@ -49,6 +49,7 @@ def agent(kind: str, reader: Reader, model: ScriptedChatModel, saver: Any, store
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["deep", "preserved"])
 def test_they_are_summarised_once_as_those_with_ids_are(kind: str) -> None:
     reader, saver, store = Reader(), InMemorySaver(), InMemoryStore()

@@ -334,6 +334,7 @@ def test_reading_a_long_history_leaves_the_event_loop_to_others(
     assert all(here <= used for used in read_in.values()), "without a loop all is done here"
 
 
+@pytest.mark.slow
 def test_the_view_of_a_channel_that_keeps_everything_keeps_no_message_alive() -> None:
     own = middleware(history="preserve")
     state: dict[str, Any] = {"messages": [*talk(30), HumanMessage("go on")]}

@@ -247,6 +247,7 @@ def test_edited_contexts_and_lists_of_tasks_go_with_it(history: Any) -> None:
 # Threads, subagents, event loops
 
 
+@pytest.mark.slow
 def test_one_instance_serves_many_threads_at_once() -> None:
     shared, store = made(archive=InMemoryStore()), InMemorySaver()
     agent = create_agent(
@@ -275,6 +276,7 @@ def test_one_instance_serves_many_threads_at_once() -> None:
     assert failures == []
 
 
+@pytest.mark.slow
 def test_many_threads_share_one_event_loop() -> None:
     agent = create_agent(
         ScriptedChatModel(answers=lambda messages: f"to {messages[-1].text}"),

@@ -80,6 +80,7 @@ def test_a_long_run_is_compacted_again_and_again_and_nothing_is_lost() -> None:
     assert max(len(call.messages) for call in model.calls) <= 10
 
 
+@pytest.mark.slow
 @on_a_loop
 async def test_an_event_loop_sees_the_same_run() -> None:
     runs = []
@@ -456,6 +457,7 @@ def own_summary(messages: list[Any]) -> str:
     return f"{SUMMARY}: {' '.join(dict.fromkeys(found))[:150]} are looked at."
 
 
+@pytest.mark.slow
 def test_fifty_threads_at_once_share_one_instance() -> None:
     own = middleware(model=ScriptedChatModel(answers=own_summary, delay=0.002))
     store = InMemoryStore()
@@ -468,6 +470,7 @@ def test_fifty_threads_at_once_share_one_instance() -> None:
     check_own(graph, store, names)
 
 
+@pytest.mark.slow
 @on_a_loop
 async def test_fifty_tasks_at_once_share_one_instance() -> None:
     own = middleware(model=ScriptedChatModel(answers=own_summary, delay=0.002))
@@ -516,6 +519,7 @@ def subagents(own: Any, checkpointer: Any = None) -> tuple[Any, Any, ScriptedCha
     return graph, store, model
 
 
+@pytest.mark.slow
 def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals() -> None:
     own = middleware(model=ScriptedChatModel(answers=subagent_summary))
     graph, store, model = subagents(own)
@@ -540,6 +544,7 @@ def subagent_summary(messages: list[Any]) -> str:
     return f"{SUMMARY}: {' '.join(dict.fromkeys(found))[:150]} are looked at."
 
 
+@pytest.mark.slow
 @on_a_loop
 async def test_subagents_on_a_loop_have_a_session_each() -> None:
     own = middleware(model=ScriptedChatModel(answers=subagent_summary))

@@ -224,6 +224,7 @@ def test_an_edit_is_what_was_approved_even_where_the_first_text_is_gone() -> Non
     assert [summary_body(m.text) for m in messages if is_summary(m)] == ["My own words."]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", [False, True])
 def test_resumed_in_another_process(tmp_path: Path, loop: bool) -> None:
     asked = process(tmp_path, "say", "Look at all.", loop=loop, preview=True)
@@ -236,6 +237,7 @@ def test_resumed_in_another_process(tmp_path: Path, loop: bool) -> None:
     assert len(noted(tmp_path, "read")) == 1 + len(after["interrupt"])
 
 
+@pytest.mark.slow
 def test_nonsense_in_one_process_and_an_edit_in_the_next(tmp_path: Path) -> None:
     process(tmp_path, "say", "Look at all.", preview=True)
     asked = process(tmp_path, "resume", "perhaps", preview=True)

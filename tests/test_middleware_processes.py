@@ -51,6 +51,7 @@ def read(folder: Path) -> Counter[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", [False, True])
 def test_each_turn_in_a_process_of_its_own(tmp_path: Path, loop: bool) -> None:
     archived = [process(tmp_path, "say", f"Turn {n}", loop=loop)["archived"] for n in range(4)]
@@ -62,6 +63,7 @@ def test_each_turn_in_a_process_of_its_own(tmp_path: Path, loop: bool) -> None:
     assert max(map(len, whole)) <= 5
 
 
+@pytest.mark.slow
 def test_killed_and_then_spoken_to_instead_of_resumed(tmp_path: Path) -> None:
     assert process(tmp_path, "die", "Look at all.") is None
     after = process(tmp_path, "say", "Are you still there?")

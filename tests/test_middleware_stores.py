@@ -90,6 +90,7 @@ async def aparts(kind: str, folder: Path) -> AsyncIterator[tuple[Any, Any]]:
                 yield saver, store
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_two_turns_a_step_back_and_a_recall(kind: str, tmp_path: Path) -> None:
     with parts(kind, tmp_path) as (saver, store):
@@ -110,6 +111,7 @@ def test_two_turns_a_step_back_and_a_recall(kind: str, tmp_path: Path) -> None:
         check_sent(model)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @on_a_loop
 async def test_two_turns_a_step_back_and_a_recall_on_a_loop(kind: str, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ DEFECTS = read_defects()
 ONE = DEFECTS[0]
 
 
+@pytest.mark.slow
 def test_every_defect_can_be_planted_and_names_a_test_that_there_is() -> None:
     assert wrong_with(DEFECTS) == []
 
@@ -106,6 +107,27 @@ def test_the_command_fails_unless_the_test_fails_by_what_it_asserts(
     assert says in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("noticed", [1, 2, 0])
+def test_of_each_promise_one_defect_must_be_noticed_by_the_fast_tests(
+    noticed: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first that is; none is a failure, and one whose test is left out is not noticed."""
+    mine = [one for one in DEFECTS if one.promise == 1]
+
+    def run_all(jobs: list[tuple[Defect | None, list[str]]], workers: int, *, fast: bool) -> object:
+        assert fast
+        at = [mine.index(one) + 1 if one else None for one, _ in jobs]
+        verdicts = {noticed: "failed", None: "passed"}
+        return [Outcome(verdicts.get(number, "broke"), 0.1, "no test was run") for number in at]
+
+    monkeypatch.setattr(command, "import_others", lambda: None)
+    monkeypatch.setattr(command, "wrong_with", lambda defects: [])
+    monkeypatch.setattr(command, "run_all", run_all)
+    assert command.main(["--fast", "--promise", "1"]) == (0 if noticed else 1)
+    said = capsys.readouterr().out
+    assert (mine[noticed - 1].name if noticed else "NOTHING IS NOTICED") in said
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -178,6 +200,7 @@ print([one.verdict for one in run_all(jobs[:1], 1, seconds=0.01)])
 """
 
 
+@pytest.mark.slow
 def test_defects_are_planted_in_a_copy_and_told_apart_by_how_their_test_ends() -> None:
     """As it is, harmless to this test, noticed by it, and so broken that nothing runs."""
     before = {path: path.read_bytes() for path in (PACKAGE / "_core").glob("*.py")}

@@ -276,6 +276,7 @@ def test_histories_shuffled_at_random_are_written_as_a_provider_takes_them(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [3, 8])
 def test_a_resumed_session_is_written_as_a_provider_takes_it(tmp_path: Path, seed: int) -> None:
     session = made_session(seed, events=30)

@@ -209,6 +209,7 @@ def test_the_delta_channel_gives_what_the_plain_one_gives(number: int) -> None:
         assert added(added([], writes[:cut]), writes[cut:]) == plain
 
 
+@pytest.mark.slow
 def test_a_delta_channel_keeps_checkpoints_small() -> None:
     def size(schema: Any) -> int:
         talk = Talk(InMemoryStore(), schema)
@@ -246,6 +247,7 @@ def test_a_view_is_known_again_when_its_messages_come_back_as_other_objects() ->
     assert views.find(held(), first[:5]) is None
 
 
+@pytest.mark.slow
 def test_views_keep_no_channel_alive_and_are_bounded() -> None:
     views, messages = Views(), channel(4)
     views.keep(held(), messages, [HumanMessage("s", id="s"), *messages[3:]])
@@ -322,6 +324,7 @@ def guarded(store: Failing, talk: Talk, **more: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [GetOp, PutOp])
 @pytest.mark.parametrize("fresh", [False, True])
 def test_no_step_fails_and_nothing_leaves_while_the_archive_is_away(
@@ -390,6 +393,7 @@ class Stamping(AgentMiddleware[Any, Any, Any]):
         return handler(request.override(messages=made))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mark", ["", "stamped"])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_a_giant_result_fits_also_where_other_middleware_hands_on_copies(

@@ -55,6 +55,7 @@ def labels_of(series: str) -> set[str]:
     return set(re.findall(r'(\w+)="', series))
 
 
+@pytest.mark.slow
 def test_a_scrape_has_every_metric_that_is_asked_for(served: str) -> None:
     names = set(re.findall(r"^(conspectus_[a-z_]+)(?:\{| )", served, re.MULTILINE))
     asked = {name for one in expressions() for name in ASKED.findall(one)}
@@ -62,6 +63,7 @@ def test_a_scrape_has_every_metric_that_is_asked_for(served: str) -> None:
     assert asked <= names
 
 
+@pytest.mark.slow
 def test_the_labels_that_are_asked_for_are_there(served: str) -> None:
     for expression in expressions():
         [name, *_] = ASKED.findall(expression) or [""]
@@ -74,6 +76,7 @@ def test_the_labels_that_are_asked_for_are_there(served: str) -> None:
         assert all(wanted <= labels_of(one) for one in lines), expression
 
 
+@pytest.mark.slow
 def test_what_the_agent_did_can_be_read_from_it(served: str) -> None:
     def value(series: str) -> float:
         found = re.findall(rf"^{re.escape(series)}.* (\S+)$", served, re.MULTILINE)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -17,7 +18,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor
 from conspectus.archive import Archive
 from engine import SCOPE, Scripted, engine
-from stateful.budgets import LONG
+from stateful.budgets import LONG, few
 from stateful.oracle import openai_rejects
 
 WINDOW = 1_500
@@ -73,7 +74,8 @@ def found(compactor: Compactor, shown: list[Any]) -> Counter[str]:
     return Counter(map(text_of, [*shown, *(one.message for one in originals)]))
 
 
-@settings(max_examples=1_000 if LONG else 60, deadline=None)
+@pytest.mark.slow
+@settings(max_examples=1_000 if LONG else few(60), deadline=None)
 @given(FORMS, TURNS, st.integers(2, 10), st.booleans())
 def test_texts_that_repeat_are_there_as_often_as_they_were_said(
     form: str, turns: list[Any], keep: int, whole: bool

@@ -29,6 +29,7 @@ def compactor(store: TroubledStore, summarizer: Scripted) -> Compactor:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("second", [False, True], ids=["first compaction", "a later one"])
 @pytest.mark.parametrize("restarts", [False, True], ids=["same process", "restarted"])
 def test_the_next_call_is_right_wherever_the_archive_failed(second: bool, restarts: bool) -> None:

@@ -87,6 +87,7 @@ def test_a_message_that_repeats_a_clip_is_read_and_archived_itself(form: str, ro
     assert read.count(clip) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 def test_a_user_who_repeats_the_clip_of_his_own_message_has_said_both(form: str) -> None:
     compactor = engine(Scripted(short), window=1_500, keep=("messages", 4))
@@ -179,6 +180,7 @@ def test_an_assistant_who_says_the_clip_of_what_was_taken_out_has_said_it(form: 
     assert clip in archived(compactor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("whole", [False, True], ids=["what came back", "whole history"])
 @pytest.mark.parametrize("who", ["user", "tool"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from engine import Scripted, compacted, engine, short
 from providers import anthropic, bedrock, google, openai
 from providers.making import Maker, Provider
-from stateful.budgets import LONG
+from stateful.budgets import LONG, few
 
 FORMS = {
     "Anthropic": anthropic.PROVIDERS,
@@ -24,7 +24,7 @@ FORMS = {
 """The forms in which callers have the messages of each."""
 
 TRIED = settings(
-    max_examples=2_000 if LONG else 6, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=2_000 if LONG else few(6), deadline=None, suppress_health_check=list(HealthCheck)
 )
 
 

@@ -117,6 +117,7 @@ def test_what_another_librarys_summary_tore_apart_stays_together_in_view() -> No
     assert shown == ["m1", "m2", "m3", "m4"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["dicts", "messages"])
 @pytest.mark.parametrize("archived", [True, False])
 def test_what_a_client_asks_again_stays_wherever_a_summary_ends(form: str, archived: bool) -> None:

@@ -78,6 +78,7 @@ def test_reserved_tokens_are_not_given_to_messages() -> None:
     assert result.tokens_after <= 2_500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("told", [3, 900])
 def test_a_usage_report_that_is_far_too_low_does_not_break_the_window(told: int) -> None:
     usage = UsageMetadata(input_tokens=told, output_tokens=1, total_tokens=told + 1)
@@ -90,6 +91,7 @@ def test_a_usage_report_that_is_far_too_low_does_not_break_the_window(told: int)
     assert TokenMeter().messages(result.messages) <= 4_000
 
 
+@pytest.mark.slow
 def test_a_long_conversation_is_compacted_rarely_and_always_fits() -> None:
     scripted = Scripted(short)
     compactor = engine(scripted, window=3_000)
@@ -102,6 +104,7 @@ def test_a_long_conversation_is_compacted_rarely_and_always_fits() -> None:
     assert 5 <= len(scripted.requests) <= 60
 
 
+@pytest.mark.slow
 def test_a_history_sent_whole_each_time_is_compacted_as_rarely() -> None:
     scripted = Scripted(short)
     compactor = engine(scripted, window=3_000)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 from langgraph.graph.message import add_messages
 from langgraph.store.memory import InMemoryStore
@@ -62,6 +63,7 @@ def test_keys_of_messages_without_ids_tell_how_often_a_content_came() -> None:
     assert later[0].key not in {e.key for e in entries}
 
 
+@pytest.mark.slow
 def test_one_giant_of_many_small_parts_is_clipped() -> None:
     parts = [{"type": "text", "text": f"row {n}: some cells of the table"} for n in range(2_000)]
     nested = assistant("", ("c", "x"))

@@ -31,6 +31,7 @@ def rounds(compactor: Any, first: list[dict[str, Any]], count: int) -> Any:
     return result
 
 
+@pytest.mark.slow
 def test_standing_rules_are_in_the_summary_after_ten_rounds_word_for_word() -> None:
     first = [m for rule in RULES for m in (user(rule), assistant("Understood."))]
     for summarizer in (None, Scripted(short)):
@@ -132,6 +133,7 @@ def test_a_damaged_ledger_loses_no_more_than_what_is_damaged(
     assert "holds a damaged ledger" in caplog.text
 
 
+@pytest.mark.slow
 def test_what_was_handed_to_others_and_what_came_back_is_in_the_summary_after_ten_rounds() -> None:
     def handed(number: int, answer: str) -> list[dict[str, Any]]:
         function = {

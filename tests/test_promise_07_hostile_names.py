@@ -19,10 +19,11 @@ from conspectus.archive.words import MOST_TERMS, query_of
 from engine import Scripted, engine, short
 from hostile_names import LABELS, QUERIES, look_alike_pairs
 from postgres_support import postgres_schema
+from stateful.budgets import few
 
 LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
 COUNT = itertools.count()
-FEW = settings() if LONG else settings(max_examples=12)
+FEW = settings() if LONG else settings(max_examples=few(12))
 PAIRS = look_alike_pairs()
 SOME_PAIRS = PAIRS if LONG else PAIRS[::9]
 LABEL = st.sampled_from(LABELS) | st.text(min_size=1, max_size=30) | st.text(

@@ -77,6 +77,7 @@ def test_a_state_that_was_copied_to_another_tenant_opens_nothing() -> None:
     assert "QUARTZ" not in everything_after(other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_an_abandoned_branch_is_not_and_is_again_on_going_back_to_it(history: str) -> None:
     agent = RecallingAgent(lookups("heron-1"), history=history)

@@ -26,6 +26,7 @@ LABELS = [
 ]
 
 
+@pytest.mark.slow
 def test_nothing_crosses_tenants_threads_or_sessions_however_they_are_named() -> None:
     compactor = engine()
     places = [{"tenant": "t", "thread_id": name, "session": "s"} for name in LABELS] + [

@@ -30,6 +30,7 @@ def framed(text: str) -> str:
     return inside
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hostile", [*HOSTILE, *FRAMES])
 @pytest.mark.parametrize("role", ["user", "tool"])
 def test_hostile_text_that_is_recalled_keeps_inside_its_frame(hostile: str, role: str) -> None:

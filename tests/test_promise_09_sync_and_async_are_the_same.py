@@ -63,6 +63,7 @@ def test_a_cancelled_compaction_changes_nothing_and_leaves_no_task() -> None:
     assert compactor.archive.chain(SCOPE) == ()
 
 
+@pytest.mark.slow
 def test_many_threads_at_once_on_one_compactor() -> None:
     compactor = engine()
 
@@ -76,6 +77,7 @@ def test_many_threads_at_once_on_one_compactor() -> None:
     assert len({r.record_id for r in results}) == 1
 
 
+@pytest.mark.slow
 def test_agents_show_their_models_the_same() -> None:
     def sent(asynchronous: bool) -> list[list[tuple[str, Any]]]:
         one = RecallingAgent(history="preserve")
@@ -87,6 +89,7 @@ def test_agents_show_their_models_the_same() -> None:
     assert sent(True) == sent(False)
 
 
+@pytest.mark.slow
 def test_the_guard_sends_the_same() -> None:
     def sent(asynchronous: bool) -> list[int]:
         one = Agent(ContextGuard(window=WINDOW, keep=("messages", 6)))
@@ -120,6 +123,7 @@ def test_hooks_are_told_the_same() -> None:
     assert heard == [[f"part {n}" for n in range(4)]] * 2
 
 
+@pytest.mark.slow
 def test_no_body_is_written_twice() -> None:
     """An async method of ours only awaits the flow that its twin runs."""
     import ast

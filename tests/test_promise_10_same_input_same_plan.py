@@ -56,6 +56,7 @@ def printed(code: str) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_the_same_history_gives_the_same_record_in_every_process() -> None:
     code = (
         "from engine import compacted, engine; from histories import agent\n"
@@ -65,6 +66,7 @@ def test_the_same_history_gives_the_same_record_in_every_process() -> None:
     assert printed(code) == {f"{result.record_id} {result.tokens_after}"}
 
 
+@pytest.mark.slow
 def test_another_process_finds_the_draft_of_the_same_plan() -> None:
     assert printed("from test_flow import ORDER; print(ORDER.hash)") == {ORDER.hash}
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pytest
+
 from conspectus._core.plan import plan
 from stateful.agent_twins import TwinAgents
 from stateful.budgets import budgeted
@@ -53,6 +55,7 @@ class SameInputSamePlanCompactor(TwinWorld):
 Machine = budgeted(SameInputSamePlanCompactor, short=6, long=400)
 
 
+@pytest.mark.slow
 class TestEqualHistoriesGiveEqualPlansThroughCompactor(Machine):  # type: ignore[misc]
     through = "Compactor"
 

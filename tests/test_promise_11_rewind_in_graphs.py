@@ -204,6 +204,7 @@ def test_going_back_before_the_first_compaction_leaves_nothing_to_recall() -> No
     assert check_nothing_lost(bench.graph, bench.store) > 0
 
 
+@pytest.mark.slow
 def test_two_branches_that_go_on_in_turn_keep_what_is_their_own() -> None:
     bench = Bench()
     bench.go(8, "m")

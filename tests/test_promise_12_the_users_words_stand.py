@@ -133,6 +133,7 @@ def test_many_rules_in_pastes_do_not_push_out_what_was_typed() -> None:
     assert all(line in said for line in BINDING[:3])
 
 
+@pytest.mark.slow
 def test_the_view_says_where_the_rest_is() -> None:
     lines = crowd(300)
     compactor = engine(window=8_000, keep=("messages", 2))

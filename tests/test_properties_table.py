@@ -50,6 +50,7 @@ def note(test: str, examples: int, outcome: str = "passed") -> dict[str, Any]:
     return {"test": f"tests/{test}.py::TestIt::runTest", "examples": examples, **more}
 
 
+@pytest.mark.slow
 def test_examples_are_counted_in_every_process_and_failures_are_told(tmp_path: Path) -> None:
     (tmp_path / "test_promise_01_made_up.py").write_text(TESTS)
     notes = tmp_path / "notes.json"

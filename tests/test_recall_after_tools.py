@@ -78,6 +78,7 @@ def test_an_answer_after_four_rounds_is_recalled_in_a_few_tokens(
     assert found.tokens <= 80
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 3])
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize(("question", "answer", "again"), TALKS)

@@ -109,6 +109,7 @@ def test_it_is_the_same_after_a_resume_in_another_process() -> None:
     assert shown(again.requests[-1]) == shown(first.requests[-1]) != []
 
 
+@pytest.mark.slow
 def test_a_turn_chooses_anew_and_the_one_before_leaves_nothing() -> None:
     agent = told()
     agent.say("The tenant of flat 7 is called Okonkwo-Lindqvist.")
@@ -149,6 +150,7 @@ def test_by_default_there_is_no_recall_and_no_tool() -> None:
     assert [t.name for t in SummarizationMiddleware(None, recall="tool").tools] == ["recall"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tokens", [64, 100, 200, 512])
 def test_it_takes_no_more_than_its_tokens_with_its_frame(tokens: int) -> None:
     agent = RecallingAgent(recall_tokens=tokens)
@@ -159,6 +161,7 @@ def test_it_takes_no_more_than_its_tokens_with_its_frame(tokens: int) -> None:
     assert all(METER.message(message) <= tokens for message in found)
 
 
+@pytest.mark.slow
 def test_in_a_small_window_it_takes_at_most_a_quarter_of_the_room() -> None:
     agent = RecallingAgent(window=1_600, recall_tokens=1_000, guard={"window": 1_600})
     agent.say(*(f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(30)))
@@ -168,6 +171,7 @@ def test_in_a_small_window_it_takes_at_most_a_quarter_of_the_room() -> None:
     assert all(METER.messages(request) <= 1_600 for request in agent.requests)
 
 
+@pytest.mark.slow
 def test_the_middleware_leaves_room_for_it_where_there_is_no_guard() -> None:
     agent = RecallingAgent(window=2_500, guard=None, trigger=("messages", 500))
     for turn in range(50):
@@ -198,6 +202,7 @@ def test_several_messages_at_once_are_one_turn() -> None:
     assert shown([request[-2]])
 
 
+@pytest.mark.slow
 def test_other_middleware_that_copies_messages_does_not_make_it_history() -> None:
     class Copies(AgentMiddleware[Any, Any, Any]):
         def wrap_model_call(self, request: ModelRequest[Any], handler: Any) -> Any:
@@ -217,6 +222,7 @@ def test_other_middleware_that_copies_messages_does_not_make_it_history() -> Non
 # The guard behind it
 
 
+@pytest.mark.slow
 def test_the_guard_counts_it_and_the_request_fits() -> None:
     agent = RecallingAgent(trigger=("messages", 500), guard={"window": 2_500})
     for turn in range(50):
@@ -237,6 +243,7 @@ def test_what_is_recalled_counts_in_the_size_of_a_request() -> None:
     assert measured.messages == METER.message(said[0]) + METER.message(note)
 
 
+@pytest.mark.slow
 def test_the_guard_neither_archives_nor_summarises_it() -> None:
     read: list[str] = []
 
@@ -277,6 +284,7 @@ def test_a_rescued_call_is_sent_again_with_it() -> None:
     assert is_summary_message(agent.values["messages"][0])
 
 
+@pytest.mark.slow
 def test_it_is_let_go_before_what_the_user_says_and_stays_away_for_the_turn() -> None:
     agent = RecallingAgent({ASKED: LOOKS}, recall_tokens=400)
     agent.say(*(f"Port {n} of the billing service is {5000 + n}, {FILLER}" for n in range(30)))
@@ -345,6 +353,7 @@ def test_settings_of_recall_that_mean_nothing_are_refused(wrong: dict[str, Any])
         SummarizationMiddleware(None, **wrong)
 
 
+@pytest.mark.slow
 def test_answers_of_the_tool_are_not_found_beside_their_originals() -> None:
     agent = told(calls={"LOOK": [[recall(query="billing database port")]]})
     agent.say("LOOK it up.")
@@ -355,6 +364,7 @@ def test_answers_of_the_tool_are_not_found_beside_their_originals() -> None:
     assert text.count("5433") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_a_giant_message_is_not_recalled_for_itself(history: Any) -> None:
     agent = RecallingAgent(history=history, window=8_000)

@@ -108,6 +108,7 @@ def test_an_answer_takes_at_most_twice_the_tokens_of_a_turn() -> None:
         assert 150 < METER.text(str(answer.content)) <= 300
 
 
+@pytest.mark.slow
 def test_a_message_that_is_too_long_is_read_in_parts_to_its_end() -> None:
     agent = RecallingAgent(recall="tool", recall_tokens=150)
     long = " ".join(f"row-{n:04d}" for n in range(900))
@@ -133,6 +134,7 @@ def test_a_message_that_is_too_long_is_read_in_parts_to_its_end() -> None:
     assert f"(the message ends at character {len(long):,})" in results(agent.requests[-1])[-1].text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_it_has_room_where_a_giant_message_of_the_user_is_shown_short(history: Any) -> None:
     agent = RecallingAgent({"GIANT": [[recall(query=ASKED)]]}, history=history, window=8_000)

@@ -99,6 +99,7 @@ def test_progress_is_told_on_stderr_only(
     assert second.startswith("often: 3 of 3")
 
 
+@pytest.mark.slow
 def test_what_is_stopped_on_the_way_shows_what_there_is(
     script: Callable[[str], ModuleType],
     monkeypatch: pytest.MonkeyPatch,

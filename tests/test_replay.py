@@ -243,6 +243,7 @@ def test_what_cannot_be_replayed_is_refused(messages: Any, error: Any, told: str
         replay(messages)
 
 
+@pytest.mark.slow
 def test_a_thread_goes_on_where_it_was_in_another_process() -> None:
     saver = InMemorySaver()
     config: Any = {"configurable": {"thread_id": "t"}}
@@ -263,6 +264,7 @@ def test_a_thread_goes_on_where_it_was_in_another_process() -> None:
     assert readings(state) == readings(Recording.of(SESSION).messages)
 
 
+@pytest.mark.slow
 def test_usage_is_that_of_the_request_really_sent(requests: list[list[BaseMessage]]) -> None:
     run = replay(SESSION, window=WINDOW, policies=["langchain"]).runs[0]
     reported = {
@@ -280,6 +282,7 @@ def test_usage_is_that_of_the_request_really_sent(requests: list[list[BaseMessag
 # What the policies do, measured alike
 
 
+@pytest.mark.slow
 def test_conspectus_keeps_its_promises_in_a_real_agent(compared: Replay) -> None:
     run = run_of(compared, "conspectus")
     assert (run.stopped, run.broken, run.over, run.missing) == ("", 0, 0, 0)
@@ -289,6 +292,7 @@ def test_conspectus_keeps_its_promises_in_a_real_agent(compared: Replay) -> None
     assert run.peak <= WINDOW
 
 
+@pytest.mark.slow
 def test_what_langchains_middleware_leaves_unread_and_loses_is_shown(compared: Replay) -> None:
     run = run_of(compared, "langchain")
     left = [one for done in run.compactions for one in done.left]
@@ -303,6 +307,7 @@ def test_what_langchains_middleware_leaves_unread_and_loses_is_shown(compared: R
     assert run_of(long, "conspectus").read_share == 1.0
 
 
+@pytest.mark.slow
 def test_without_compaction_the_whole_history_is_sent_each_time(compared: Replay) -> None:
     run = run_of(compared, "none")
     sizes = [step.tokens for step in run.steps]
@@ -312,12 +317,14 @@ def test_without_compaction_the_whole_history_is_sent_each_time(compared: Replay
     assert (run.compactions, run.missing, run.read_share) == ((), 0, None)
 
 
+@pytest.mark.slow
 def test_all_policies_get_the_same_requests_until_one_compacts(compared: Replay) -> None:
     first = {run.policy: run.steps[0] for run in compared.runs}
     assert first["none"] == first["langchain"] == first["conspectus"]
     assert len({len(run.steps) for run in compared.runs}) == 1
 
 
+@pytest.mark.slow
 def test_what_left_is_told_whole_and_can_be_followed_from_the_summary(compared: Replay) -> None:
     recording = Recording.of(SESSION)
     texts = {e.id: e.reading for e in read_messages(recording.messages)}
@@ -334,6 +341,7 @@ def test_what_left_is_told_whole_and_can_be_followed_from_the_summary(compared: 
     assert all(fact.value in ours[-1].summary for fact in ours[-1].carried)
 
 
+@pytest.mark.slow
 def test_a_replay_gives_the_same_figures_each_time(compared: Replay) -> None:
     again = replay(SESSION, name="session", window=WINDOW)
 
@@ -346,6 +354,7 @@ def test_a_replay_gives_the_same_figures_each_time(compared: Replay) -> None:
     assert figures(again).replace("summary-", "") == figures(compared).replace("summary-", "")
 
 
+@pytest.mark.slow
 def test_it_is_told_step_by_step(compared: Replay) -> None:
     told: list[tuple[str, Any]] = []
     found = replay(
@@ -398,6 +407,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     return of
 
 
+@pytest.mark.slow
 def test_parted_pairs_are_counted(measured: Any) -> None:
     run = measured(Changing(lambda messages: [messages[0], *messages[2:]]))
     assert run.broken == sum(step.broken == 1 for step in run.steps) > 20
@@ -411,6 +421,7 @@ def test_what_is_dropped_without_an_archive_is_missing_and_unread(measured: Any)
     assert run.read_share == 0.0
 
 
+@pytest.mark.slow
 def test_a_message_that_was_changed_in_the_state_is_missing(measured: Any) -> None:
     class Rewriting(AgentMiddleware[Any, Any, Any]):
         def before_model(self, state: Any, runtime: Any) -> Any:
@@ -428,6 +439,7 @@ def test_a_request_without_the_newest_messages_ends_the_run_with_the_reason(meas
     assert "none of the recorded messages" in run.stopped
 
 
+@pytest.mark.slow
 def test_an_error_of_a_policy_ends_its_run_and_no_other(
     measured: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -462,6 +474,7 @@ def test_pairs_are_matched_as_a_provider_matches_them() -> None:
 # Summarisers
 
 
+@pytest.mark.slow
 def test_a_chat_model_is_asked_by_both_and_its_calls_are_counted() -> None:
     def answer(messages: Any) -> str:
         return "## Goal\n- read the parts of the source, all of src, part by part and step by step"
@@ -477,6 +490,7 @@ def test_a_chat_model_is_asked_by_both_and_its_calls_are_counted() -> None:
     assert run_of(found, "conspectus").read_share == 1.0
 
 
+@pytest.mark.slow
 def test_a_summariser_of_ones_own_serves_all_policies() -> None:
     asked: list[int] = []
 
@@ -496,6 +510,7 @@ def test_a_summariser_of_ones_own_serves_all_policies() -> None:
     assert {done.by for run in found.runs for done in run.compactions} == {"listed"}
 
 
+@pytest.mark.slow
 def test_a_summariser_that_fails_ends_langchains_run_and_not_ours() -> None:
     class Failing(EmbeddedSummarizer):
         @property

@@ -52,6 +52,7 @@ def page(found: Evaluation) -> Page:
     return Page(evaluation_page(found))
 
 
+@pytest.mark.slow
 def test_the_page_is_whole_and_loads_nothing(found: Evaluation, page: Page) -> None:
     assert page.open == []
     names = {tag for tag, _ in page.tags}

@@ -58,6 +58,7 @@ def test_without_transcripts_it_says_so_and_does_not_fail(
     assert "no transcripts" in json.loads(capsys.readouterr().out)["skipped"]
 
 
+@pytest.mark.slow
 def test_every_figure_stands_beside_its_target(
     script: Callable[[str], ModuleType], data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -77,6 +78,7 @@ def test_every_figure_stands_beside_its_target(
     assert not any(name.startswith("crosswoz") for name in figures)
 
 
+@pytest.mark.slow
 def test_one_folder_alone_can_be_asked_for(
     script: Callable[[str], ModuleType], data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -86,6 +88,7 @@ def test_one_folder_alone_can_be_asked_for(
     assert "MISSED" not in out
 
 
+@pytest.mark.slow
 def test_a_missed_target_is_shown_and_fails(
     script: Callable[[str], ModuleType],
     data: Path,
@@ -104,6 +107,7 @@ def test_a_count_that_is_not_0_does_not_hold(script: Callable[[str], ModuleType]
     assert not targets.none_of("x", 1).holds
 
 
+@pytest.mark.slow
 def test_recall_at_each_turn_is_measured_by_what_the_model_was_sent(
     script: Callable[[str], ModuleType],
     data: Path,

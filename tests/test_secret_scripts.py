@@ -45,6 +45,7 @@ def left(text: str, secret: str = PASSWORD) -> None:
     assert redacted(text) == text.replace(secret, f"[redacted: {kinds.pop()}]")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("label", LABELS)
 def test_a_value_under_a_chinese_japanese_or_korean_name_is_found(label: str) -> None:
     for told in "： : = 是 为 改成 改为 设为 设置为 已更新为 は を 는".split():

@@ -423,6 +423,7 @@ HOSTILE += [
 HOSTILE += ["password:a9!xk—b—", "密码：a9B。c9", "密码是Zx9#mP2qLz密9", "\\u5bc6\\u7801："]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_long_hostile_text_comes_to_an_end(piece: str) -> None:
     # One that went over it again for each of its pieces would take hours.

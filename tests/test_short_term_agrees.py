@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
@@ -23,6 +24,7 @@ from short_term_support import (
     valid_answer,
     words_of,
 )
+from stateful.budgets import few
 
 LIMITS = st.fixed_dictionaries(
     {
@@ -54,7 +56,7 @@ def state(running: Any) -> Any:
     return None if running is None else (running.summary, running.summarized_message_ids)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=few(250), deadline=None)
 @given(histories(), LIMITS, st.integers(1, 4))
 def test_the_result_is_langmems_wherever_that_is_valid(
     messages: list[AnyMessage], limits: dict[str, Any], calls: int
@@ -89,6 +91,7 @@ def test_the_result_is_langmems_wherever_that_is_valid(
         messages = [*messages, *more]
 
 
+@pytest.mark.slow
 def test_the_histories_above_are_no_easy_ones() -> None:
     """Enough of them were summarised by both, and enough of LangMem's were wrong."""
     if not SEEN:
@@ -98,7 +101,7 @@ def test_the_histories_above_are_no_easy_ones() -> None:
     assert SEEN["LangMem's was not valid"] >= 20, SEEN
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=few(200), deadline=None)
 @given(histories(), LIMITS, st.integers(1, 5))
 def test_ours_is_always_valid(
     messages: list[AnyMessage], limits: dict[str, Any], calls: int
@@ -126,7 +129,7 @@ def test_ours_is_always_valid(
         messages = [*messages, AIMessage("done " * 25, id=f"more-a{step}"), human(f"m-h{step}", 25)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=few(60), deadline=None)
 @given(histories(), LIMITS)
 def test_with_and_without_an_event_loop_it_is_the_same(
     messages: list[AnyMessage], limits: dict[str, Any]

@@ -130,6 +130,7 @@ def test_a_rewind_before_the_first_summary_leaves_nothing_to_recall() -> None:
     assert originals(archive) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("archived", [True, False])
 @pytest.mark.parametrize("sends", ["all", "what came back"])
 def test_what_a_client_asks_again_is_in_view_and_is_read_once(archived: bool, sends: str) -> None:

@@ -44,6 +44,7 @@ def test_the_example_says_so_when_the_name_is_lost(
     assert example.main() == 1
 
 
+@pytest.mark.slow
 def test_the_benchmark_prints_a_row_for_each_situation() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", str(ROOT / "benchmarks" / "short_term.py"), "--quick"],
@@ -57,6 +58,7 @@ def test_the_benchmark_prints_a_row_for_each_situation() -> None:
         assert done.stdout.count(situation) >= 2
 
 
+@pytest.mark.slow
 def test_the_core_imports_no_graph_for_the_root_package() -> None:
     code = (
         "import sys, conspectus; "

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.items import Compact, Item, Keep, Stuck
 from conspectus._core.oldest_first import Limits, oldest_first
+from stateful.budgets import few
 
 
 @st.composite
@@ -40,7 +41,7 @@ LIMITS = st.builds(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=few(500), deadline=None)
 @given(histories(), LIMITS, st.booleans())
 def test_every_plan_is_legal_and_says_what_it_comes_to(
     items: list[Item], limits: Limits, clip: bool
@@ -75,7 +76,7 @@ def test_every_plan_is_legal_and_says_what_it_comes_to(
     assert plan.at_most == kept + (plan.summary_tokens if gone else standing)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=few(300), deadline=None)
 @given(histories(), LIMITS)
 def test_less_than_is_asked_for_leaves_everything(items: list[Item], limits: Limits) -> None:
     own = [item for item in items if not item.summary]

@@ -49,6 +49,7 @@ def turn(chance: random.Random, step: int) -> list[Any]:
     return made + ([ai(f"z{step}", chance.choice([0, 40]))] if chance.random() < 0.5 else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_nothing_is_lost_torn_or_out_of_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("conspectus._core.flow.RETRY_AFTER", ())

@@ -36,6 +36,7 @@ def small(script: Callable[[str], ModuleType]) -> Any:
     return found
 
 
+@pytest.mark.slow
 def test_agents_with_faults_lose_nothing_and_stay_in_their_windows(small: Any) -> None:
     counts = small.counts
     assert not small.broken
@@ -54,6 +55,7 @@ def test_nothing_is_looked_at_while_agents_are_still_being_built(
     assert one.memory == []
 
 
+@pytest.mark.slow
 def test_the_tables_say_what_was_counted(small: Any) -> None:
     main, faults, late = small.tables()
     assert f"{small.counts.steps:,}" in main.columns[1]._cells
@@ -74,6 +76,7 @@ def agents_alone(script: Callable[[str], ModuleType], folder: Path) -> Iterator[
             yield made, one.counts
 
 
+@pytest.mark.slow
 def test_each_kind_compacts_and_a_message_that_is_gone_would_be_missed(
     script: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:
@@ -88,6 +91,7 @@ def test_each_kind_compacts_and_a_message_that_is_gone_would_be_missed(
         assert counts.missing == 1, agent.kind
 
 
+@pytest.mark.slow
 def test_what_the_archive_has_lost_would_be_missed_by_each_kind(
     script: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:
@@ -176,6 +180,7 @@ def test_memory_that_grows_is_told_from_memory_that_does_not(
     assert measures.slope([(1.0, 2.0), (2.0, 3.0)]) is None
 
 
+@pytest.mark.slow
 def test_memory_in_use_is_what_was_asked_for_and_not_given_back(
     script: Callable[[str], ModuleType],
 ) -> None:

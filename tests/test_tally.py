@@ -173,6 +173,7 @@ def test_one_provider_is_what_langchains_counter_takes_for_one(
     assert sizes.follow(history).one_provider is one
 
 
+@pytest.mark.slow
 def test_no_message_is_kept_alive() -> None:
     sizes = Tallies(Counter())
     history = talk(50)

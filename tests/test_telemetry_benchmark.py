@@ -25,6 +25,7 @@ def script() -> Iterator[ModuleType]:
         yield importlib.import_module("telemetry")
 
 
+@pytest.mark.slow
 def test_every_kind_is_measured_and_the_results_are_the_same(script: ModuleType) -> None:
     logger = logging.getLogger("conspectus.events")
     before = logger.level, logger.propagate, list(logger.handlers)
@@ -40,6 +41,7 @@ def test_every_kind_is_measured_and_the_results_are_the_same(script: ModuleType)
     assert "WRONG: something" in screen.file.getvalue()
 
 
+@pytest.mark.slow
 def test_a_listener_that_is_told_though_all_is_off_is_found_out(
     script: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,6 +106,7 @@ def emitted() -> Iterator[tuple[Telemetry, list[Event]]]:
             yield found, heard
 
 
+@pytest.mark.slow
 def test_every_span_and_its_attributes(emitted: tuple[Telemetry, list[Event]]) -> None:
     found: dict[str, set[str]] = defaultdict(set)
     for span in emitted[0].spans:
@@ -193,6 +194,7 @@ def test_every_line_comes_at_the_level_that_is_told(
     assert logging.getLogger("conspectus.events").name in prose()
 
 
+@pytest.mark.slow
 def test_every_sentence_has_a_name_that_is_told() -> None:
     found: set[str] = set()
     root = Path(public.__file__).parents[1]

@@ -189,6 +189,7 @@ def test_requests_that_had_to_be_made_to_fit_are_counted_by_reason() -> None:
         assert found.total("conspectus.stuck") > 0
 
 
+@pytest.mark.slow
 def test_many_threads_make_no_more_series_than_one() -> None:
     compactor = Compactor(Own(), keep=("messages", 2), archive="memory:")
 

@@ -63,6 +63,7 @@ print(sorted(found))
 """LangChain's own packages import OpenTelemetry where it is installed, so importers are watched."""
 
 
+@pytest.mark.slow
 def test_nothing_of_ours_imports_opentelemetry_before_it_is_asked_for() -> None:
     off, listening_only, instrumented = python(WATCHED).splitlines()
     assert off == "[] False"

@@ -43,6 +43,9 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--workers", type=_one_or_more, default=2, help="how many at once; default: 2"
     )
+    parser.add_argument(
+        "--fast", action="store_true", help="of each promise one that `make test` notices"
+    )
     asked = parser.parse_args(given)
     every = read_defects()
     if wrong := wrong_with(every):
@@ -56,6 +59,8 @@ def main(given: Sequence[str] | None = None) -> int:
     if not chosen:
         whose = f"of promise {asked.promise} " if asked.promise else ""
         parser.error(f"no defect {whose}has {asked.name!r} in its name; docs/mutants.md lists them")
+    if asked.fast:
+        return _noticed_fast(chosen, asked.workers)
     rest = "some" if len(chosen) < len(every) else "all: some minutes on two cores"
     print(f"{len(chosen)} defects ({rest}); first their tests without any", file=sys.stderr)
     return _planted(chosen, asked.workers, asked.write and len(chosen) == len(every))
@@ -102,6 +107,33 @@ def _planted(defects: Sequence[Defect], workers: int, keep: bool) -> int:
     if keep:
         write(defects)
     return 0
+
+
+def _noticed_fast(defects: Sequence[Defect], workers: int) -> int:
+    """Of each promise the first defect that the tests of `make test` notice; 1 if one has none."""
+    import_others()
+    waiting: dict[int, list[Defect]] = {}
+    for one in defects:
+        waiting.setdefault(one.promise, []).append(one)
+    noticed: dict[int, Defect] = {}
+    while tried := [left.pop(0) for n, left in waiting.items() if left and n not in noticed]:
+        outcomes = run_all([(one, [one.test]) for one in tried], workers, fast=True)
+        for one, outcome in zip(tried, outcomes, strict=True):
+            if outcome.verdict == "failed":
+                noticed[one.promise] = one
+    sound = run_all([(None, [one.test]) for one in noticed.values()], workers, fast=True)
+    whole = True
+    for number in sorted(waiting):
+        found = noticed.get(number)
+        print(f"{number:>2}  {found.name if found else 'NOTHING IS NOTICED by make test'}")
+        whole = whole and found is not None
+        if found:
+            print(f"    {found.file}: {found.test}")
+    for one, outcome in zip(noticed.values(), sound, strict=True):
+        if outcome.verdict != "passed":
+            whole = False
+            print(f"without any defect {one.test} {outcome.verdict}: {outcome.said}")
+    return 0 if whole else 1
 
 
 if __name__ == "__main__":

@@ -132,6 +132,8 @@ def run_all(
     workers: int,
     told: Callable[[int, Outcome], None] = lambda place, outcome: None,
     seconds: float = SECONDS,
+    *,
+    fast: bool = False,
 ) -> list[Outcome]:
     """Run tests against the package with a defect in it, or as it is; several jobs at once.
 
@@ -140,6 +142,7 @@ def run_all(
         workers: jobs at once.
         told: called with the place of each job that has ended, and how.
         seconds: how long one may take.
+        fast: only what `make test` runs, with as few examples.
     """
     outcomes: dict[int, Outcome] = {}
     running: dict[int, _Running] = {}
@@ -149,7 +152,7 @@ def run_all(
             while waiting and len(running) < workers:
                 place, (defect, tests) = waiting.pop()
                 folder = Path(tempfile.mkdtemp(prefix="mutant-"))
-                process = _forked(folder, defect, tests)
+                process = _forked(folder, defect, tests, fast)
                 running[process] = _Running(place, folder, time.monotonic())
             for process, one in list(running.items()):
                 took = time.monotonic() - one.began
@@ -183,7 +186,7 @@ def _read(folder: Path, took: float, ended: bool) -> Outcome:
     return Outcome(verdict, took, said)
 
 
-def _forked(folder: Path, defect: Defect | None, tests: Sequence[str]) -> int:
+def _forked(folder: Path, defect: Defect | None, tests: Sequence[str], fast: bool) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
@@ -195,7 +198,7 @@ def _forked(folder: Path, defect: Defect | None, tests: Sequence[str]) -> int:
         output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT, 0o600)
         os.dup2(output, 1)
         os.dup2(output, 2)
-        answer = _tested(folder, defect, tests)
+        answer = _tested(folder, defect, tests, fast)
         (folder / "verdict.json").write_text(json.dumps(answer), encoding="utf-8")
         code = 0
     except BaseException:
@@ -206,7 +209,9 @@ def _forked(folder: Path, defect: Defect | None, tests: Sequence[str]) -> int:
         os._exit(code)
 
 
-def _tested(folder: Path, defect: Defect | None, tests: Sequence[str]) -> tuple[str, str]:
+def _tested(
+    folder: Path, defect: Defect | None, tests: Sequence[str], fast: bool
+) -> tuple[str, str]:
     """In the fork: the copy, the defect in it, and the tests."""
     copy = folder / "src"
     # Compiled files go along, so that only what is changed is compiled anew.
@@ -217,7 +222,7 @@ def _tested(folder: Path, defect: Defect | None, tests: Sequence[str]) -> tuple[
     sys.path.insert(0, str(copy))
     paths = [str(copy), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    os.environ["CONSPECTUS_PROFILE"] = "first failure"
+    os.environ["CONSPECTUS_PROFILE"] = f"{'fast' if fast else 'short'}, first failure"
     os.environ["TMPDIR"] = str(folder)
     tempfile.tempdir = None
     os.chdir(ROOT)
@@ -226,6 +231,8 @@ def _tested(folder: Path, defect: Defect | None, tests: Sequence[str]) -> tuple[
     options = ["-q", "-x", "-p", "no:cacheprovider", "--no-header", "--tb=short"]
     if defect is None:
         options.remove("-x")
+    if fast:
+        options += ["-m", "not slow"]
     pytest.main([*options, f"--basetemp={folder / 'made'}", *named], plugins=[witness])
     import conspectus
 
