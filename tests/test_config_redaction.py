@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from conspectus import ConspectusError, SecretRedactor
 from conspectus.cli.app import app
 from conspectus.config import create_summarization_middleware, load_config
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 
 def drop_zebra(text: str) -> str:

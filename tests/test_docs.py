@@ -33,6 +33,7 @@ import pytest
 import yaml
 
 import conspectus
+import conspectus_lab
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -42,7 +43,8 @@ PAGES = [
 ]
 MODULES = sorted(
     module.name
-    for module in pkgutil.walk_packages(conspectus.__path__, "conspectus.")
+    for package in (conspectus, conspectus_lab)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__")
 )
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})[ \t]*([^`]*)$")

@@ -20,7 +20,7 @@ from conspectus import (
     SecretRedactor,
     StuckError,
 )
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from redaction_support import PASSWORD, TOKEN, history, in_the_store, no_secret
 

@@ -92,7 +92,7 @@ def summarize_messages(
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
-        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
         >>> talk = [HumanMessage("hello " * 60, id="1"), AIMessage("hi " * 60, id="2")]
         >>> talk.append(HumanMessage("and now?", id="3"))
         >>> model = ScriptedChatModel(answers=["They greeted each other."])

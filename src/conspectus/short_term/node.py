@@ -56,7 +56,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
 
     Example:
         >>> from langchain_core.messages import HumanMessage
-        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
         >>> node = SummarizationNode(model=ScriptedChatModel(answers=[]), max_tokens=1_000)
         >>> list(node.invoke({"messages": [HumanMessage("hi", id="1")]}))
         ['summarized_messages']
