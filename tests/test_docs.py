@@ -34,6 +34,7 @@ import yaml
 
 import conspectus
 import conspectus_lab
+import conspectus_secrets
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -43,7 +44,7 @@ PAGES = [
 ]
 MODULES = sorted(
     module.name
-    for package in (conspectus, conspectus_lab)
+    for package in (conspectus, conspectus_lab, conspectus_secrets)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__")
 )

@@ -1,4 +1,4 @@
-"""The engine alone: nothing of the lab can be imported, and everything else works.
+"""The engine alone: neither lab nor secret scanner can be imported, and everything else works.
 
 A fresh interpreter has a copy of `src/conspectus` and what others have written, and nothing else of
 ours: first without our distribution, then with its entry points left over, as where somebody has
@@ -22,7 +22,7 @@ import conspectus
 START = """\
 import sys
 sys.path[:] = [*{ours!r}, *(path for path in sys.path if "site-packages" not in path)]
-for name in ("conspectus_lab",):
+for name in ("conspectus_lab", "conspectus_secrets"):
     try:
         __import__(name)
     except ModuleNotFoundError:
@@ -49,6 +49,18 @@ TALK = [
     for turn in range(30)
     for role in ("user", "assistant")
 ]
+
+
+YAML = """\
+summarization:
+  enabled: true
+  redact: true
+  trigger: {type: messages, value: 40}
+"""
+NO_REDACTOR = (
+    "redact=True needs a default redactor, and none is installed; install the package "
+    "conspectus_secrets, or give redact= a function from text to text or a Redactor"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,3 +170,66 @@ def test_a_mistyped_command_is_none_of_the_lab(alone: Alone) -> None:
     assert code == 2
     assert "No such command 'evaluate'" in errors
     assert errors.count("\n") == 1
+
+
+def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone: Alone) -> None:
+    code = """
+from pathlib import Path
+from conspectus import Compactor, ConspectusError, ContextGuard, SummarizationMiddleware
+from conspectus.config import load_config
+from conspectus.config.building import redact_of
+Path("on.yaml").write_text(sys.argv[1])
+asked = [
+    lambda: Compactor(window=1_000, redact=True),
+    lambda: Compactor(window=1_000, redact="secrets"),
+    lambda: SummarizationMiddleware(None, redact=True),
+    lambda: ContextGuard(window=1_000, redact=True),
+    lambda: redact_of(load_config("on.yaml")),
+]
+for one in asked:
+    try:
+        one()
+    except ConspectusError as error:
+        print(type(error).__name__, error)
+    else:
+        print("passed over")
+"""
+    done = alone.run(code, YAML)
+    assert done.returncode == 0, done.stderr
+    python, yaml = done.stdout.splitlines()[:4], done.stdout.splitlines()[4:]
+    assert python == [f"PolicyError {NO_REDACTOR}"] * 4
+    assert yaml[0].startswith("ConfigError ")
+    assert "line 3" in "".join(yaml)
+    assert NO_REDACTOR in "".join(yaml)
+
+
+def test_the_command_line_refuses_to_redact_without_the_scanner(alone: Alone) -> None:
+    path = alone.folder / "talk.json"
+    path.write_text(json.dumps(TALK), encoding="utf-8")
+    (alone.folder / "on.yaml").write_text(YAML)
+    compacted, checked = alone.commands(
+        ["compact", str(path), "--window", "2000", "--redact", "--archive", "memory:"],
+        ["config", "check", str(alone.folder / "on.yaml")],
+    )
+    assert compacted == (2, "", f"conspectus: error: {NO_REDACTOR}\n")
+    assert checked[0] == 2
+    assert NO_REDACTOR in checked[2]
+
+
+def test_a_redactor_of_ones_own_needs_no_scanner(alone: Alone) -> None:
+    code = f"""
+from conspectus import Compactor
+compactor = Compactor(
+    window=2_000,
+    trigger={{"messages": 20}},
+    archive="memory:",
+    redact=lambda text: text.replace("8003", "[port]"),
+)
+result = compactor.compact({TALK!r}, thread_id="t")
+print(result.outcome, result.redacted["redacted"], "8003" in str(result.messages))
+"""
+    done = alone.run(code)
+    assert done.returncode == 0, done.stderr
+    outcome, count, told = done.stdout.split()
+    assert (outcome, told) == ("compacted", "False")
+    assert int(count) > 0

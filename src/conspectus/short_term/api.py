@@ -11,10 +11,10 @@ from langchain_core.runnables.config import ensure_config
 
 from conspectus._core.flow import OnFailure
 from conspectus._drive import arun, run
-from conspectus.archive.redactor import Redact
 from conspectus.compactor.engine import AnyArchive
 from conspectus.compactor.memory import Memory
 from conspectus.errors import PolicyError
+from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,

@@ -10,11 +10,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from conspectus.archive.secret_bounds import Bounds, Value, believed, telling, unfolded
-from conspectus.archive.secret_calls import called_secrets
-from conspectus.archive.secret_ends import Found
-from conspectus.archive.secret_marked import marked_secrets
-from conspectus.archive.secret_words import STANDS_FOR, can_be, named_kind, placeholder
+from conspectus.redaction.names import named_kind
+from conspectus_secrets.bounds import Bounds, Value, believed, telling, unfolded
+from conspectus_secrets.calls import called_secrets
+from conspectus_secrets.ends import Found
+from conspectus_secrets.marked import marked_secrets
+from conspectus_secrets.words import STANDS_FOR, can_be, placeholder
 
 _FIELD = re.compile(
     r"(?<![\w$.-])(?P<quote>\\{0,8}[\"'])?"

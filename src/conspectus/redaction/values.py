@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from conspectus.archive.secret_escapes import unescaped
-from conspectus.archive.secret_scripts import heads
+from conspectus.redaction.escapes import unescaped
 
 MARK = "[redacted: {kind}]"
 """What stands in place of a secret. It says nothing of it but its kind: no length, no hash."""
@@ -25,23 +24,6 @@ FEW = 64
 
 _PIECE = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|\\[nrt]|[A-Za-z0-9]+|[^\W_A-Za-z0-9]+|[\W_]")
 """A mark, the end of a line in JSON, a word, or one sign. A value is so many whole pieces."""
-
-
-def spreading(value: str, kind: str) -> Iterator[tuple[str, str]]:
-    """A value that was recognised, as it is looked for elsewhere, if it is; each with its kind.
-
-    Example:
-        >>> list(spreading("tr0ub4dor&3.", "password"))
-        [('tr0ub4dor&3.', 'password'), ('tr0ub4dor&3', 'password')]
-        >>> list(spreading("postgres", "password"))
-        []
-    """
-    if len(value) > 6 * MOST:  # each character may be an escape
-        return
-    value = unescaped(value)[0].strip()
-    for one in dict.fromkeys((value, value.rstrip(".,:;!?"), value.lstrip("*"), *heads(value))):
-        if telling(one) and one[0] != "\\":  # which could be half of an escape elsewhere
-            yield one, kind
 
 
 def telling(value: str) -> bool:

@@ -12,9 +12,9 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from functools import cached_property
 
-from conspectus.archive.secret_ends import LONGEST, LONGEST_QUOTED, QUOTE, Runs, closing, cut
-from conspectus.archive.secret_scripts import ended
-from conspectus.archive.secret_words import STANDS_FOR, can_be, placeholder
+from conspectus_secrets.ends import LONGEST, LONGEST_QUOTED, QUOTE, Runs, closing, cut
+from conspectus_secrets.scripts import ended
+from conspectus_secrets.words import STANDS_FOR, can_be, placeholder
 
 _QUOTES = re.compile(r'(?<!\\)(\\*+)"')
 _STOPS = re.compile(r'(?<!\\)(\\++)[nr]|(?<!\\)(\\*+)"')

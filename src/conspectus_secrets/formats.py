@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from conspectus.archive.secret_words import can_be
+from conspectus_secrets.words import can_be
 
 START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 """No letter or digit before, but for the end of a line in JSON: a secret does not begin within a

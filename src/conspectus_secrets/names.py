@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from conspectus.archive.secret_bounds import telling
-from conspectus.archive.secret_ends import QUOTE, Found, closing, cut, whole
-from conspectus.archive.secret_scripts import (
+from conspectus.redaction.names import LABELS, named_kind
+from conspectus_secrets.bounds import telling
+from conspectus_secrets.ends import QUOTE, Found, closing, cut, whole
+from conspectus_secrets.scripts import (
     BREAKS,
     CJK,
     SPACES,
@@ -17,12 +18,10 @@ from conspectus.archive.secret_scripts import (
     worded,
     words_only,
 )
-from conspectus.archive.secret_words import (
+from conspectus_secrets.words import (
     CODE,
-    LABELS,
     can_be,
     env_key,
-    named_kind,
     passes,
     placeholder,
     scattered,

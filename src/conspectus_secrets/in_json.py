@@ -7,7 +7,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from conspectus.archive.secret_ends import Found
+from conspectus_secrets.ends import Found
 
 _STRINGS = re.compile(r'"((?:[^"\\]|\\.)*+)"')
 

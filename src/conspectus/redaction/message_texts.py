@@ -11,8 +11,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from conspectus.archive.secret_words import named_kind
 from conspectus.messages.codec import not_too_deep
+from conspectus.redaction.names import named_kind
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
 """Keys of messages, blocks and calls by which they hang together; what else has such keys, as the

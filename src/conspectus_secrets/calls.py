@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from conspectus.archive.secret_bounds import Bounds, believed
-from conspectus.archive.secret_ends import Found
-from conspectus.archive.secret_words import named_kind
+from conspectus.redaction.names import named_kind
+from conspectus_secrets.bounds import Bounds, believed
+from conspectus_secrets.ends import Found
 
 _SETTERS = re.compile(
     r"(?:\b(?=[sS]et|with)|\.)(?P<name>[A-Za-z]\w{1,60})"

@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from conspectus.archive.secret_bounds import telling
-from conspectus.archive.secret_ends import QUOTE, Found, closing, cut, whole
-from conspectus.archive.secret_names import BARE, BARE_MORE, called, read_printed
-from conspectus.archive.secret_scripts import (
+from conspectus.redaction.names import LABELS, named_kind
+from conspectus_secrets.bounds import telling
+from conspectus_secrets.ends import QUOTE, Found, closing, cut, whole
+from conspectus_secrets.names import BARE, BARE_MORE, called, read_printed
+from conspectus_secrets.scripts import (
     SPACES,
     changes,
     ended,
@@ -21,7 +22,7 @@ from conspectus.archive.secret_scripts import (
     worded,
     words_only,
 )
-from conspectus.archive.secret_words import LABELS, can_be, named_kind
+from conspectus_secrets.words import can_be
 
 _ENDS = sorted((end for ends in LABELS.values() for end in ends), key=lambda end: (-len(end), end))
 _NAME = "|".join(re.escape(end) for end in _ENDS)

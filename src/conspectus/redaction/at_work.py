@@ -17,12 +17,11 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from conspectus._drive import Flow, Io, StepTimeout
-from conspectus.archive.message_texts import Leaf, leaves, walk
-from conspectus.archive.redactor import Redact, Redacted, Redactor
-from conspectus.archive.secret_values import without_values
-from conspectus.archive.secrets import SecretRedactor
 from conspectus.errors import MessageError, PolicyError, RedactionError
 from conspectus.messages import Entry, read_messages
+from conspectus.redaction.message_texts import Leaf, leaves, walk
+from conspectus.redaction.redactor import Redact, Redacted, Redactor, default_redactor
+from conspectus.redaction.values import without_values
 
 GROWTH, MORE = 4, 1_000
 """A redacted text may take so many times the characters of the text, and so many more."""
@@ -284,7 +283,7 @@ def redactor_of(given: Redact) -> Redactor | None:
     if given is None or given is False:
         return None
     if given is True or given == "secrets":
-        return SecretRedactor()
+        given = default_redactor()
     if not isinstance(given, type) and isinstance(given, Redactor):
         if not isinstance(given.identity, str) or not given.identity:
             raise PolicyError("the identity of a redactor must be a text")

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from conspectus.archive.secret_bounds import Bounds, Value, believed, telling
-from conspectus.archive.secret_ends import LONGEST, Found
-from conspectus.archive.secret_words import STANDS_FOR, can_be, named_kind
+from conspectus.redaction.names import named_kind
+from conspectus_secrets.bounds import Bounds, Value, believed, telling
+from conspectus_secrets.ends import LONGEST, Found
+from conspectus_secrets.words import STANDS_FOR, can_be
 
 _TAG = re.compile(r"<(?P<tag>[A-Za-z][\w.:-]{0,60})(?P<more>\s[^<>]{0,200})?>")
 _NAMED = re.compile(r"\b(?:name|key|id)\s{0,2}=\s{0,2}\\{0,8}[\"'](?P<name>[A-Za-z][\w.:/-]{1,80})")

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from conspectus.archive.secret_ends import cut
-from conspectus.archive.secret_words import ALGORITHM, can_be, scattered
+from conspectus_secrets.ends import cut
+from conspectus_secrets.words import ALGORITHM, can_be, scattered
 
 CJK = (
     "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3040-\u309f\u30a1-\u30fa"

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from conspectus.archive.secret_ends import Found
-from conspectus.archive.secret_formats import mixed
-from conspectus.archive.secret_scripts import ended
-from conspectus.archive.secret_words import placeholder
+from conspectus_secrets.ends import Found
+from conspectus_secrets.formats import mixed
+from conspectus_secrets.scripts import ended
+from conspectus_secrets.words import placeholder
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
+from conspectus import _plugins
+from conspectus.errors import PolicyError
+
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
@@ -58,3 +61,19 @@ class Redactor(Protocol):
 Redact = bool | Literal["secrets"] | Callable[[str], str] | Redactor | None
 """What a user writes: True or `"secrets"` for the default redactor, a function from text to text,
 or a `Redactor`; None or False for none."""
+
+
+def default_redactor() -> Redactor:
+    """Make what `True` stands for: the entry point `default` of the group `conspectus.redactors`.
+
+    Raises:
+        PolicyError: no package brings one along.
+    """
+    kind = _plugins.plugged(_plugins.REDACTORS, "default")
+    if kind is None:
+        raise PolicyError(
+            "redact=True needs a default redactor, and none is installed; install the package "
+            "conspectus_secrets, or give redact= a function from text to text or a Redactor"
+        )
+    made: Redactor = kind()
+    return made

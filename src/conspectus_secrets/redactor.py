@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from conspectus.archive.redactor import Redacted
-from conspectus.archive.secret_ends import Found
-from conspectus.archive.secret_escapes import unescaped
-from conspectus.archive.secret_formats import FORMATS
-from conspectus.archive.secret_json import within_strings
-from conspectus.archive.secret_keys import private_keys
-from conspectus.archive.secret_labels import labelled_secrets
-from conspectus.archive.secret_names import named_secrets
-from conspectus.archive.secret_pairs import paired_secrets
-from conspectus.archive.secret_places import placed_secrets
-from conspectus.archive.secret_values import MARK, spreading, without_values
-from conspectus.archive.secret_words import value_kind
+from conspectus.redaction.escapes import unescaped
+from conspectus.redaction.redactor import Redacted
+from conspectus.redaction.values import MARK, without_values
+from conspectus_secrets.ends import Found
+from conspectus_secrets.formats import FORMATS
+from conspectus_secrets.in_json import within_strings
+from conspectus_secrets.keys import private_keys
+from conspectus_secrets.labels import labelled_secrets
+from conspectus_secrets.names import named_secrets
+from conspectus_secrets.pairs import paired_secrets
+from conspectus_secrets.places import placed_secrets
+from conspectus_secrets.spreading import spreading
+from conspectus_secrets.words import value_kind
 
 VERSION = 6
 """Goes up whenever something else is found, so that drafts made before are not used."""
