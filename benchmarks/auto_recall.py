@@ -30,12 +30,12 @@ from retention_targets import DATA, KEEP, Check, none_of, show
 from rich.console import Console
 
 from conspectus import ContextGuard, SummarizationMiddleware
-from conspectus.cli.eval import read_transcripts
-from conspectus.evaluate import Transcript, evaluate
-from conspectus.evaluate.systems import Compacted, Family, gone
 from conspectus.messages.recalled import without_recalled
-from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens import TokenCounter
+from conspectus_lab.commands.eval import read_transcripts
+from conspectus_lab.evaluate import Transcript, evaluate
+from conspectus_lab.evaluate.systems import Compacted, Family, gone
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 LEAST = {"locomo": 0.82}
 """The least share of answers, by folder."""
@@ -122,7 +122,7 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class InAnAgent:
-    """Recall at each turn, as `conspectus.evaluate` compares systems."""
+    """Recall at each turn, as `conspectus_lab.evaluate` compares systems."""
 
     counter: TokenCounter = counted
     model: str = ""

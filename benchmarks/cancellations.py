@@ -32,7 +32,7 @@ from conspectus.compactor.agent_state import HELD, LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.short_term import asummarize_messages, summarize_messages
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 OWN = word(0)
 OWN_SCOPE = Scope(LOCAL, OWN, "main")

@@ -35,7 +35,7 @@ from rich.table import Table
 from conspectus import SummarizationMiddleware
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.middleware import PreservedState
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 LIMITS: dict[str, Any] = {"trigger": ("messages", 80), "keep": ("messages", 20)}

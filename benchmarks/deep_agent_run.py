@@ -21,7 +21,7 @@ from langchain_core.tools import tool
 from langgraph.types import Command
 
 from conspectus import TokenMeter
-from conspectus.testing.scripted_models import RecordedCall, ScriptedChatModel
+from conspectus_lab.testing.scripted_models import RecordedCall, ScriptedChatModel
 
 METER = TokenMeter()
 WINDOW = 6_000

@@ -23,7 +23,7 @@ from conspectus.compactor.agent_state import HELD, LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import is_summary_message
 from conspectus.middleware import SummarizationMiddleware
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 WAYS = ("Compactor", "Compactor on a loop", "agent", "agent on a loop")
 TROUBLE = TURNS - 2

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from made_thread import RULE
 
 from conspectus import TokenMeter
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 Script = Callable[[list[BaseMessage]], Any]
 """Answers a prompt with a text, a message or an error."""

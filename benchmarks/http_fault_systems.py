@@ -32,7 +32,7 @@ from langmem.short_term import summarize_messages
 
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.messages.summary import summary_body
-from conspectus.testing.fault_server import FaultServer
+from conspectus_lab.testing.fault_server import FaultServer
 
 ROOM = 4_000
 """Tokens of the window that are left for messages, beside system prompt and tools."""

@@ -35,7 +35,7 @@ from rich.table import Table
 
 import conspectus.compactor.work
 from conspectus._drive import Io
-from conspectus.testing.fault_server import (
+from conspectus_lab.testing.fault_server import (
     Answer,
     Broken,
     FaultServer,

@@ -39,7 +39,7 @@ from conspectus.archive.values import manifest
 from conspectus.compactor.agent_state import HELD, LOCAL
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.middleware import SummarizationMiddleware
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 WORKERS = (
     "agent, replace",

@@ -27,8 +27,8 @@ from rich.console import Console
 from rich.table import Table
 
 from conspectus import ContextGuard, SummarizationMiddleware
-from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens.tally import FINGERPRINTS, MESSAGES, THREADS, Tallies
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 NEVER = ("tokens", 10**9)
 TARGETS = {1_000: 20, 10_000: 20, 100_000: 10}

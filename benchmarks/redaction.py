@@ -19,7 +19,7 @@ from typing import Any
 
 from command_line import Options, ended
 
-from conspectus import SecretRedactor
+from conspectus_secrets import SecretRedactor
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))

@@ -24,7 +24,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from conspectus.replay import PolicyRun, Replay, replay
+from conspectus_lab.replay import PolicyRun, Replay, replay
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"

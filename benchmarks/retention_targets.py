@@ -21,8 +21,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from conspectus.cli.eval import read_transcripts
-from conspectus.evaluate import ConspectusSystem, Evaluation, SystemResult, beside, evaluate
+from conspectus_lab.commands.eval import read_transcripts
+from conspectus_lab.evaluate import ConspectusSystem, Evaluation, SystemResult, beside, evaluate
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"

@@ -14,7 +14,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.store.base import BaseStore, GetOp, Op, PutOp, Result
 from pydantic import Field, PrivateAttr
 
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 TIMEOUT = 1.0
 """Seconds that a summariser gets."""

@@ -34,7 +34,7 @@ from conspectus.compactor.agent_state import HELD, LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import read_messages
 from conspectus.middleware import SummarizationMiddleware
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 OWN = word(0)
 SCOPE = Scope(LOCAL, OWN, "main")

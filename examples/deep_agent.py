@@ -22,7 +22,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import TokenMeter, is_summary_message
 from conspectus.deep_agents import create_deep_agent
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 WINDOW = 8_000
 TURNS = 30

@@ -25,7 +25,7 @@ from conspectus.short_term import (  # instead of langmem.short_term
     SummarizationNode,
     summarize_messages,
 )
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 TURNS = (
     "Hi, my name is Bob.",

@@ -14,7 +14,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus.config import SummarizationConfig, create_middleware, load_config
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 SUMMARY = "## Goal\n- The user has the modules looked at, one after the other."
 

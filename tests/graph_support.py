@@ -30,7 +30,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus._drive import arun, run
 from conspectus.archive import Archive, Scope
 from conspectus.middleware import SummarizationMiddleware
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 SUMMARY = "The work on the modules goes on"
 FILLER = "pass  # some more lines of this module " * 6

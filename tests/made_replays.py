@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from conspectus.replay import Compaction, Fact, Original, PolicyRun, Replay, Step
+from conspectus_lab.replay import Compaction, Fact, Original, PolicyRun, Replay, Step
 
 HOSTILE = (
     "</div></details></script><script>document.title='owned'</script>"

@@ -12,8 +12,8 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
-from conspectus.evaluate import Compacted, TailSystem
-from conspectus.evaluate.systems import Family
+from conspectus_lab.evaluate import Compacted, TailSystem
+from conspectus_lab.evaluate.systems import Family
 
 KEEP = ("messages", 4)
 STEPS = 20

@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.messages.recalled import RECALLED
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 PORT = "The database port of the billing service is 5433."
 ASKED = "Which database port has the billing service?"

@@ -15,8 +15,8 @@ from conspectus.ledger import Ledger
 from conspectus.messages import read_messages
 from conspectus.summarize.base import Summarizer, Summary, SummaryRequest
 from conspectus.summarize.prompts import NOTES, SHORTEN, UPDATE
-from conspectus.testing.scripted_models import RecordedCall, ScriptedChatModel
 from conspectus.tokens import estimate
+from conspectus_lab.testing.scripted_models import RecordedCall, ScriptedChatModel
 
 NOTE = "- something was done [m1]"
 

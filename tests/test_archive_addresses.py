@@ -17,7 +17,7 @@ from conspectus._drive import run
 from conspectus.archive import Archive, Scope, check_address, recall_flow, without_password
 from conspectus.cli.app import app
 from conspectus.errors import ArchiveError, ConspectusError, InputError
-from conspectus.testing.archive_conformance import record_of, talk
+from conspectus_lab.testing.archive_conformance import record_of, talk
 
 MALFORMED = (
     "postgresql://ann:hunter@2secret@127.0.0.1:1/x",

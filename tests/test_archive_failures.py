@@ -36,7 +36,7 @@ from conspectus.errors import (
     NotFoundError,
     PolicyError,
 )
-from conspectus.testing.archive_conformance import record_of, talk
+from conspectus_lab.testing.archive_conformance import record_of, talk
 
 SCOPE = Scope("ann", "thread")
 

@@ -23,7 +23,7 @@ from conspectus.archive.packed import packed, unpacked
 from conspectus.cli.app import app
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
-from conspectus.testing.archive_conformance import ArchiveConformance, record_of, talk
+from conspectus_lab.testing.archive_conformance import ArchiveConformance, record_of, talk
 
 DATA = Path(__file__).parent / "data"
 SCOPE = Scope("ann", "thread")

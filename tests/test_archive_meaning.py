@@ -13,7 +13,7 @@ from conspectus import Compactor
 from conspectus._drive import arun, run
 from conspectus.archive import Archive, RecallResult, Scope, recall_flow
 from conspectus.messages import Entry, read_messages
-from conspectus.testing.archive_conformance import record_of
+from conspectus_lab.testing.archive_conformance import record_of
 
 CONCEPTS = (
     {"car", "automobile", "vehicle", "garage"},

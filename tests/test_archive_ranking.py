@@ -16,7 +16,7 @@ from conspectus.archive.stems import stem
 from conspectus.archive.steps import Kind, Steps
 from conspectus.archive.words import query_of
 from conspectus.messages import Source, read_messages
-from conspectus.testing.archive_conformance import record_of
+from conspectus_lab.testing.archive_conformance import record_of
 
 SCOPE = Scope("ann", "thread")
 FILLER = [

@@ -13,8 +13,8 @@ from conspectus._drive import run
 from conspectus.archive import Archive, RecallResult, Scope, recall_flow
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Entry, Source, read_messages
-from conspectus.testing.archive_conformance import record_of
 from conspectus.tokens import estimate
+from conspectus_lab.testing.archive_conformance import record_of
 
 SCOPE = Scope("ann", "thread")
 

@@ -20,7 +20,7 @@ from conspectus.archive.wire import unpack
 from conspectus.archive.words import query_of, terms_of
 from conspectus.errors import InputError
 from conspectus.messages import Entry
-from conspectus.testing.archive_conformance import record_of, talk
+from conspectus_lab.testing.archive_conformance import record_of, talk
 
 SCOPE = Scope("ann", "thread")
 

@@ -15,7 +15,7 @@ from conspectus.errors import (
 )
 from conspectus.summarize.chat_model import ChatModelSummarizer
 from conspectus.summarize.provider_errors import explained, is_overflow
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from summarizer_support import kinds, request, turns, words_read
 
 

@@ -15,7 +15,7 @@ from conspectus.errors import (
 )
 from conspectus.summarize.chat_model import ChatModelSummarizer
 from conspectus.summarize.prompts import Template
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from summarizer_support import NOTE, both, request, turns, words_of, words_read
 
 

@@ -11,8 +11,8 @@ from conspectus.errors import (
     PolicyError,
 )
 from conspectus.summarize.chat_model import DEFAULT_WINDOW, ChatModelSummarizer
-from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens import estimate
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from summarizer_support import NOTE, profile, request, turns
 
 

@@ -20,8 +20,8 @@ from conspectus.errors import (
 from conspectus.summarize.base import Summarizer, Summary
 from conspectus.summarize.chat_model import ChatModelSummarizer
 from conspectus.summarize.embedded import EmbeddedSummarizer
-from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens import estimate
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from summarizer_support import (
     NOTE,
     both,

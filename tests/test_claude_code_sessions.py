@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from conspectus.cli.eval import read_transcripts
 from conspectus.cli.readers import History, read_history
-from conspectus.cli.replay import _histories
-from conspectus.evaluate import Transcript
+from conspectus_lab.commands.eval import read_transcripts
+from conspectus_lab.commands.replay import _histories
+from conspectus_lab.evaluate import Transcript
 from made_sessions import Session, made_session
 
 

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from conspectus.cli.app import app
-from conspectus.evaluate import Evaluation
+from conspectus_lab.evaluate import Evaluation
 from made_transcripts import QUESTIONS, TALK, agent
 
 FEW = ("--keep", "messages:4", "--summary-tokens", "256", "--minimum", "500")

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from conspectus.cli.app import app
-from conspectus.cli.live import in_words
-from conspectus.replay import Compaction, Fact, Original
+from conspectus_lab.commands.live import in_words
+from conspectus_lab.replay import Compaction, Fact, Original
 from made_transcripts import agent
 
 WINDOW = ("--window", "2500", "--keep", "messages:6")

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from conspectus import ConspectusError, SecretRedactor
+from conspectus import ConspectusError
 from conspectus.cli.app import app
 from conspectus.config import create_summarization_middleware, load_config
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from conspectus_secrets import SecretRedactor
 
 
 def drop_zebra(text: str) -> str:

@@ -18,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from config_support import SUMMARY, Agent, answering, loaded, summarising
 from conspectus.messages import is_summary_message
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 SHIPPED = """
 enabled: true

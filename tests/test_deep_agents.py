@@ -38,7 +38,7 @@ from conspectus.deep_agents import (
     wiring,
 )
 from conspectus.deep_agents.middleware import DeepAgentsSummarization
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 ROOT = Path(__file__).resolve().parents[1]
 THREAD: Any = {"configurable": {"thread_id": "t"}}

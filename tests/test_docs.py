@@ -34,6 +34,8 @@ import pytest
 import yaml
 
 import conspectus
+import conspectus_lab
+import conspectus_secrets
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -45,7 +47,8 @@ STARTING = "README cli config deep_agents evaluate replay telemetry".split()
 """Pages whose blocks start processes, or replay a session."""
 MODULES = sorted(
     module.name
-    for module in pkgutil.walk_packages(conspectus.__path__, "conspectus.")
+    for package in (conspectus, conspectus_lab, conspectus_secrets)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__")
 )
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})[ \t]*([^`]*)$")

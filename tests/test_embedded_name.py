@@ -15,9 +15,9 @@ from conspectus.cli.app import app
 from conspectus.config import create_summarization_middleware, load_config
 from conspectus.config.meaning import meaning
 from conspectus.errors import InputError
-from conspectus.evaluate import read_config
-from conspectus.replay import replay
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.evaluate import read_config
+from conspectus_lab.replay import replay
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 WORDS = ("embedded", "extractive")
 TALK = [

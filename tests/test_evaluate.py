@@ -11,7 +11,10 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus import InputError, PolicyError, SummaryError
-from conspectus.evaluate import (
+from conspectus.ledger import Fact
+from conspectus.messages import summary_text
+from conspectus.tokens import TokenMeter
+from conspectus_lab.evaluate import (
     ConspectusSystem,
     Evaluation,
     LangChainSystem,
@@ -23,11 +26,8 @@ from conspectus.evaluate import (
     questions_of,
     read_config,
 )
-from conspectus.evaluate.conspectus_system import carried_share
-from conspectus.ledger import Fact
-from conspectus.messages import summary_text
-from conspectus.testing.scripted_models import ScriptedChatModel
-from conspectus.tokens import TokenMeter
+from conspectus_lab.evaluate.conspectus_system import carried_share
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from made_transcripts import CODE, CODE_LINE, KEEP, PATH, PATH_LINE, QUESTIONS, TALK, Notes, agent
 
 AGENT = Transcript.of("agent", agent())

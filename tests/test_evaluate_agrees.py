@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from langchain_core.messages import BaseMessage
 
-from conspectus.cli.eval import read_transcripts
-from conspectus.evaluate import (
+from conspectus_lab.commands.eval import read_transcripts
+from conspectus_lab.evaluate import (
     ConspectusSystem,
     System,
     SystemResult,

@@ -13,8 +13,8 @@ from typer.testing import CliRunner, Result
 
 from conspectus.cli.app import app
 from conspectus.errors import InputError
-from conspectus.evaluate import Planted, asked_of, planted_of
-from conspectus.evaluate.going_on import holds, plain, repeated, steps_of
+from conspectus_lab.evaluate import Planted, asked_of, planted_of
+from conspectus_lab.evaluate.going_on import holds, plain, repeated, steps_of
 
 ROOT = Path(__file__).resolve().parents[1]
 DEMO = ROOT / "examples" / "data" / "demo-transcript.json"

@@ -8,15 +8,15 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.messages.utils import count_tokens_approximately as count
 
-from conspectus.evaluate import Question, Transcript, identifiers
-from conspectus.evaluate.answers import Marker, lines
-from conspectus.evaluate.bm25 import Bm25
-from conspectus.evaluate.future_use import cut_places, needs, quoted
-from conspectus.evaluate.intervals import mean_of
-from conspectus.evaluate.picker import pick
-from conspectus.evaluate.rounds import ends_of
-from conspectus.evaluate.texts import broken_pairs
-from conspectus.evaluate.words import dates, terms
+from conspectus_lab.evaluate import Question, Transcript, identifiers
+from conspectus_lab.evaluate.answers import Marker, lines
+from conspectus_lab.evaluate.bm25 import Bm25
+from conspectus_lab.evaluate.future_use import cut_places, needs, quoted
+from conspectus_lab.evaluate.intervals import mean_of
+from conspectus_lab.evaluate.picker import pick
+from conspectus_lab.evaluate.rounds import ends_of
+from conspectus_lab.evaluate.texts import broken_pairs
+from conspectus_lab.evaluate.words import dates, terms
 
 
 def call(name: str = "c1", text: str = "", **args: Any) -> AIMessage:

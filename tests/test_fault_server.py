@@ -13,7 +13,14 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 
-from conspectus.testing.fault_server import Answer, FaultServer, Request, ToolCall, Usage, faults
+from conspectus_lab.testing.fault_server import (
+    Answer,
+    FaultServer,
+    Request,
+    ToolCall,
+    Usage,
+    faults,
+)
 from fault_support import PROTOCOLS, Wires, wired
 
 SAID = "Two  words,\nand a line: ünïcödé 汉字."

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conspectus.testing.fault_server import Reply, faults
+from conspectus_lab.testing.fault_server import Reply, faults
 from fault_support import PROTOCOLS, Wires, wired
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reliability.md"

@@ -30,8 +30,8 @@ from conspectus._drive import Io, run
 from conspectus.archive import Archive, Scope
 from conspectus.summarize.calls import Caller, CannotPay
 from conspectus.telemetry import Event, SummarizerCall, UsageTally
-from conspectus.testing.fault_server import Reply, Request, faults
 from conspectus.tokens import estimate
+from conspectus_lab.testing.fault_server import Reply, Request, faults
 from fault_support import PROTOCOLS, Wires, wired
 from graph_support import check_nothing_lost, look, thread
 

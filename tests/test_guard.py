@@ -38,8 +38,8 @@ from conspectus._drive import run
 from conspectus.archive import Archive, Scope
 from conspectus.guard.overflow import read_overflow
 from conspectus.guard.rescue import TRIES
-from conspectus.testing.fault_server import FaultServer, Reply, Request, faults
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.fault_server import FaultServer, Reply, Request, faults
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 WINDOW = 3_000
 METER = TokenMeter()

@@ -18,8 +18,8 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenMeter
 from conspectus.guard.rescue import TRIES
 from conspectus.summarize.provider_errors import is_overflow
-from conspectus.testing.fault_server import Answer, Reply, Request, ToolCall, faults
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.fault_server import Answer, Reply, Request, ToolCall, faults
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from fault_support import PROTOCOLS, Wires, wired
 
 METER = TokenMeter()

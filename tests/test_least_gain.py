@@ -14,9 +14,9 @@ from conspectus import Compactor, PolicyError, SummarizationMiddleware
 from conspectus._core.items import Compact, Item, Keep, Stuck, Window
 from conspectus._core.plan import plan
 from conspectus._core.policy import Policy
-from conspectus.cli.config_replay import explained
 from conspectus.config import create_summarization_middleware, load_config
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.commands.config_replay import explained
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 
 PRESET = Path(__file__).parents[1] / "examples" / "config" / "minimal.yaml"

@@ -23,7 +23,7 @@ from conspectus import ArchiveOvertaken, Compactor, Cost, Summary, SummaryError,
 from conspectus._drive import Io
 from conspectus.archive import Archive
 from conspectus.compactor import waiting
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
 from postgres_support import postgres_schema

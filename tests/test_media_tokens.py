@@ -23,10 +23,10 @@ from conspectus import (
 )
 from conspectus.config import SummarizationConfig, create_summarization_middleware
 from conspectus.messages import read_messages
-from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens.media import PAGE_BYTES, PER_PAGE, media_tokens
 from conspectus.tokens.pdf_pages import UNPACKED, pdf_pages
 from conspectus.tokens.recordings import SPEECH, seconds
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import compacted, engine
 from histories import user
 

@@ -22,7 +22,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.errors import InputError, PolicyError, SummaryError
 from conspectus.messages import is_summary_message
 from conspectus.middleware import SummarizationMiddleware
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 SUMMARY = "- the parts were looked at"
 

@@ -24,7 +24,7 @@ from conspectus.compactor.memory import Memory, Remembered
 from conspectus.errors import StuckError
 from conspectus.ledger import Ledger
 from conspectus.summarize import EmbeddedSummarizer
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread
 
 

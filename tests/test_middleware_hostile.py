@@ -21,7 +21,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus.errors import SummaryError
 from conspectus.middleware import SummarizationMiddleware
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     SUMMARY,
     agent,

@@ -28,7 +28,7 @@ from conspectus.compactor.preview import MOST_ASKED
 from conspectus.errors import SummaryError
 from conspectus.messages import is_summary_message
 from conspectus.middleware import SummarizationMiddleware
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 SUMMARY = "- the parts were looked at"
 

@@ -27,7 +27,7 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel
 
 from conspectus.archive import Archive, Scope
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     SUMMARY,
     StreamingModel,

@@ -13,7 +13,7 @@ from langgraph.types import Command
 
 from conspectus.compactor.preview import PreviewRequest
 from conspectus.messages.summary import summary_body
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     SUMMARY,
     agent,

@@ -13,7 +13,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, SummarizationMiddleware
 from conspectus.messages import is_summary_message
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 TRIGGER, KEEP = 10, 4
 

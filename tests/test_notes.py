@@ -16,7 +16,7 @@ from conspectus.summarize import EmbeddedSummarizer, Shares, SummaryRequest
 from conspectus.summarize.compacting import compact
 from conspectus.summarize.condensing import condensed
 from conspectus.summarize.notes import DONE, FOUND, OPEN, SAID, Notes, items
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 Message = dict[str, Any]
 CALL: Any = {"name": "book", "args": {"id": "TP9"}, "id": "c1", "type": "tool_call"}

@@ -20,7 +20,7 @@ from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenM
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.agent_state import HELD
 from conspectus.messages import is_summary_message
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 WINDOW = 3_000
 METER = TokenMeter()

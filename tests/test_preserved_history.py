@@ -30,7 +30,7 @@ from conspectus.compactor.agent_state import HELD, Held
 from conspectus.compactor.views import MESSAGES, THREADS, Views, laid_over
 from conspectus.middleware import PreservedState
 from conspectus.middleware.preserved import added
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 SCHEMAS = [None, PreservedState]

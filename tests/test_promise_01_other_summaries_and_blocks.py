@@ -8,8 +8,8 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus.messages import read_messages
-from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens import TokenMeter
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, check_nothing_missing, compacted, engine, short
 from histories import agent, talk, user
 

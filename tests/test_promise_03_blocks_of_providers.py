@@ -13,8 +13,8 @@ from conspectus import Compactor
 from conspectus.messages import clip, read_messages
 from conspectus.messages.blocks import KINDS, author_of, is_item
 from conspectus.messages.recalled import recalled_message, with_recalled
-from conspectus.replay.recording import Recording
 from conspectus.tokens import TokenMeter
+from conspectus_lab.replay.recording import Recording
 from engine import compacted, engine
 from histories import talk, user
 

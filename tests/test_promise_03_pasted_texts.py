@@ -17,7 +17,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus.messages import SUMMARY_LINE
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import SCOPE, Scripted, compacted, engine, short
 
 LOG = "a line of the log\n" * 1_500

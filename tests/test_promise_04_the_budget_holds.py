@@ -194,7 +194,7 @@ def test_a_failure_that_is_raised_is_not_tried_again_without_growth() -> None:
 
 def test_what_earlier_tries_cost_counts_towards_the_cap() -> None:
     from conspectus import ChatModelSummarizer
-    from conspectus.testing.scripted_models import ScriptedChatModel
+    from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
     class Busy(Exception):
         status_code = 503

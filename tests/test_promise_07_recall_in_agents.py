@@ -14,7 +14,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import SummarizationMiddleware
 from conspectus._drive import run
 from conspectus.archive import Archive, Scope
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from recalling import FILLER, RecallingAgent, recall, results, shown
 
 HERON = "The secret word of the heron branch is QUARTZ-7781."

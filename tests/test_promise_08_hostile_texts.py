@@ -19,7 +19,7 @@ from conspectus.messages import SUMMARY_LINE, read_messages
 from conspectus.messages.framing import as_notes
 from conspectus.messages.recalled import recalled_text
 from conspectus.summarize.prompts import message_frame
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine
 from hostile_texts import CLASSES, OURS, SECRET, marks
 

@@ -21,7 +21,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, SummarizationMiddleware
 from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     acheck_nothing_lost,
     agent,

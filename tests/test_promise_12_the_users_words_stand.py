@@ -10,7 +10,7 @@ import pytest
 from conspectus import ChatModelSummarizer, Compactor
 from conspectus.summarize.notes import SAID, Notes, items
 from conspectus.summarize.users_words import LEFT_OUT
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from histories import assistant, talk, user
 

@@ -12,7 +12,7 @@ from conspectus import ChatModelSummarizer, Compactor
 from conspectus.messages import read_messages
 from conspectus.summarize import journal
 from conspectus.summarize.notes import DONE, Notes, items
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import compacted, engine
 from histories import assistant, talk, user
 

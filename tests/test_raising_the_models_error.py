@@ -17,7 +17,7 @@ from conspectus import Compactor
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError, SummaryRejected
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.short_term import summarize_messages
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 pytestmark = pytest.mark.usefixtures("no_pauses")
 

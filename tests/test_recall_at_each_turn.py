@@ -31,7 +31,7 @@ from conspectus.messages.recalled import (
     without_recalled,
 )
 from conspectus.middleware.recalling import ASKED_IN, asked_in
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from recalling import ASKED, FILLER, PORT, RecallingAgent, look, recall, shown
 from stored_values import stored
 

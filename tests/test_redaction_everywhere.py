@@ -15,7 +15,7 @@ from conspectus import (
     PolicyError,
     SummarizationMiddleware,
 )
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from redaction_support import TOKEN, history, in_the_store, no_secret
 
 

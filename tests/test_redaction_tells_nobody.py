@@ -20,7 +20,7 @@ from conspectus import (
     SummarizationMiddleware,
     SummaryError,
 )
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from graph_support import agent, thread
 from redaction_support import KEY, SECRETS, TOKEN, history, no_secret

@@ -22,13 +22,13 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 
 from conspectus.errors import InputError, MessageError, PolicyError, SummaryError
 from conspectus.messages import read_messages
-from conspectus.replay import PolicyRun, Replay, replay
-from conspectus.replay.measure import Measure, broken_pairs
-from conspectus.replay.policies import POLICIES, Policy
-from conspectus.replay.recorded import RecordedModel, TurnEnds, recorded_tools
-from conspectus.replay.recording import Recording
 from conspectus.summarize import EmbeddedSummarizer, Summary, SummaryRequest
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.replay import PolicyRun, Replay, replay
+from conspectus_lab.replay.measure import Measure, broken_pairs
+from conspectus_lab.replay.policies import POLICIES, Policy
+from conspectus_lab.replay.recorded import RecordedModel, TurnEnds, recorded_tools
+from conspectus_lab.replay.recording import Recording
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 Row = dict[str, Any]
 FILLER = "nothing of note happens in this place and so we go on reading slowly " * 4

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from browser_support import browser, complaints
-from conspectus.replay import Replay
-from conspectus.report import replay_page
+from conspectus_lab.replay import Replay
+from conspectus_lab.report import replay_page
 from made_replays import FIRST_TEXT, HOSTILE, hostile, large, small
 
 DRAWN = "return document.querySelectorAll('.plot .js-line').length"

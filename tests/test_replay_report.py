@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import InputError
-from conspectus.evaluate import evaluate
-from conspectus.replay import Compaction, Fact, PolicyRun, Replay
-from conspectus.report import chart_library, evaluation_page, replay_page
-from conspectus.report.replay_data import Opened, percent, pieces, report_of
-from conspectus.report.replay_page import visible
+from conspectus_lab.evaluate import evaluate
+from conspectus_lab.replay import Compaction, Fact, PolicyRun, Replay
+from conspectus_lab.report import chart_library, evaluation_page, replay_page
+from conspectus_lab.report.replay_data import Opened, percent, pieces, report_of
+from conspectus_lab.report.replay_page import visible
 from made_replays import HOSTILE, compaction, hostile, large, original, small, steps
 from made_transcripts import KEEP
 from page_reader import Page

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from conspectus.evaluate import (
+from conspectus_lab.evaluate import (
     ConspectusSystem,
     Evaluation,
     LangChainSystem,
@@ -15,9 +15,9 @@ from conspectus.evaluate import (
     evaluate,
     questions_of,
 )
-from conspectus.report import evaluation_page
-from conspectus.report.charts import Bar, Group, bar_chart
-from conspectus.report.tables import tables_of
+from conspectus_lab.report import evaluation_page
+from conspectus_lab.report.charts import Bar, Group, bar_chart
+from conspectus_lab.report.tables import tables_of
 from made_transcripts import CODE, KEEP, PATH, QUESTIONS, TALK, Notes, agent
 from page_reader import Page
 

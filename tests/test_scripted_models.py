@@ -6,7 +6,7 @@ import traceback
 
 import pytest
 
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 
 def test_an_error_that_a_script_raises_again_forgets_where_it_was_raised_before() -> None:

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conspectus import SecretRedactor
-from conspectus.archive.message_texts import walk
-from conspectus.archive.secret_values import without_values
+from conspectus.redaction.message_texts import walk
+from conspectus.redaction.values import without_values
+from conspectus_secrets import SecretRedactor
 from made_secrets import Made, provider_secrets
 
 REDACTOR = SecretRedactor()

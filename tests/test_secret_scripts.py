@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, HumanMessage
 
-from conspectus import Compactor, SecretRedactor
+from conspectus import Compactor
+from conspectus_secrets import SecretRedactor
 from engine import Scope
 from made_secrets import Made
 

@@ -5,8 +5,10 @@ All secrets are put together when the tests run; see `made_secrets`.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
 import re
 from collections.abc import Iterator
 from re import _constants as opcodes  # type: ignore[attr-defined]
@@ -17,25 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus import SecretRedactor
-from conspectus.archive import (
-    secret_bounds,
-    secret_calls,
-    secret_ends,
-    secret_escapes,
-    secret_formats,
-    secret_json,
-    secret_keys,
-    secret_labels,
-    secret_marked,
-    secret_names,
-    secret_pairs,
-    secret_places,
-    secret_scripts,
-    secret_values,
-    secret_words,
-    secrets,
-)
+import conspectus.redaction
+import conspectus_secrets
+from conspectus.redaction.values import without_values
+from conspectus_secrets import SecretRedactor, formats, places
 from made_secrets import Made, no_secrets, provider_secrets, said_secrets
 
 REDACTOR = SecretRedactor()
@@ -131,7 +118,7 @@ def test_a_plain_word_part_of_a_word_and_a_mark_are_left_alone_elsewhere() -> No
     assert redacted("PASSWORD=Zx9kQ77w\nZx9kQ77w2 aZx9kQ77w").endswith("\nZx9kQ77w2 aZx9kQ77w")
     assert redacted("PASSWORD=48127731\n48127731").endswith("\n48127731")
     marked = "[redacted: slack-webhook]"
-    assert secret_values.without_values(marked, {"slack-webhook": "password"})[0] == marked
+    assert without_values(marked, {"slack-webhook": "password"})[0] == marked
 
 
 def test_many_values_are_looked_for_at_once() -> None:
@@ -357,18 +344,16 @@ def test_no_text_around_a_secret_brings_it_through(before: str, kind: str, after
 
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
-    for form in secret_formats.FORMATS:
+    for form in formats.FORMATS:
         yield form.kind, form.pattern
-    for place in secret_places.PLACES:
+    for place in places.PLACES:
         yield place.kind, place.pattern
-    for module in (
-        secret_bounds, secret_calls, secret_ends, secret_escapes, secret_formats, secret_json,
-        secret_keys, secret_labels, secret_marked, secret_names, secret_pairs, secret_places,
-        secret_scripts, secret_values, secret_words, secrets,
-    ):  # fmt: skip
-        for name, value in vars(module).items():
-            if isinstance(value, re.Pattern):
-                yield f"{module.__name__}.{name}", value
+    for package in (conspectus.redaction, conspectus_secrets):
+        for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            module = importlib.import_module(found.name)
+            for name, value in vars(module).items():
+                if isinstance(value, re.Pattern):
+                    yield f"{module.__name__}.{name}", value
 
 
 def steps_back(parsed: Any, inside: bool = False) -> Iterator[str]:

@@ -14,7 +14,7 @@ from langchain_core.tracers.context import collect_runs
 
 from conspectus import PolicyError, StuckError, SummarizerTimeout, SummaryError
 from conspectus.short_term import summarizer
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from short_term_support import (
     TOLD,
     PlainModel,

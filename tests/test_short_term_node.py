@@ -21,7 +21,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES, add_messages
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from short_term_support import PlainModel, human, ours, summarised, talk, theirs, torn
 
 LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}

@@ -13,8 +13,8 @@ from conspectus import Compactor
 from conspectus._core.records import Draft, Record
 from conspectus.errors import SummaryRejected
 from conspectus.middleware import SummarizationMiddleware
-from conspectus.testing.scripted_models import ScriptedChatModel
 from conspectus.tokens import estimate
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 
 def notes(lines: int) -> str:

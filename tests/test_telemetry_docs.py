@@ -21,7 +21,7 @@ from conspectus import telemetry as public
 from conspectus.archive import flows
 from conspectus.events import Event
 from conspectus.telemetry import LogLines, Price, listen
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
 from telemetry_support import Own, Telemetry, busy, dicts, instrumented
 

@@ -10,7 +10,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ChatModelSummarizer, Compactor, ContextGuard, StuckError, __version__
 from conspectus.errors import ArchiveError, NotFoundError
 from conspectus.telemetry import Compaction, Event, Price, instrument, uninstrument
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
 from telemetry_support import SECRET, Own, busy, dicts, instrumented
 

@@ -22,7 +22,7 @@ from conspectus.telemetry import (
     listen,
     unlisten,
 )
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from telemetry_support import SECRET, dicts, instrumented
 
 

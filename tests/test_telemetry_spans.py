@@ -21,7 +21,7 @@ from conspectus.archive.scope import label_hash
 from conspectus.errors import NotFoundError, PolicyError
 from conspectus.events import hub
 from conspectus.telemetry import OpenTelemetry
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, on_a_loop, said, steps, summariser, thread
 from telemetry_support import SECRET, Own, busy, dicts, instrumented
 

@@ -13,7 +13,7 @@ from conspectus._core.records import Draft
 from conspectus.events import Event, SummarizerCall, Whose, hub
 from conspectus.short_term import summarize_messages
 from conspectus.telemetry import Price, Usage, UsageTally, listen, set_prices
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from telemetry_support import Own, busy, dicts
 
 SUMMARY = "## Done\n- Modules seen."

@@ -30,7 +30,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.telemetry import Price, instrument, uninstrument
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 PRICES = {"writer": Price(input=0.25, output=2.0, cached=0.025)}
 """US dollars for a million tokens; yours are those of your contract."""

@@ -13,8 +13,6 @@ from conspectus._core.items import Window
 from conspectus._core.policy import ContextSize, Policy, TriggerClause
 from conspectus._core.records import Cost, Record
 from conspectus.archive import Archive, RecallResult
-from conspectus.archive.redactor import Redacted, Redactor
-from conspectus.archive.secrets import SecretRedactor
 from conspectus.compactor import CompactionResult, Compactor
 from conspectus.errors import (
     ArchiveError,
@@ -35,6 +33,7 @@ from conspectus.errors import (
 )
 from conspectus.ledger import Fact, Ledger
 from conspectus.messages import SUMMARY_LINE, is_summary_message
+from conspectus.redaction import Redacted, Redactor
 from conspectus.summarize import (
     ChatModelSummarizer,
     EmbeddedSummarizer,
@@ -79,7 +78,6 @@ __all__ = [
     "Redacted",
     "RedactionError",
     "Redactor",
-    "SecretRedactor",
     "StuckError",
     "SummarizationMiddleware",
     "Summarizer",

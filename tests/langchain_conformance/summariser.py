@@ -16,7 +16,7 @@ from langchain_core.messages import AnyMessage, HumanMessage
 from langchain_core.runnables import RunnableLambda
 from langgraph.runtime import Runtime
 
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from langchain_conformance.behaviour import (
     SUMMARY,
     Raised,

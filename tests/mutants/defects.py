@@ -18,7 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 TESTS = ROOT / "tests"
-PACKAGE = ROOT / "src" / "conspectus"
+SOURCE = ROOT / "src"
+PACKAGE = SOURCE / "conspectus"
 
 LEAST = 10
 """Defects that are planted for each promise at least."""
@@ -39,7 +40,7 @@ class Defect:
     Attributes:
         promise: number of the promise that it breaks.
         name: what is wrong, in plain words.
-        file: of the package, below `src/conspectus`.
+        file: below `src/conspectus`; of another package, below `src`: `conspectus_lab/...`.
         old: text that stands in the file exactly once.
         new: what stands there instead.
         test: the test that must catch it, as pytest names it, below `tests`.
@@ -51,6 +52,11 @@ class Defect:
     old: str
     new: str
     test: str
+
+    @property
+    def path(self) -> Path:
+        """The file, below `src`."""
+        return Path(self.file if self.file.startswith("conspectus_") else f"conspectus/{self.file}")
 
     def planted(self, source: str) -> str:
         """The text of the file with the defect in it.
@@ -97,7 +103,7 @@ def wrong_with(defects: Sequence[Defect]) -> list[str]:
     """What is wrong with the defects themselves, one line each; empty if nothing is."""
     wrong = []
     for one in defects:
-        path = PACKAGE / one.file
+        path = SOURCE / one.path
         try:
             one.planted(path.read_text(encoding="utf-8") if path.is_file() else "")
         except ValueError as error:

@@ -29,7 +29,8 @@ $ make mutants WRITE=1
 
 The command plants two at once, or `WORKERS`, and takes a quarter of an hour. It fails if one defect
 goes unnoticed; with `WRITE=1` it writes this page. The defects are data in `tests/mutants`, one
-file a promise. Files are below `src/conspectus`, tests below `tests`.
+file a promise. Files are below `src/conspectus`, those of another package below `src`, tests below
+`tests`.
 """
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 
-from mutants.defects import PACKAGE, ROOT, TESTS, Defect
+from mutants.defects import ROOT, SOURCE, TESTS, Defect
 
 SECONDS = 60.0
 """How long the test of one defect may take; one that ends in no answer is not caught."""
@@ -116,7 +116,7 @@ def import_others() -> None:
             import_module(name)
         except ImportError:
             continue
-    ours = [name for name in sys.modules if name.partition(".")[0] == "conspectus"]
+    ours = [name for name in sys.modules if name.partition(".")[0].startswith("conspectus")]
     assert not ours, "a fork must import the package from its own copy"
 
 
@@ -215,9 +215,9 @@ def _tested(
     """In the fork: the copy, the defect in it, and the tests."""
     copy = folder / "src"
     # Compiled files go along, so that only what is changed is compiled anew.
-    shutil.copytree(PACKAGE, copy / PACKAGE.name)
+    shutil.copytree(SOURCE, copy)
     if defect is not None:
-        path = copy / PACKAGE.name / defect.file
+        path = copy / defect.path
         path.write_text(defect.planted(path.read_text(encoding="utf-8")), encoding="utf-8")
     sys.path.insert(0, str(copy))
     paths = [str(copy), os.environ.get("PYTHONPATH", "")]

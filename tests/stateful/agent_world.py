@@ -24,7 +24,7 @@ from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus._drive import run
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ConspectusError
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from stateful.agent_talk import THREADS, AgentTalk, Talk, Tip
 from stateful.counting import STEPS
 from stateful.looks import Look, counted

@@ -24,7 +24,7 @@ from conspectus import (
 )
 from conspectus._drive import Io, StepTimeout
 from conspectus.errors import SummarizerOverflow
-from conspectus.testing.scripted_models import ScriptedChatModel
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from stateful.messages import words_in
 from stateful.oracle import plain
 

@@ -1,4 +1,6 @@
-"""The command line: `conspectus compact`, `recall`, `tokens`, `replay`, `eval` and `archive`.
+"""The command line: `conspectus compact`, `recall`, `tokens`, `archive` and `config`.
+
+Commands of other packages join them (`joined.py`): of the lab, `replay`, `eval`, `config explain`.
 
     0    done: the history was compacted, or needed no compaction
     1    stuck: the history cannot be made to fit, or a replay under Conspectus broke a promise

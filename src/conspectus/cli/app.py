@@ -6,12 +6,18 @@ from typing import Annotated
 
 import typer
 
-from conspectus.cli import archive, compact, config, eval, recall, replay, tokens
+from conspectus.cli import archive, compact, config, recall, tokens
 from conspectus.cli.failures import EXIT_CODES, Program
+from conspectus.cli.joined import Joined
+
+
+class _Top(Joined, Program):
+    """Its own commands, those that join them, and every error as one line."""
+
 
 app = typer.Typer(
     name="conspectus",
-    cls=Program,
+    cls=_Top,
     help="Keep an agent's conversation inside its model's context window, and lose nothing.",
     epilog=EXIT_CODES,
     add_completion=False,
@@ -21,8 +27,6 @@ app = typer.Typer(
 app.command("compact", epilog=EXIT_CODES)(compact.compact)
 app.command("recall", epilog=EXIT_CODES)(recall.recall)
 app.command("tokens", epilog=EXIT_CODES)(tokens.tokens)
-app.command("replay", epilog=EXIT_CODES)(replay.replay)
-app.command("eval", epilog=EXIT_CODES)(eval.evaluate)
 app.add_typer(archive.app, name="archive")
 app.add_typer(config.app, name="config")
 

@@ -1,4 +1,4 @@
-"""`conspectus config`: what a configuration means, its schema, and what it would have done."""
+"""`conspectus config`: what a configuration means, and its schema; the lab joins `explain`."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conspectus.cli import options, output
-from conspectus.cli.failures import BAD_INPUT, DONE, EXIT_CODES, STUCK, one_line
+from conspectus.cli import output
+from conspectus.cli.failures import BAD_INPUT, EXIT_CODES, one_line
+from conspectus.cli.joined import Joined
 from conspectus.cli.options import JsonOption
-from conspectus.errors import ConfigError, InputError
+from conspectus.errors import ConfigError
 
 if TYPE_CHECKING:
-    from conspectus.cli.config_replay import Explained
     from conspectus.config import SummarizationConfig
 
 app = typer.Typer(
+    cls=Joined,
     help="Check a configuration file, describe its form, or try it on a transcript.",
     epilog=EXIT_CODES,
 )
@@ -47,10 +48,10 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     from conspectus.config.meaning import meaning, notes
 
     try:
-        config, limit, known = _read(file, window)
+        config, limit, known = read(file, window)
         redact_of(config)
     except ConfigError as error:
-        _refuse(file, error, as_json)
+        refuse(file, error, as_json)
         raise typer.Exit(BAD_INPUT) from None
     rows, said = meaning(config, limit, known), notes(config, limit)
     if not config.source.found:
@@ -70,7 +71,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     screen = output.console()
     screen.print(output.shown(f"{file}: valid"), style="bold", soft_wrap=True)
     _table(rows)
-    _notes(said)
+    show_notes(said)
 
 
 @app.command("schema", epilog=EXIT_CODES)
@@ -93,58 +94,7 @@ def schema(
     output.write_file(out, json.dumps(found, indent=2) + "\n")
 
 
-@app.command("explain", epilog=EXIT_CODES)
-def explain(
-    file: FileArgument,
-    transcript: Annotated[
-        list[str],
-        typer.Option(
-            "--transcript",
-            metavar="FILE",
-            help="A recorded conversation; - for standard input. Repeat it for several.",
-        ),
-    ],
-    window: WindowOption = None,
-    summarizer: Annotated[
-        str,
-        typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5."),
-    ] = "embedded",
-    full: Annotated[bool, typer.Option("--full", help="Show each summary whole.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Say when a configuration would have summarised a transcript, and what it would have kept.
-
-    The transcript runs again through a real agent with the middleware that the file asks for. Its
-    model and its tools answer as was recorded, the embedded summariser writes, and nothing is kept.
-    """
-    from conspectus.cli.config_replay import explained
-    from conspectus.cli.readers import read_history
-
-    try:
-        config, limit, known = _read(file, window)
-    except ConfigError as error:
-        _refuse(file, error, as_json)
-        raise typer.Exit(BAD_INPUT) from None
-    if not config.enabled:
-        raise InputError(f"{file}: summarisation is off; write 'enabled: true' to see what it does")
-    writes = options.summarizer_of(summarizer)
-    found = []
-    for name in dict.fromkeys(transcript):
-        history = read_history(name)
-        with output.working(f"Replaying {output.shown(name)} …"):
-            found.append(explained(config, name, history.messages, limit, writes))
-    if as_json:
-        output.print_json(
-            {"file": str(file), "window": limit, "transcripts": [one.to_json() for one in found]}
-        )
-    else:
-        for one in found:
-            _explain(one, limit, known, full)
-    wrong = any(one.stopped or one.over for one in found)
-    raise typer.Exit(STUCK if wrong else DONE)
-
-
-def _read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None, str]:
+def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None, str]:
     """The configuration with everything that it names looked up, and the window.
 
     Raises:
@@ -165,7 +115,8 @@ def _read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | No
     return config, *find_window(config)
 
 
-def _refuse(file: Path, error: ConfigError, as_json: bool) -> None:
+def refuse(file: Path, error: ConfigError, as_json: bool) -> None:
+    """Print every mistake in a file, each as a line."""
     if as_json:
         output.print_json({"file": str(file), "valid": False, "problems": list(error.problems)})
     for problem in error.problems:
@@ -185,36 +136,9 @@ def _table(rows: list[tuple[str, str]]) -> None:
     output.console().print(drawn)
 
 
-def _notes(said: list[str]) -> None:
+def show_notes(said: list[str]) -> None:
+    """Print notes, each as a line."""
     from rich.text import Text
 
     for note in said:
         output.console().print(Text(f"Note: {output.shown(note)}", "yellow"), soft_wrap=True)
-
-
-def _share(part: float) -> str:
-    return "all" if part >= 1 else f"{int(part * 1000) / 10:g}%"  # never rounded up to all
-
-
-def _explain(one: Explained, window: int | None, known: str, full: bool) -> None:
-    from rich.text import Text
-
-    screen = output.console()
-
-    def say(text: str, style: str = "") -> None:
-        screen.print(Text(output.shown(text), style), soft_wrap=True)
-
-    size = f"{one.messages:,} messages, {one.counted:,} tokens as the trigger counts"
-    say(f"{one.name}: {size}", "bold")
-    say(f"Window {window:,} tokens, {known}." if window is not None else f"Window {known}.", "dim")
-    for event in one.compactions:
-        say(
-            f"  request {event.request} of {one.requests}: {event.cause}; {event.left} messages "
-            f"leave, {event.kept} stay in the request; {event.before:,} -> {event.after:,} tokens; "
-            f"{_share(event.read)} read, {len(event.carried)} facts word for word"
-        )
-        say(f"    leaves up to {event.up_to}", "dim")
-        for line in event.summary.splitlines() if full else ():
-            say(f"    | {line}", "dim")
-    say(one.verdict, "bold")
-    _notes(list(one.advice))

@@ -13,7 +13,6 @@ from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import RecallResult, Scope, recall_flow
 from conspectus.archive.recall import unknown_thread
-from conspectus.archive.redactor import Redact
 from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.engine import (
     AnyArchive,
@@ -30,6 +29,7 @@ from conspectus.errors import InputError, PolicyError
 from conspectus.events import heard_by
 from conspectus.events.notes import noted
 from conspectus.messages import Source
+from conspectus.redaction import Redact
 from conspectus.summarize import NotesSetting
 from conspectus.tokens import TokenCounter, TokenMeter
 

@@ -9,7 +9,6 @@ from typing import TypeVar, cast
 from conspectus._core import flow
 from conspectus._core.records import Draft
 from conspectus._drive import Flow, Io, StepTimeout
-from conspectus.archive.redaction import Redaction
 from conspectus.compactor.drafts import draft_of
 from conspectus.compactor.observed import observed_call
 from conspectus.compactor.redacting import written_flow
@@ -17,6 +16,7 @@ from conspectus.compactor.tools import Tools
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError
 from conspectus.events import Seen
 from conspectus.messages import Entry
+from conspectus.redaction import Redaction
 from conspectus.summarize import EmbeddedSummarizer, SummaryRequest
 from conspectus.summarize.provider_errors import is_way_out
 

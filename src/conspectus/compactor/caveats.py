@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 import warnings
 
-PACKAGE = __name__.partition(".")[0]
+OURS = ("conspectus", "conspectus_lab")
+"""What builds objects for a caller, and is none."""
 
 
 def warn_caller(text: str, kind: type[Warning], own: object) -> None:
-    """Warn about the line outside this package that builds an object, or sets something on it.
+    """Warn about the line outside our packages that builds an object, or sets something on it.
 
     Args:
         text: what to say.
@@ -18,7 +19,7 @@ def warn_caller(text: str, kind: type[Warning], own: object) -> None:
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None:
-        ours = str(frame.f_globals.get("__name__", "")).partition(".")[0] == PACKAGE
+        ours = str(frame.f_globals.get("__name__", "")).partition(".")[0] in OURS
         built = frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is own
         if not (ours or built):
             break

@@ -16,8 +16,6 @@ from conspectus._core.flow import EMBEDDED, FAILURES, OnFailure, names_embedded
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy
 from conspectus.archive import Archive, Scope
-from conspectus.archive.redaction import Redaction
-from conspectus.archive.redactor import Redact
 from conspectus.compactor.anchors import Anchor, ArchiveAnchor, MemoryAnchor
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
 from conspectus.compactor.memory import Memory
@@ -28,6 +26,7 @@ from conspectus.errors import PolicyError
 from conspectus.events import Listener, are_listeners
 from conspectus.ledger.skills import Skills
 from conspectus.messages import summary_message, summary_text
+from conspectus.redaction import Redact, Redaction
 from conspectus.summarize import (
     CallableSummarizer,
     ChatModelSummarizer,

@@ -12,7 +12,6 @@ from conspectus._core.items import Compact
 from conspectus._core.records import Draft, Record
 from conspectus._drive import Flow
 from conspectus.archive import Scope
-from conspectus.archive.redaction import Redaction, for_view
 from conspectus.compactor.redacting import texts_of, with_texts
 from conspectus.compactor.tools import Tools
 from conspectus.compactor.view import History, Place, clipped
@@ -20,6 +19,7 @@ from conspectus.events.notes import noted
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry, read_messages, summary_message, summary_text
 from conspectus.messages.summary import summary_body
+from conspectus.redaction import Redaction, for_view
 
 logger = logging.getLogger("conspectus")
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from conspectus._drive import Flow
-from conspectus.archive.redaction import Redaction
 from conspectus.errors import RedactionError
 from conspectus.ledger import Ledger
+from conspectus.redaction import Redaction
 
 
 def texts_of(ledger: Ledger) -> list[str]:

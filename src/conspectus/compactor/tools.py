@@ -8,13 +8,13 @@ from typing import Any
 
 from conspectus._core import flow
 from conspectus.archive import Archive
-from conspectus.archive.redaction import Redaction
 from conspectus.compactor.leaving import BeforeSummarization
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.preview import Preview
 from conspectus.events import Listener
 from conspectus.ledger.skills import Skills
 from conspectus.messages import ARCHIVED
+from conspectus.redaction import Redaction
 from conspectus.summarize import Shares, Summarizer
 from conspectus.tokens import TokenMeter
 

@@ -14,7 +14,6 @@ from conspectus._core.items import Clip, Item, Size
 from conspectus._core.policy import Arguments
 from conspectus._core.records import ClipMark, Record, View, fold, place_of_summary
 from conspectus._drive import Flow
-from conspectus.archive.redaction import Redaction, for_view
 from conspectus.compactor.recognising import bears_mark, clip_text, sent_of
 from conspectus.errors import RedactionError
 from conspectus.events.notes import noted
@@ -32,6 +31,7 @@ from conspectus.messages import (
     with_pointer,
     with_short_arguments,
 )
+from conspectus.redaction import Redaction, for_view
 from conspectus.tokens import Report, TokenMeter
 
 logger = logging.getLogger("conspectus")

@@ -16,7 +16,6 @@ from langchain_core.runnables import Runnable
 from conspectus._core.flow import EMBEDDED, names_embedded
 from conspectus._core.policy import ContextSize
 from conspectus.archive import Archive
-from conspectus.archive.redaction import redactor_of
 from conspectus.compactor.agent_state import Tenant
 from conspectus.compactor.engine import AnyArchive, open_archive
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
@@ -29,6 +28,7 @@ from conspectus.config.words import meant
 from conspectus.errors import ConfigError, ConspectusError, PolicyError
 from conspectus.events.notes import noted
 from conspectus.ledger.skills import Skills
+from conspectus.redaction import redactor_of
 from conspectus.summarize import ChatModelSummarizer
 from conspectus.tokens import TokenMeter
 
@@ -302,11 +302,11 @@ def redact_of(config: SummarizationConfig) -> Any:
     """What takes secrets out of what is kept.
 
     Raises:
-        ConfigError: it is a function that cannot be had, or takes no text.
+        ConfigError: it is a function that cannot be had, or takes no text; or there is no default.
     """
-    if isinstance(config.redact, bool) or config.redact == "secrets":
-        return config.redact
-    found = _imported(config, config.redact, ("redact",))
+    found: Any = config.redact
+    if not isinstance(found, bool) and found != "secrets":
+        found = _imported(config, found, ("redact",))
     try:
         made = found() if isinstance(found, type) else found
         redactor_of(made)

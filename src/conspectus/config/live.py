@@ -223,7 +223,7 @@ def create_summarization_middleware(
         ArchiveError: its archive cannot be opened.
 
     Example:
-        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
         >>> config = SummarizationConfig(enabled=True, trigger={"type": "tokens", "value": 6000})
         >>> own = ScriptedChatModel(answers=["hello"])
         >>> create_summarization_middleware(config, model=own).trigger

@@ -75,7 +75,7 @@ def summarization_defaults(model: object, *, window: int | None = None) -> Summa
         PolicyError: the window is no whole number of tokens.
 
     Example:
-        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
         >>> model = ScriptedChatModel(answers=[], profile={"max_input_tokens": 200_000})
         >>> defaults = summarization_defaults(model)
         >>> defaults["trigger"], defaults["truncate_args_settings"]["keep"]

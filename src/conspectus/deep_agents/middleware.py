@@ -258,7 +258,7 @@ def summarization_middleware(
         ImportError: the extra `deepagents` is not installed.
 
     Example:
-        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
         >>> model = ScriptedChatModel(answers=[], profile={"max_input_tokens": 200_000})
         >>> summarization_middleware(model, archive="memory:").trigger
         ('fraction', 0.85)

@@ -78,7 +78,7 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
             Deep Agents, for which there is `compact_tool=True`.
 
     Example:
-        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
         >>> agent = create_deep_agent(ScriptedChatModel(answers=["hello"]))
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text
         'hello'

@@ -21,7 +21,6 @@ from conspectus._core.flow import OnFailure
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, Io, arun, run
-from conspectus.archive.redactor import Redact
 from conspectus.compactor.agent_state import (
     CompactionState,
     Tenant,
@@ -49,6 +48,7 @@ from conspectus.guard.measuring import Measured, Measuring
 from conspectus.guard.observed import tell_sent
 from conspectus.guard.overflow import read_overflow
 from conspectus.guard.rescue import TRIES, Refused, StillTooLong
+from conspectus.redaction import Redact
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter
 

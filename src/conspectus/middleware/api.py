@@ -17,7 +17,6 @@ from langchain_core.messages.utils import count_tokens_approximately
 from conspectus._core.flow import OnFailure
 from conspectus._core.policy import LEAST_GAIN
 from conspectus._drive import Flow, arun, run
-from conspectus.archive.redactor import Redact
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
 from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.engine import AnyArchive, AnyListeners, AnySummarizer, Pin
@@ -36,6 +35,7 @@ from conspectus.middleware.recalling import Recalling
 from conspectus.middleware.settings import Model, Setting, deprecated
 from conspectus.middleware.tools import compact_tool as tool_to_compact
 from conspectus.middleware.tools import recall_tool
+from conspectus.redaction import Redact
 from conspectus.summarize import NotesSetting
 from conspectus.tokens import TokenCounter
 

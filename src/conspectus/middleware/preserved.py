@@ -38,7 +38,7 @@ class PreservedState(AgentState[Any]):
 
     Example:
         >>> from langchain.agents import create_agent
-        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
         >>> model = ScriptedChatModel(answers=["hello"])
         >>> agent = create_agent(model, state_schema=PreservedState)
         >>> agent.invoke({"messages": [("user", "hi")]})["messages"][-1].text

@@ -11,10 +11,10 @@ from langchain_core.runnables.config import ensure_config
 
 from conspectus._core.flow import OnFailure
 from conspectus._drive import arun, run
-from conspectus.archive.redactor import Redact
 from conspectus.compactor.engine import AnyArchive
 from conspectus.compactor.memory import Memory
 from conspectus.errors import PolicyError
+from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
     DEFAULT_FINAL_SUMMARY_PROMPT,
@@ -92,7 +92,7 @@ def summarize_messages(
 
     Example:
         >>> from langchain_core.messages import AIMessage, HumanMessage
-        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
         >>> talk = [HumanMessage("hello " * 60, id="1"), AIMessage("hi " * 60, id="2")]
         >>> talk.append(HumanMessage("and now?", id="3"))
         >>> model = ScriptedChatModel(answers=["They greeted each other."])

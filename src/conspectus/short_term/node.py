@@ -14,10 +14,10 @@ from pydantic import BaseModel
 
 from conspectus._core.flow import OnFailure
 from conspectus._drive import arun, run
-from conspectus.archive.redactor import Redact
 from conspectus.compactor.engine import AnyArchive, open_archive
 from conspectus.compactor.memory import Memory
 from conspectus.errors import InputError
+from conspectus.redaction import Redact
 from conspectus.short_term.api import configured_thread
 from conspectus.short_term.prompts import (
     DEFAULT_EXISTING_SUMMARY_PROMPT,
@@ -56,7 +56,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
 
     Example:
         >>> from langchain_core.messages import HumanMessage
-        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
         >>> node = SummarizationNode(model=ScriptedChatModel(answers=[]), max_tokens=1_000)
         >>> list(node.invoke({"messages": [HumanMessage("hi", id="1")]}))
         ['summarized_messages']

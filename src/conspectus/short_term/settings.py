@@ -14,10 +14,9 @@ from typing import Any
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus._core.flow import FAILURES, OnFailure
-from conspectus.archive.redaction import Redaction
-from conspectus.archive.redactor import Redact
 from conspectus.compactor.engine import AnyArchive
 from conspectus.errors import PolicyError
+from conspectus.redaction import Redact, Redaction
 from conspectus.short_term.prompts import Prompt, shown
 from conspectus.summarize import NotesSetting, Shares
 from conspectus.tokens.tally import Tallies

@@ -53,7 +53,7 @@ class ChatModelSummarizer:
             number makes no sense.
 
     Example:
-        >>> from conspectus.testing.scripted_models import ScriptedChatModel
+        >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
         >>> ChatModelSummarizer(ScriptedChatModel(answers=["## Goal\\n- ship it [m1]"])).name
         'ScriptedChatModel:scripted'
     """

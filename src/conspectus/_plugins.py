@@ -1,0 +1,46 @@
+"""What other packages bring along, found by its entry point once it is asked for.
+
+conspectus.commands    commands of the command line: `eval`, and `config.explain` in a group
+conspectus.redactors   what `redact=True` stands for: `default`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+COMMANDS = "conspectus.commands"
+REDACTORS = "conspectus.redactors"
+
+
+def names(group: str) -> list[str]:
+    """The names of all that packages bring along for a group, each once."""
+    return list(dict.fromkeys(one.name for one in _found(group)))
+
+
+def plugged(group: str, name: str) -> Any | None:
+    """Import what a package brings along; None where none does.
+
+    Raises:
+        Exception: whatever the module raises that holds it.
+    """
+    return next((one.load() for one in _found(group) if one.name == name), None)
+
+
+def _found(group: str) -> Iterator[EntryPoint]:
+    """Entry points whose modules are there: one may outlive its package."""
+    from importlib.metadata import entry_points
+
+    return (one for one in entry_points(group=group) if _is_there(one.module))
+
+
+def _is_there(module: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # a package around it
+        return False

@@ -1,0 +1,9 @@
+"""Redaction: what a redactor is, and one at work on messages.
+
+The default one, the secret scanner, is a package of its own, `conspectus_secrets`.
+"""
+
+from conspectus.redaction.at_work import Redaction, for_view, redactor_of
+from conspectus.redaction.redactor import Redact, Redacted, Redactor
+
+__all__ = ["Redact", "Redacted", "Redaction", "Redactor", "for_view", "redactor_of"]

@@ -1,0 +1,400 @@
+"""Redaction as compactions use it: messages walked through part by part, within a time, checked.
+
+A redacted entry keeps the id and the key of the message as it was sent, so that a history that
+comes back is recognised; everything else in it is what the redactor has left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from conspectus._drive import Flow, Io, StepTimeout
+from conspectus.errors import MessageError, PolicyError, RedactionError
+from conspectus.messages import Entry, read_messages
+from conspectus.redaction.message_texts import Leaf, leaves, walk
+from conspectus.redaction.redactor import Redact, Redacted, Redactor, default_redactor
+from conspectus.redaction.values import without_values
+
+GROWTH, MORE = 4, 1_000
+"""A redacted text may take so many times the characters of the text, and so many more."""
+
+REMEMBERED, CHARACTERS = 256, 4_000_000
+"""Redacted messages that are remembered at most, and their characters: what stays in view is looked
+at again at each compaction, and what is shown short at each step."""
+
+Counts = Mapping[str, int]
+Values = Mapping[str, str]
+"""Secrets, and of what kind each is; never kept anywhere but in the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What was found in a message: it without its secrets, or None where it stays as it is."""
+
+    entry: Entry | None = None
+    counts: Counts = field(default_factory=dict)
+    values: Values = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Messages and texts of one compaction without their secrets.
+
+    Attributes:
+        entries: the messages; one in which there was no secret is the same object.
+        counts: how many were replaced in each message, by kind.
+        texts: the texts.
+        values: what was recognised in any of them.
+    """
+
+    entries: list[Entry]
+    counts: list[Counts]
+    texts: list[str]
+    values: Values = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Redaction:
+    """A redactor at work.
+
+    Attributes:
+        redactor: what takes the secrets out.
+        timeout: seconds for the messages of one step; None for no limit.
+        values: what was recognised already in the same compaction, and goes wherever it stands.
+    """
+
+    redactor: Redactor
+    timeout: float | None = None
+    values: Values = field(default_factory=dict, repr=False)
+    _known: OrderedDict[str, Known] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(cls, given: Redact, timeout: float | None) -> Redaction | None:
+        """What a user writes, ready to work; None where nothing is redacted.
+
+        Raises:
+            PolicyError: it cannot redact.
+        """
+        redactor = redactor_of(given)
+        return None if redactor is None else cls(redactor, timeout)
+
+    @property
+    def identity(self) -> str:
+        """Names the redactor in the hash of a plan."""
+        return str(self.redactor.identity)
+
+    @property
+    def name(self) -> str:
+        """Names the redactor in what is told: of a function, its own name."""
+        if isinstance(self.redactor, _Function):
+            return self.redactor.identity
+        return type(self.redactor).__name__
+
+    def entries(self, entries: Sequence[Entry]) -> Flow[tuple[list[Entry], Counts]]:
+        """Messages without their secrets, each by itself, and how many were replaced, by kind.
+
+        The same message is the same again, whatever stands beside it. An entry in which there was
+        no secret comes back as it is.
+
+        Raises:
+            RedactionError: the redactor failed, took too long, or answered what cannot be used.
+        """
+        done = yield from self._all(entries, (), apart=True)
+        counts: Counter[str] = Counter()
+        for one in done.counts:
+            counts.update(one)
+        return done.entries, dict(counts)
+
+    def texts(self, texts: Sequence[str]) -> Flow[list[str]]:
+        """Texts without their secrets.
+
+        Raises:
+            RedactionError: as above.
+        """
+        return (yield from self.together((), texts)).texts
+
+    def together(self, entries: Sequence[Entry], texts: Sequence[str]) -> Flow[Together]:
+        """Messages and texts without their secrets, each taken out of all of them.
+
+        Raises:
+            RedactionError: as above.
+        """
+        return (yield from self._all(entries, texts, apart=False))
+
+    def _all(self, entries: Sequence[Entry], texts: Sequence[str], apart: bool) -> Flow[Together]:
+        names = [_name(entry) for entry in entries]
+        with self._lock:
+            known = {name: self._known[name] for name in names if name in self._known}
+        new = {n: entry for n, entry in zip(names, entries, strict=True) if n not in known}
+        spread = not apart and any(one.values for one in known.values())
+        if not new and not any(texts) and not spread:
+            found = [known[name] for name in names]
+            return self._done(entries, found, list(texts), self.values)
+
+        def work() -> tuple[list[Known], Together]:
+            made = [self._entry(one) for one in new.values()]
+            known.update(zip(new, made, strict=True))
+            answers = [self._text(text) for text in texts]
+            found = [known[name] for name in names]
+            values = dict(self.values)
+            told = [*(one.values for one in found), *(one.values for one in answers)]
+            for more in told if not apart else ():
+                values.update(more)
+            clean = [
+                _everywhere(entry, one, values) for entry, one in zip(entries, found, strict=True)
+            ]
+            words = [without_values(one.text, values)[0] for one in answers]
+            return made, self._done(entries, clean, words, values)
+
+        made: list[Known]
+        together: Together
+        made, together = yield from self._timed(work)
+        self._remember(dict(zip(new, made, strict=True)))
+        return together
+
+    @staticmethod
+    def _done(
+        entries: Sequence[Entry], found: Sequence[Known], texts: list[str], values: Values
+    ) -> Together:
+        clean = [one.entry or entry for one, entry in zip(found, entries, strict=True)]
+        return Together(clean, [one.counts for one in found], texts, values)
+
+    def _timed(self, work: Callable[[], Any]) -> Flow[Any]:
+        name, seconds = self.name, self.timeout
+        try:
+            return (yield Io(work, timeout=seconds))
+        except RedactionError:
+            raise
+        except StepTimeout as error:
+            raise RedactionError(
+                f"the redactor {name} did not answer within {seconds:g} seconds; nothing was "
+                "archived or summarised"
+            ) from error
+        except Exception as error:
+            # The error may quote the text, so only its type is told.
+            raise RedactionError(
+                f"the redactor {name} failed with {type(error).__name__}; nothing was archived or "
+                "summarised; mend it, or leave redact= out"
+            ) from error
+
+    def _remember(self, new: Mapping[str, Known]) -> None:
+        with self._lock:
+            self._known.update(new)
+            size = sum(_size(one.entry) for one in self._known.values())
+            while len(self._known) > REMEMBERED or size > CHARACTERS:
+                size -= _size(self._known.popitem(last=False)[1].entry)
+
+    def _entry(self, entry: Entry) -> Known:
+        """A message by itself."""
+        counts: Counter[str] = Counter()
+        values: dict[str, str] = {}
+        answers: dict[Leaf, Redacted] = {}
+        for leaf in leaves(entry.source):
+            if leaf not in answers:
+                answers[leaf] = self._text(*leaf)
+            counts.update(answers[leaf].counts)
+            values.update(answers[leaf].values)
+        made = walk(entry.source, lambda text, key: answers[text, key].text)
+        if made is entry.source:
+            return Known()
+        return Known(_read(made, entry), dict(counts), values)
+
+    def _text(self, text: str, key: str | None = None) -> Redacted:
+        if not text:
+            return Redacted(text)
+        first = self._answer(text, key)
+        if first.text != text:
+            if len(first.text) > GROWTH * len(text) + MORE:
+                raise RedactionError(
+                    f"the redactor {self.name} made {len(first.text):,} "
+                    f"characters of {len(text):,}; nothing was archived or summarised"
+                )
+            if self._answer(first.text, key).text != first.text:
+                raise RedactionError(
+                    f"the redactor {self.name} changes what it has redacted "
+                    "when it sees it again; let it leave its own marks alone"
+                )
+        return first
+
+    def _answer(self, text: str, key: str | None) -> Redacted:
+        answer: Any = self.redactor.redact(text, key)
+        if isinstance(answer, str):  # as functions answer
+            return Redacted(answer, {"redacted": 1} if answer != text else {})
+        counts = getattr(answer, "counts", None)
+        if not isinstance(getattr(answer, "text", None), str) or not isinstance(counts, Mapping):
+            raise RedactionError(
+                f"the redactor {self.name} must answer with Redacted(text, counts) or a text, and "
+                f"answered with {type(answer).__name__}; nothing was archived or summarised"
+            )
+        if not all(isinstance(k, str) and isinstance(n, int) for k, n in counts.items()):
+            raise RedactionError(
+                f'the redactor {self.name} must count by kind, as in {{"password": 1}}'
+            )
+        values = getattr(answer, "values", {})
+        if not isinstance(values, Mapping) or not all(
+            isinstance(word, str) for pair in values.items() for word in pair
+        ):
+            raise RedactionError(
+                f"the redactor {self.name} must name values with their kinds, texts both"
+            )
+        return Redacted(answer.text, counts, values)
+
+
+class _Function:
+    """A function from text to text as a redactor; each text that it changes counts once."""
+
+    def __init__(self, function: Callable[[str], str]) -> None:
+        self._function = function
+        named = getattr(function, "__qualname__", type(function).__qualname__)
+        self.identity = f"{getattr(function, '__module__', '')}.{named}"
+
+    def redact(self, text: str, key: str | None = None) -> Redacted:
+        """What the function makes of a text."""
+        made: object = self._function(text)
+        if not isinstance(made, str):
+            if isinstance(made, Coroutine):
+                made.close()  # nobody awaits it
+            raise RedactionError(
+                f"the redactor {self.identity} must return text, and returned "
+                f"{type(made).__name__}; nothing was archived or summarised"
+            )
+        return Redacted(made, {"redacted": 1} if made != text else {})
+
+
+def redactor_of(given: Redact) -> Redactor | None:
+    """A redactor from what a user writes; None where nothing is redacted.
+
+    Raises:
+        PolicyError: it cannot redact.
+
+    Example:
+        >>> redactor_of(True).redact("sk-ant-" + 20 * "a").text
+        '[redacted: anthropic-key]'
+    """
+    if given is None or given is False:
+        return None
+    if given is True or given == "secrets":
+        given = default_redactor()
+    if not isinstance(given, type) and isinstance(given, Redactor):
+        if not isinstance(given.identity, str) or not given.identity:
+            raise PolicyError("the identity of a redactor must be a text")
+        if not _takes(given.redact, "a text", None):
+            raise PolicyError(
+                "the redact of a redactor must take a text and the name that it stands under, as "
+                "in redact(text, key=None)"
+            )
+        _refuse_async(given.redact)
+        return given
+    if callable(given) and not isinstance(given, type):
+        if not _takes(given, "a text"):
+            raise PolicyError("a function that redacts must take a text, as in redact(text)")
+        _refuse_async(given)
+        return _Function(given)
+    raise PolicyError(
+        'redact must be True or "secrets" for the default redactor, a function from text to text, '
+        f"or an object with identity and redact(text, key), not {given!r:.200}"
+    )
+
+
+def _refuse_async(function: Callable[..., Any]) -> None:
+    if inspect.iscoroutinefunction(function):
+        raise PolicyError("what redacts must not be async: it is called wherever texts are read")
+
+
+def _takes(function: Callable[..., Any], *given: object) -> bool:
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError:
+        return False
+    except ValueError:  # one that does not say what it takes
+        return True
+    return True
+
+
+def for_view(redacted: Entry, original: Entry) -> Entry:
+    """A redacted message of which a clip may be shown: what a provider checks is as it was.
+
+    Names of tools and speakers, and signed thoughts, which it would refuse otherwise.
+    """
+    made, source = redacted.source, original.source
+    if made is source:
+        return redacted
+    content = made.content if isinstance(made, BaseMessage) else made.get("content")
+    before = source.content if isinstance(source, BaseMessage) else source.get("content")
+    update: dict[str, Any] = {}
+    if isinstance(content, list) and isinstance(before, list) and len(content) == len(before):
+        update["content"] = [
+            old if isinstance(old, Mapping) and old.get("type") in _SIGNED else _renamed(new, old)
+            for new, old in zip(content, before, strict=True)
+        ]
+    for name in ("name", "tool_calls"):
+        old = getattr(source, name, None) if isinstance(source, BaseMessage) else source.get(name)
+        new = getattr(made, name, None) if isinstance(made, BaseMessage) else made.get(name)
+        if name == "name" and old is not None:
+            update[name] = old
+        elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+            update[name] = [_renamed(n, o) for n, o in zip(new, old, strict=True)]
+    shown = made.model_copy(update=update) if isinstance(made, BaseMessage) else {**made, **update}
+    [entry] = read_messages([shown])
+    entry.key, entry.id, entry.given_id = original.key, original.id, original.given_id
+    entry.redacted = True
+    return entry
+
+
+_SIGNED = ("thinking", "redacted_thinking", "reasoning")
+
+
+def _renamed(new: Any, old: Any) -> Any:
+    """A call with the name of its tool as it was."""
+    if not isinstance(new, Mapping) or not isinstance(old, Mapping):
+        return new
+    if isinstance(new.get("function"), Mapping) and isinstance(old.get("function"), Mapping):
+        return {**new, "function": {**new["function"], "name": old["function"].get("name")}}
+    return {**new, "name": old["name"]} if "name" in old else new
+
+
+def _read(made: Any, entry: Entry) -> Entry:
+    """A message that was redacted, with the key of the one as it was sent."""
+    try:
+        [redacted] = read_messages([made])
+    except MessageError as error:
+        raise RedactionError(
+            f"a message cannot be read once it is redacted ({type(error).__name__})"
+        ) from error
+    redacted.key, redacted.id, redacted.given_id = entry.key, entry.id, entry.given_id
+    redacted.redacted = True
+    return redacted
+
+
+def _everywhere(entry: Entry, known: Known, values: Values) -> Known:
+    """A message without what was recognised in others."""
+    if not values:
+        return known
+    counts: Counter[str] = Counter(known.counts)
+
+    def put(text: str, key: str | None) -> str:
+        clean, more = without_values(text, values)
+        counts.update(more)
+        return clean
+
+    source = (known.entry or entry).source
+    made = walk(source, put)
+    return known if made is source else Known(_read(made, entry), dict(counts), known.values)
+
+
+def _name(entry: Entry) -> str:
+    """By which a message that was redacted is known again."""
+    return f"{entry.key} {hashlib.sha256(entry.encoded.text.encode()).hexdigest()}"
+
+
+def _size(entry: Entry | None) -> int:
+    return 0 if entry is None else len(entry.encoded.text)

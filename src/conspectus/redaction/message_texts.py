@@ -1,0 +1,182 @@
+"""All texts of a message, in every part of it, and the message with each of them replaced."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from operator import is_
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from conspectus.messages.codec import not_too_deep
+from conspectus.redaction.names import named_kind
+
+STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
+"""Keys of messages, blocks and calls by which they hang together; what else has such keys, as the
+arguments of a tool, is redacted."""
+
+FREE = frozenset("args arguments input artifact output result metadata response_metadata".split())
+"""Keys under which anything may stand, in any form."""
+
+ENCODED = ("data", "base64", "file_data")
+"""Keys of a block under which a file stands in base64; one that is a text is redacted in it."""
+
+NAMING = ("name", "key", "parameterkey", "parametername")
+VALUED = ("value", "parametervalue")
+"""Keys, in small letters, of a mapping that holds a name and a value side by side, as tools take
+them that set variables: `{"name": "DB_PASSWORD", "value": ...}`."""
+
+_A_NAME = re.compile(r"[\w.:/-]{1,120}+(?: [\w.:/-]{1,40}+)?")
+"""One word or two. A sentence that speaks of a password is no name of one."""
+
+Put = Callable[[str, str | None], str]
+Leaf = tuple[str, str | None]
+"""A text, and the name that it stands under."""
+
+
+def leaves(message: Any) -> list[Leaf]:
+    """All texts of a message, each with the name that it stands under."""
+    found: list[Leaf] = []
+
+    def note(text: str, key: str | None) -> str:
+        found.append((text, key))
+        return text
+
+    walk(message, note)
+    return found
+
+
+def walk(message: Any, put: Put) -> Any:
+    """The message with each text replaced; itself where nothing changed. What is nested so deep
+    that it is not kept is only described."""
+    if not isinstance(message, BaseMessage):
+        return _mapping(not_too_deep(message), put, False)[0]
+    names = [*type(message).model_fields, *(message.__pydantic_extra__ or {})]
+    parts = {name: getattr(message, name) for name in names if name != "usage_metadata"}
+    made, changed = _mapping(not_too_deep(parts), put, False)
+    if not changed and all(map(is_, made.values(), parts.values())):
+        return message
+    return message.model_copy(update={k: v for k, v in made.items() if v is not parts.get(k)})
+
+
+def _value(value: Any, put: Put, key: str | None, free: bool) -> tuple[Any, bool]:
+    """A value with its texts replaced, and whether anything of it changed."""
+    if isinstance(value, str):
+        made = put(str.__str__(value), key)
+        return (made, True) if made != value else (value, False)
+    if isinstance(value, bool) or value is None or isinstance(value, float):
+        return value, False
+    if isinstance(value, int):  # a number can be a password, under such a name
+        if key is None:
+            return value, False
+        text = str(value) if value.bit_length() < 256 else ""
+        made = put(text, key) if text else text
+        return (made, True) if made != text else (value, False)
+    if isinstance(value, Mapping):
+        return _mapping(value, put, free, key)
+    if isinstance(value, (list, tuple)):
+        keys = _keys(value, key) if free else [None] * len(value)
+        parts = [_value(part, put, k, free) for part, k in zip(value, keys, strict=True)]
+        if not any(changed for _, changed in parts):
+            return value, False
+        made_parts = [part for part, _ in parts]
+        return (tuple(made_parts) if isinstance(value, tuple) else made_parts), True
+    if isinstance(value, (bytes, bytearray)):
+        made_bytes = _bytes(bytes(value), put, key)
+        return (value, False) if made_bytes is None else (type(value)(made_bytes), True)
+    return value, False  # an object of a program, of which only the type is archived
+
+
+def _keys(values: Sequence[Any], key: str | None) -> list[str | None]:
+    """The name of each part of a list: its own, or the option of a command that it stands behind,
+    as in `["mysql", "--password", "..."]`."""
+    keys: list[str | None] = [key] * len(values)
+    curl = False
+    for number, (option, given) in enumerate(pairwise(values), 1):
+        if not isinstance(option, str) or not isinstance(given, str):
+            continue
+        curl = curl or option.rsplit("/", 1)[-1] == "curl"
+        told = curl and option in ("-u", "--user")
+        if not told and option.startswith("--") and _A_NAME.fullmatch(option):
+            told = named_kind(option) is not None
+        if told and given[:1] != "-":
+            keys[number] = option
+    return keys
+
+
+def _mapping(
+    value: Mapping[Any, Any], put: Put, free: bool, key: str | None = None
+) -> tuple[Any, bool]:
+    made: dict[Any, Any] = {}
+    changed = False
+    given = _given_name(value)
+    mime = str(value.get("mime_type") or value.get("media_type") or "") if not free else ""
+    for name, part in value.items():
+        new_name, new_part, other = name, part, False
+        if free or name not in STRUCTURE or not isinstance(part, (str, int, type(None))):
+            if isinstance(name, str) and free:
+                new_name = put(str.__str__(name), None)
+                while new_name != name and new_name in made:
+                    new_name += "'"
+            if name in ENCODED and isinstance(part, str) and _is_text(mime):
+                new_part, other = _encoded(part, put)
+            elif name == "additional_kwargs" and not free and isinstance(part, Mapping):
+                new_part, other = _kwargs(part, put)
+            else:
+                under = name if isinstance(name, str) else None
+                if given is not None and under is not None and under.lower() in VALUED:
+                    under = given
+                if free and key is not None and key.lower() == "cookies":
+                    under = key
+                new_part, other = _value(part, put, under, free or name in FREE)
+        changed = changed or other or new_name != name
+        made[new_name] = new_part
+    return (made, True) if changed else (value, False)
+
+
+def _given_name(value: Mapping[Any, Any]) -> str | None:
+    """The name that stands beside a value in a mapping; of two, one that tells of a secret."""
+    names = [
+        str.__str__(part)
+        for key, part in value.items()
+        if isinstance(key, str) and isinstance(part, str) and key.lower() in NAMING
+    ]
+    names = [name for name in names if _A_NAME.fullmatch(name)]
+    return next(
+        (name for name in names if named_kind(name) is not None), names[0] if names else None
+    )
+
+
+def _kwargs(value: Mapping[Any, Any], put: Put) -> tuple[Any, bool]:
+    """What providers add to a message: anything, and calls, whose ids stay."""
+    calls = {k: v for k, v in value.items() if k in ("tool_calls", "function_call")}
+    rest = {k: v for k, v in value.items() if k not in calls}
+    parts = [_mapping(calls, put, False), _mapping(rest, put, True)]
+    return ({**parts[0][0], **parts[1][0]}, True) if any(p[1] for p in parts) else (value, False)
+
+
+def _is_text(mime: str) -> bool:
+    return mime.startswith("text/") or mime.split("/")[-1] in ("json", "xml", "yaml", "x-yaml")
+
+
+def _encoded(value: str, put: Put) -> tuple[str, bool]:
+    try:
+        raw = base64.b64decode(value, validate=True)
+    except ValueError:
+        made = put(value, None)
+        return made, made != value
+    made_bytes = _bytes(raw, put, None)
+    return (value, False) if made_bytes is None else (base64.b64encode(made_bytes).decode(), True)
+
+
+def _bytes(value: bytes, put: Put, key: str | None) -> bytes | None:
+    """Bytes that are a text, redacted; None where nothing changes."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return None
+    made = put(text, key)
+    return made.encode("utf-8", "surrogatepass") if made != text else None

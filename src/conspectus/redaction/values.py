@@ -1,0 +1,118 @@
+"""A secret that was recognised once, wherever else it stands: there nothing may tell what it is.
+
+Only what is no plain word is looked for, so that a password `postgres` does not take the name of
+the database out of everything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from conspectus.redaction.escapes import unescaped
+
+MARK = "[redacted: {kind}]"
+"""What stands in place of a secret. It says nothing of it but its kind: no length, no hash."""
+
+LEAST, MOST = 6, 512
+"""Characters of a value that is looked for elsewhere. Longer ones, as private keys, are told by
+their form."""
+
+FEW = 64
+"""So many values are each looked for by themselves, before a text is taken to pieces."""
+
+_PIECE = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|\\[nrt]|[A-Za-z0-9]+|[^\W_A-Za-z0-9]+|[\W_]")
+"""A mark, the end of a line in JSON, a word, or one sign. A value is so many whole pieces."""
+
+
+def telling(value: str) -> bool:
+    """Whether a value is no plain word: a digit or sign beside letters, or capitals inside."""
+    if not LEAST <= len(value) <= MOST or "\n" in value or "[redacted: " in value:
+        return False
+    letters = any(c.isalpha() for c in value)
+    inside = value[1:] != value[1:].lower() and value != value.upper()
+    return letters and (inside or not value.isalpha())
+
+
+def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[str]]:
+    """A text without these values where they stand as whole words, and how many of each kind.
+
+    Args:
+        text: any text.
+        values: what is taken out, and of what kind each is.
+
+    Example:
+        >>> without_values("tried Zx9abc. again, not xZx9abc", {"Zx9abc": "password"})
+        ('tried [redacted: password]. again, not xZx9abc', Counter({'password': 1}))
+    """
+    counts: Counter[str] = Counter()
+    if not values or not text:
+        return text, counts
+    plain, places = unescaped(text)
+    here = [one for one in values if one in plain] if len(values) <= FEW else values
+    sought = {one: values[one] for one in here if telling(one)}
+    if not sought:
+        return text, counts
+    pieces = _PIECE.findall(plain)
+    longest = _Values(sought).longest(pieces)
+    parts: list[str] = []
+    done = at = number = 0  # of the text, of the plain text, of its pieces
+    while number < len(pieces):
+        count, kind = longest[number]
+        if not count:
+            at += len(pieces[number])
+            number += 1
+            continue
+        size = sum(map(len, pieces[number : number + count]))
+        begin, end = (at, at + size) if places is None else (places[at], places[at + size])
+        parts += [text[done:begin], MARK.format(kind=kind)]
+        counts[kind] += 1
+        done, at, number = end, at + size, number + count
+    return ("".join([*parts, text[done:]]) if parts else text), counts
+
+
+class _Values:
+    """All values, piece by piece, so that a text is gone over once for all of them.
+
+    It is read from its end, and so are they: then what was read last tells of the longest value
+    that begins here. Where a value does not go on, the longest beginning of another one does that
+    was read with it, so no piece is read twice.
+
+    Args:
+        values: of what kind each is.
+    """
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._steps: list[dict[str, int]] = [{}]
+        self._best: list[tuple[int, str]] = [(0, "")]
+        for value, kind in values.items():
+            at, pieces = 0, _PIECE.findall(value)
+            for piece in reversed(pieces):
+                if piece not in self._steps[at]:
+                    self._steps[at][piece] = len(self._steps)
+                    self._steps.append({})
+                    self._best.append((0, ""))
+                at = self._steps[at][piece]
+            self._best[at] = (len(pieces), kind)
+        self._else = [0] * len(self._steps)
+        places = list(self._steps[0].values())
+        for place in places:  # it grows: nearest to the root first
+            for piece, further in self._steps[place].items():
+                self._else[further] = self._step(self._else[place], piece)
+                places.append(further)
+            self._best[place] = max(self._best[place], self._best[self._else[place]])
+
+    def _step(self, at: int, piece: str) -> int:
+        while at and piece not in self._steps[at]:
+            at = self._else[at]
+        return self._steps[at].get(piece, 0)
+
+    def longest(self, pieces: list[str]) -> list[tuple[int, str]]:
+        """From each piece on, how many make up the longest value, and its kind; 0 for none."""
+        found = [self._best[0]] * len(pieces)
+        at = 0
+        for number in range(len(pieces) - 1, -1, -1):
+            at = self._step(at, pieces[number])
+            found[number] = self._best[at]
+        return found

@@ -1,6 +1,0 @@
-"""Reports: data first, rendering second. A measurement as one self-contained page."""
-
-from conspectus.report.evaluation import evaluation_page
-from conspectus.report.replay_page import chart_library, replay_page
-
-__all__ = ["chart_library", "evaluation_page", "replay_page"]

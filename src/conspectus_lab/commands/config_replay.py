@@ -1,0 +1,205 @@
+"""What a configuration would have done to a transcript, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from conspectus.config import SummarizationConfig
+from conspectus.config.building import counter_of, sizes_of
+from conspectus.messages import Source
+from conspectus.middleware.counting import Counting
+from conspectus_lab.replay import Compaction, Original, PolicyRun, replay
+from conspectus_lab.replay.configured import configured
+from conspectus_lab.replay.recording import Recording
+
+UNLIMITED = 1_000_000_000
+"""Tokens of a window that nothing reaches, where nobody knows the real one."""
+
+START = 60
+"""Characters of a message that tell which one it is."""
+
+LONG = 2
+"""Times the reading size that a span has when several readings of it are worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """One compaction.
+
+    Attributes:
+        request: the call of the model before which it happened, from 1.
+        cause: what asked for it.
+        before: tokens of the messages before it, by our estimate; `after` likewise.
+        left: messages that left the view.
+        kept: messages of the request after it, the summary and the system prompt included.
+        read: share of what left that the summariser read.
+        carried: exact facts in the summary, word for word.
+        up_to: the newest message that left: its id, who said it, and how it begins.
+        summary: the text of the summary.
+    """
+
+    request: int
+    cause: str
+    before: int
+    after: int
+    left: int
+    kept: int
+    read: float
+    carried: tuple[str, ...]
+    up_to: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One transcript under a configuration.
+
+    Attributes:
+        name: of the transcript.
+        messages: it has.
+        counted: its tokens at the end, as the trigger counts, were nothing summarised.
+        requests: calls of the model.
+        peak: tokens of the largest request, by our estimate, system prompt and tools included.
+        over: requests larger than the window.
+        compactions: when it fired.
+        stopped: why it ended early; empty if it did not.
+        verdict: the same in one sentence.
+        advice: what to change, where something is not as it should be.
+    """
+
+    name: str
+    messages: int
+    counted: int
+    requests: int
+    peak: int
+    over: int
+    compactions: tuple[Fired, ...]
+    stopped: str
+    verdict: str
+    advice: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON data."""
+        return asdict(self)
+
+
+def explained(
+    config: SummarizationConfig,
+    name: str,
+    messages: Sequence[Source],
+    window: int | None,
+    summarizer: Any = None,
+) -> Explained:
+    """Run a transcript under a configuration.
+
+    Args:
+        config: enabled.
+        name: of the transcript.
+        messages: of it, in any form that a replay takes.
+        window: of the model that answers, in tokens; None where it is unknown.
+        summarizer: as for `replay`. Default: the embedded one.
+
+    Raises:
+        ConfigError: a fraction of an unknown window is all that there is of the trigger.
+        InputError, MessageError: the transcript cannot be replayed.
+    """
+    policy = configured(config, window)
+    sizes = sizes_of(config, window)
+    found = replay(
+        messages,
+        name=name,
+        window=window if window is not None else UNLIMITED,
+        trigger=sizes["trigger"],
+        keep=sizes["keep"],
+        summarizer=summarizer,
+        policies=[policy],
+    )
+    run = found.runs[0]
+    recording = Recording.of(messages)
+    counting = Counting(counter_of(config), None)
+    counted = counting.base + sum(map(counting.message, recording.messages))
+    fired = tuple(_fired(one, run) for one in run.compactions)
+    return Explained(
+        name=name,
+        messages=len(messages),
+        counted=counted,
+        requests=len(run.steps),
+        peak=run.peak,
+        over=run.over if window is not None else 0,
+        compactions=fired,
+        stopped=run.stopped,
+        verdict=_verdict(config, run, fired, counted, len(recording.messages)),
+        advice=tuple(_advice(config, run, window)),
+    )
+
+
+def _fired(one: Compaction, run: PolicyRun) -> Fired:
+    return Fired(
+        request=one.step,
+        cause=one.cause,
+        before=one.before,
+        after=one.after,
+        left=len(one.left),
+        kept=run.steps[one.step - 1].messages,
+        read=one.read / one.characters if one.characters else 1.0,
+        carried=tuple(f"{fact.kind}: {fact.value}" for fact in one.carried),
+        up_to=_named(one.left[-1]) if one.left else "",
+        summary=one.summary,
+    )
+
+
+def _named(one: Original) -> str:
+    start = " ".join(one.text.split())
+    start = start if len(start) <= START else start[: START - 1] + "…"
+    return f"[{one.cite}] {one.name or one.role}: {start}"
+
+
+def _verdict(
+    config: SummarizationConfig,
+    run: PolicyRun,
+    fired: Sequence[Fired],
+    counted: int,
+    messages: int,
+) -> str:
+    trigger = " or ".join(map(str, config.clauses))
+    if run.stopped:
+        return f"It ended early: {run.stopped}"
+    if not fired:
+        return (
+            f"It never fires: the trigger is {trigger}, and the transcript ends with "
+            f"{counted:,} tokens as the trigger counts, in {messages:,} messages."
+        )
+    least = min(run.steps[one.request - 1].messages for one in fired)
+    times = "once" if len(fired) == 1 else f"{len(fired):,} times"
+    return (
+        f"It fires {times} in {len(run.steps):,} requests; after a summary at least {least:,} "
+        f"messages are in the request; the largest request has {run.peak:,} tokens."
+    )
+
+
+def _advice(config: SummarizationConfig, run: PolicyRun, window: int | None) -> list[str]:
+    said = []
+    if run.over and window is not None:
+        said.append(
+            f"{run.over:,} requests do not fit the window of {window:,} tokens: what must stay is "
+            "too much; lower 'keep', or raise 'window' if the model takes more"
+        )
+    often = len(run.compactions)
+    asked = sum(one.cause == "window" for one in run.compactions)
+    if asked:
+        said.append(
+            f"{asked:,} of {often:,} summaries were asked for by the window before the trigger was "
+            "met, which counts less than is sent: lower the trigger, or set 'token_counter'"
+        )
+    if often >= 3 and often * 4 > len(run.steps):
+        said.append("it fires at more than one request in four: lower 'keep', or raise the trigger")
+    trim = config.trim_tokens_to_summarize
+    largest = max((sum(o.tokens for o in one.left) for one in run.compactions), default=0)
+    if trim is not None and largest > LONG * trim:
+        said.append(
+            f"up to {largest:,} tokens leave at once, in readings of {trim:,}: if a summary takes "
+            "too long, raise 'trim_tokens_to_summarize', or write null"
+        )
+    return said

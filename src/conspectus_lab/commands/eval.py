@@ -1,0 +1,410 @@
+"""`conspectus eval`: how much of what is needed later survives a compaction."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conspectus.cli import output
+from conspectus.cli.failures import DONE, WORSE
+from conspectus.cli.options import JsonOption
+from conspectus.errors import InputError, MessageError
+
+if TYPE_CHECKING:
+    from conspectus_lab.evaluate import Comparison, Evaluation, Noted, System, Transcript
+    from conspectus_lab.evaluate.exams import Asked, Planted
+    from conspectus_lab.evaluate.texts import TokenCount
+
+NONE = "none"
+QUESTIONS = ".qa.json"
+"""What the file of questions beside `NAME.json` ends with."""
+
+EXAM = ".exam.json"
+"""And that of the questions that whoever goes on must be able to answer."""
+
+ENDINGS = (".json", ".jsonl")
+"""Files in a folder that may be transcripts."""
+
+
+def evaluate(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Transcripts, or folders of them."),
+    ],
+    keep: Annotated[
+        str, typer.Option(help="How much of the newest history stays: messages:20 or tokens:4000.")
+    ] = "messages:20",
+    summary_tokens: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="What a summary may take, in tokens. Repeat it for several.",
+            show_default="512, 1024 and 2048",
+        ),
+    ] = None,
+    recall_tokens: Annotated[
+        int, typer.Option(help="What recall may add for a question, in tokens; 0 for no recall.")
+    ] = 0,
+    config: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="A configuration (.toml or .json). Repeat it to compare several; the first is "
+            "compared with the others.",
+            show_default="the settings of Compactor",
+        ),
+    ] = None,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What is measured beside it: langchain (its own middleware), tail (plain "
+            "truncation), none. Repeat it for both.",
+            show_default="langchain",
+        ),
+    ] = None,
+    rounds: Annotated[
+        int, typer.Option(help="Also compact each thread so many times while it grows.")
+    ] = 0,
+    minimum: Annotated[
+        int, typer.Option(help="Leave transcripts of fewer tokens out of future use.")
+    ] = 10_000,
+    window: Annotated[
+        int,
+        typer.Option(
+            help="Also run each transcript step by step in a window of so many tokens, and name "
+            "what is missed at its end: answers to NAME.exam.json, and --statements."
+        ),
+    ] = 0,
+    statements: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What a user says by the way (JSON); planted for --window."
+        ),
+    ] = None,
+    counter: Annotated[
+        str,
+        typer.Option(
+            help="What counts tokens: approximate (LangChain's, by characters) or estimate (ours, "
+            "by script)."
+        ),
+    ] = "approximate",
+    seed: Annotated[int, typer.Option(help="For the intervals.")] = 1,
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Fail where it got worse than this measurement (-o)."),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="How much a share may fall before it counts as worse.")
+    ] = 0.01,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page with charts here, as HTML."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write the JSON here."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how much of what is needed later survives a compaction.
+
+    PATH is a transcript in any form that compact reads, or a folder, which is searched through.
+    NAME.qa.json beside NAME.json holds questions about it, NAME.exam.json what whoever goes on from
+    a run in a --window must be able to answer. No model is asked, unless a
+    configuration names one; nothing is changed and nothing is kept.
+    """
+    for file in (report, out):
+        if file is not None:
+            output.check_output(file)
+    from conspectus_lab.evaluate import compare
+    from conspectus_lab.evaluate import evaluate as measure
+
+    before = _read_measurement(against) if against is not None else None
+    if statements is not None and not window:
+        raise InputError("--statements are planted in runs in a window; give --window TOKENS, too")
+    planted = _planted(statements)
+    count = _counter(counter)
+    systems = _systems(keep, config or [], beside, count)
+    with _progress() as tell:
+        transcripts, unread = read_transcripts(paths)
+        exams = _exams(paths) if window else {}
+        found = measure(
+            transcripts,
+            systems,
+            summary_tokens=summary_tokens or (512, 1024, 2048),
+            keep=systems[0].keep if not config else _size(keep),
+            recall_tokens=recall_tokens,
+            rounds=rounds,
+            minimum_tokens=minimum,
+            count=count,
+            counter=counter,
+            seed=seed,
+            progress=tell,
+            window=window,
+            exams=exams,
+            planted=planted,
+        )
+    found = replace(found, transcripts=(*found.transcripts, *unread))
+    if all(noted.skipped for noted in found.transcripts) and not found.going_on:
+        raise InputError(f"{_unmeasured(found)}; {_way_out(found)}")
+    compared = compare(found, before, tolerance) if before is not None else None
+    if out is not None:
+        output.write_file(out, json.dumps(found.to_json(), indent=1) + "\n")
+    if report is not None:
+        from conspectus_lab.report import evaluation_page
+
+        output.write_file(report, evaluation_page(found))
+    if as_json:
+        data = found.to_json()
+        if compared is not None:
+            data["against"] = _compared(compared)
+        output.print_json(data)
+    else:
+        _print(found, compared)
+    if compared is not None and compared.worse:
+        count_ = len(compared.worse)
+        figures = "figure" if count_ == 1 else "figures"
+        print(f"conspectus: error: {count_} {figures} got worse than {against}", file=sys.stderr)
+        raise typer.Exit(WORSE)
+    raise typer.Exit(DONE)
+
+
+def _unmeasured(found: Evaluation) -> str:
+    """Why there is nothing to measure, as the first part of a sentence."""
+    if len(found.transcripts) == 1:
+        [one] = found.transcripts
+        return f"{one.name} cannot be measured, because {one.skipped}"
+    reasons = Counter(one.skipped for one in found.transcripts).most_common()
+    each = ", ".join(
+        f"{count:,} because {'each ' if why.startswith('it ') else ''}{why.removeprefix('it ')}"
+        for why, count in reasons
+    )
+    return f"none of the {len(found.transcripts):,} transcripts can be measured: {each}"
+
+
+def _way_out(found: Evaluation) -> str:
+    """What helps where nothing can be measured."""
+    least = found.settings.minimum_tokens
+    sizes = [one.tokens for one in found.transcripts if one.tokens < least and one.messages]
+    if sizes:
+        return f"give a lower --minimum, as the longest of those has {max(sizes):,} tokens"
+    return (
+        "give a smaller --keep, a longer transcript of an agent that uses what it found before, or "
+        "questions beside it (NAME.qa.json)"
+    )
+
+
+def read_transcripts(paths: list[str]) -> tuple[list[Transcript], list[Noted]]:
+    """The transcripts that files and folders hold, and what in folders could not be read.
+
+    Raises:
+        InputError: a path is not there, a file that was named cannot be read, or there is nothing.
+        MessageError: a message in a file that was named cannot be understood.
+    """
+    from conspectus_lab.evaluate import Noted
+
+    transcripts: list[Transcript] = []
+    unread: list[Noted] = []
+    for name, file, named in _files(paths):
+        try:
+            transcripts.append(_read(name, file))
+        except (InputError, MessageError) as error:
+            if named:
+                raise
+            why = str(error).replace(str(file), "it").split(";")[0]
+            unread.append(Noted(name, "", 0, 0, 0, 0, f"it cannot be read: {why}"))
+    if not transcripts and not unread:
+        raise InputError(f"there are no transcripts in {', '.join(paths)}: no .json, no .jsonl")
+    return transcripts, unread
+
+
+def _files(paths: list[str]) -> Iterator[tuple[str, Path, bool]]:
+    """Name and path of each file, and whether it was named itself; each file once."""
+    seen: set[Path] = set()
+    names: set[str] = set()
+    for path in map(Path, dict.fromkeys(paths)):
+        if path.is_dir():
+            inside = (p for p in path.rglob("*") if p.suffix in ENDINGS and p.is_file())
+            found = [
+                (p.relative_to(path).as_posix(), p)
+                for p in sorted(inside)
+                if not p.name.endswith((QUESTIONS, EXAM))
+                and not any(part.startswith(".") for part in p.relative_to(path).parts)
+            ]
+        else:
+            found = [(path.name, path)]
+        for name, file in found:
+            if file.resolve() in seen:
+                continue
+            seen.add(file.resolve())
+            unique = name if name not in names else file.as_posix()
+            names.add(unique)
+            yield unique, file, not path.is_dir()
+
+
+def _read(name: str, file: Path) -> Transcript:
+    from conspectus.cli.readers import read_history
+    from conspectus_lab.evaluate import Transcript, questions_of
+
+    history = read_history(file)
+    asked = file.with_name(file.stem + QUESTIONS)
+    questions = questions_of(_json(asked), str(asked)) if asked.is_file() else ()
+    return Transcript.of(name, history.messages, questions)
+
+
+def _exams(paths: list[str]) -> dict[str, Sequence[Asked]]:
+    """The questions beside the transcripts, by the names of these."""
+    from conspectus_lab.evaluate.exams import asked_of
+
+    beside = ((name, file.with_name(file.stem + EXAM)) for name, file, _ in _files(paths))
+    return {name: asked_of(_json(file), str(file)) for name, file in beside if file.is_file()}
+
+
+def _planted(file: Path | None) -> Sequence[Planted]:
+    from conspectus_lab.evaluate.exams import planted_of
+
+    return () if file is None else planted_of(_json(file), str(file))
+
+
+def _json(file: Path, what_to_do: str = "") -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file} is no JSON: {error}{what_to_do}") from error
+
+
+def _read_measurement(file: Path) -> Evaluation:
+    from conspectus_lab.evaluate import Evaluation
+
+    data = _json(file, "; give the file that 'conspectus eval -o FILE' wrote")
+    if isinstance(data, dict):
+        data.pop("against", None)
+    try:
+        return Evaluation.from_json(data)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+def _counter(name: str) -> TokenCount:
+    """What `--counter` names."""
+    if name == "approximate":
+        from langchain_core.messages.utils import count_tokens_approximately
+
+        return count_tokens_approximately
+    if name == "estimate":
+        from conspectus.tokens import TokenMeter
+
+        meter = TokenMeter()
+        return lambda messages: meter.messages(list(messages))
+    raise InputError(f"--counter cannot be {name!r}; write approximate or estimate")
+
+
+def _size(keep: str) -> tuple[str, int]:
+    from conspectus_lab.evaluate.config import size_of
+
+    return size_of(keep, "--keep")
+
+
+def _systems(
+    keep: str, configs: list[Path], others: list[str] | None, count: TokenCount
+) -> list[System]:
+    """Our configurations first, then the others."""
+    from conspectus_lab.evaluate import ConspectusSystem, beside, read_config
+
+    size = _size(keep)
+    names: list[Any] = [name for name in others or ["langchain"] if name != NONE]
+    ours = [read_config(file, size, count) for file in configs]
+    return [*(ours or [ConspectusSystem(keep=size, count=count)]), *beside(names, size, count)]
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Any]:
+    """A bar on a terminal, and nothing anywhere else."""
+    screen = output.console(stderr=True)
+    if not screen.is_terminal:
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=screen, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def tell(done: int, total: int, what: str) -> None:
+            bar.update(task, completed=done, total=total, description=output.shown(what))
+
+        yield tell
+
+
+def _print(found: Evaluation, compared: Comparison | None) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    from conspectus_lab.report.tables import lost_of, measured_how, skipped, tables_of
+
+    screen = output.console()
+    for table in tables_of(found):
+        drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        for place, name in enumerate(table.columns):
+            drawn.add_column(name, justify="right" if place else "left", no_wrap=True)
+        for row, cells in enumerate(table.rows):
+            drawn.add_row(
+                *(
+                    Text(output.shown(cell), "bold red" if (row, place) in table.bad else "")
+                    for place, cell in enumerate(cells)
+                )
+            )
+        screen.print(Text(table.title, "bold"))
+        screen.print(Text(table.note, "dim"))
+        width, screen.width = screen.width, 10_000  # a number cut short would be another number
+        screen.print(drawn, crop=False)
+        screen.width = width
+    screen.print(measured_how(found))
+    for one in found.going_on[:1]:
+        for line in lost_of(one):
+            screen.print(output.shown(line), soft_wrap=True)
+    for why, count in skipped(found):
+        screen.print(f"{count:,} left out: {output.shown(why)}", soft_wrap=True)
+    if compared is not None:
+        _print_compared(compared, screen)
+
+
+def _print_compared(compared: Comparison, screen: Any) -> None:
+    from rich import box
+    from rich.table import Table
+
+    if not compared.worse:
+        screen.print(
+            f"\nNone of {len(compared.changes)} figures got worse by more than "
+            f"{compared.tolerance:g}."
+        )
+        return
+    screen.print("\nGot worse:", style="bold red")
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for place, name in enumerate(("system", "measure", "before", "now", "change")):
+        drawn.add_column(name, justify="right" if place > 1 else "left")
+    for change in compared.worse:
+        figures = (f"{x:.4g}" for x in (change.before, change.now))
+        by = f"{change.now - change.before:+.4g}"
+        drawn.add_row(output.shown(change.system), change.measure, *figures, by)
+    screen.print(drawn)
+
+
+def _compared(compared: Comparison) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "tolerance": compared.tolerance,
+        "worse": [asdict(change) for change in compared.worse],
+        "figures": len(compared.changes),
+    }

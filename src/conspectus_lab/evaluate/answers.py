@@ -1,0 +1,143 @@
+"""Answers: whether what is right still stands on one line, with enough of what it stood with.
+
+No model answers here. An item of an answer counts as kept when one line holds all of its terms and
+either enough of the message that was the evidence, or enough of the question; a date counts when
+its event stands on a line with it. So a bare list of dates and names scores nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import BaseMessage
+
+from conspectus_lab.evaluate.texts import lines_of
+from conspectus_lab.evaluate.transcripts import DATE_QUESTION, UNANSWERABLE, Question, Transcript
+from conspectus_lab.evaluate.words import DAY, asked_for, dates, terms
+
+ANCHORS = 6
+"""Terms by which a message is known again: the rarest of the conversation."""
+
+_BETWEEN = re.compile(r",|;|\band\b|&")
+
+
+@dataclass(frozen=True, slots=True)
+class Gold:
+    """What must be there for one question.
+
+    Attributes:
+        question: the question.
+        evidence: ids of the messages that are there to say so.
+        items: for words, the terms of each thing named, with the messages that hold them all.
+        dates: for a date, the most exact form of it; None for words.
+    """
+
+    question: Question
+    evidence: tuple[str, ...]
+    items: tuple[tuple[frozenset[str], tuple[str, ...]], ...] = ()
+    dates: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a context: what it is about, and the dates in it."""
+
+    terms: frozenset[str]
+    dates: frozenset[str]
+
+
+def lines(texts: Iterable[str]) -> list[Line]:
+    """Lines, read; empty ones can hold no answer and are left out."""
+    return [Line(terms(text), dates(text)) for text in texts if text.strip()]
+
+
+class Marker:
+    """Marks answers about one conversation.
+
+    Args:
+        transcript: the conversation with its questions.
+
+    Attributes:
+        gold: what must be there for each question that can be marked. Those without evidence in
+            the conversation, without an answer, unanswerable ones, and those whose answer is in
+            none of its evidence cannot.
+    """
+
+    def __init__(self, transcript: Transcript) -> None:
+        self._words = transcript.words
+        about = {name: terms(text) for name, text in transcript.words.items()}
+        spread = Counter(term for found in about.values() for term in found)
+        self._anchors = {
+            name: frozenset(sorted(found, key=lambda term: (spread[term], term))[:ANCHORS])
+            for name, found in about.items()
+        }
+        self._days = {
+            name: {date for date in dates(time) if len(date) == DAY}
+            for name, time in transcript.times.items()
+        }
+        self.gold = tuple(g for q in transcript.questions if (g := _gold(q, about)) is not None)
+
+    def share(self, gold: Gold, context: Sequence[Line]) -> float:
+        """How much of an answer is there, from 0 to 1.
+
+        Args:
+            gold: what must be there.
+            context: the lines that the model would see.
+        """
+        if gold.dates is not None:
+            return float(any(self._dates_it(gold.dates, line, gold) for line in context))
+        asked = asked_for(gold.question.question)
+        there = 0
+        for item, holders in gold.items:
+            rest = asked - item
+            there += any(
+                item <= line.terms
+                and (
+                    any(self._near(line, name) for name in holders)
+                    or (bool(rest) and len(line.terms & rest) >= math.ceil(len(rest) / 2))
+                )
+                for line in context
+            )
+        return there / len(gold.items)
+
+    def evidence(self, gold: Gold, context: str) -> float:
+        """The share of evidence messages that stand in a context whole."""
+        whole = [self._words[name].strip() in context for name in gold.evidence]
+        return sum(whole) / len(whole)
+
+    def _dates_it(self, wanted: frozenset[str], line: Line, gold: Gold) -> bool:
+        return any(
+            self._near(line, name)
+            and bool(wanted & line.dates or self._days.get(name, set()) & line.dates)
+            for name in gold.evidence
+        )
+
+    def _near(self, line: Line, name: str) -> bool:
+        """Whether a line holds enough of a message to be about the same."""
+        anchors = self._anchors[name]
+        return len(line.terms & anchors) >= max(2, len(anchors) / 2)
+
+
+def shown_lines(context: Iterable[BaseMessage]) -> Iterator[str]:
+    """The lines of a context in which an answer can stand."""
+    return (line for line in lines_of(context) if line.strip())
+
+
+def _gold(question: Question, about: Mapping[str, frozenset[str]]) -> Gold | None:
+    evidence = tuple(name for name in question.evidence if name in about)
+    if not evidence or not question.answer or question.category == UNANSWERABLE:
+        return None
+    if question.category == DATE_QUESTION:
+        exact = sorted(dates(question.answer), key=lambda date: (len(date), date))[-1:]
+        return Gold(question, evidence, dates=frozenset(exact))
+    parts = [found for part in _BETWEEN.split(question.answer) if (found := terms(part))]
+    items = []
+    for item in parts or [terms(question.answer)]:
+        holders = tuple(name for name in evidence if item <= about[name])
+        if holders:
+            items.append((item, holders))
+    return Gold(question, evidence, tuple(items)) if items else None

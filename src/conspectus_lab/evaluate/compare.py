@@ -1,0 +1,167 @@
+"""Whether a measurement is worse than an earlier one: what a team's checks can fail on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+from conspectus.errors import InputError
+from conspectus_lab.evaluate.results import Contexts, Evaluation, SystemResult
+
+TOLERANCE = 0.01
+"""How much a share may fall before it counts as worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One figure, then and now.
+
+    Attributes:
+        system: label of the system.
+        measure: what was measured.
+        before: the figure then.
+        now: the figure now.
+        worse: whether it got worse by more than is tolerated.
+    """
+
+    system: str
+    measure: str
+    before: float
+    now: float
+    worse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All figures of our own systems, then and now.
+
+    Attributes:
+        changes: one for each figure that both measurements have.
+        tolerance: how much a share may fall before it counts as worse.
+    """
+
+    changes: tuple[Change, ...]
+    tolerance: float
+
+    @property
+    def worse(self) -> tuple[Change, ...]:
+        """What got worse."""
+        return tuple(change for change in self.changes if change.worse)
+
+
+def compare(now: Evaluation, before: Evaluation, tolerance: float = TOLERANCE) -> Comparison:
+    """Compare two measurements of the same transcripts under the same settings.
+
+    Shares (`quoted`, `far`, `answers`, `evidence`, `recoverable`, `read`, the ratio of rounds) may
+    fall by the tolerance. Counts of failures (`over`, `broken`, `recall over`) may not rise at all.
+    Systems of others are not looked at, nor is anything that is new.
+
+    Args:
+        now: the measurement that may be worse.
+        before: the one that it is held against.
+        tolerance: how much a share may fall, from 0 to 1.
+
+    Raises:
+        InputError: other transcripts, other settings, or a system is missing now; or the tolerance
+            means nothing.
+
+    Example:
+        >>> from conspectus_lab.evaluate import Settings
+        >>> empty = Evaluation(Settings("messages:20", 0, 0, 0, "approximate", 1), (), ())
+        >>> compare(empty, empty).worse
+        ()
+    """
+    if not 0 <= tolerance < 1:
+        raise InputError(f"the tolerance cannot be {tolerance}; give a share from 0 to below 1")
+    _check(now, before)
+    known = {result.label: result for result in now.systems}
+    changes = []
+    for old in before.systems:
+        if old.family != "conspectus":
+            continue
+        new = known.get(old.label)
+        if new is None:
+            raise InputError(
+                f"{old.label!r} was measured then and is not measured now; measure the same "
+                "configurations, or make a new baseline"
+            )
+        figures = _shares(new), _failures(new)
+        for there, here, is_share in zip(
+            (_shares(old), _failures(old)), figures, (1, 0), strict=True
+        ):
+            for name, was in there.items():
+                value = here.get(name)
+                if value is None:
+                    raise InputError(f"{name} of {old.label!r} was measured then and is not now")
+                # A hair of slack, so that a fall of just the tolerance is not one of more.
+                worse = was - value > tolerance + 1e-9 if is_share else value > was
+                changes.append(Change(old.label, name, was, value, worse))
+    return Comparison(tuple(changes), tolerance)
+
+
+def _check(now: Evaluation, before: Evaluation) -> None:
+    if now.settings != before.settings:
+        then, here = asdict(before.settings), asdict(now.settings)
+        other = [
+            f"{name} {then[name]!r}, now {here[name]!r}"
+            for name in then
+            if then[name] != here[name]
+        ]
+        raise InputError(
+            f"then it was measured with {', '.join(other)}; use the same options, or make a new "
+            "baseline"
+        )
+    known = {noted.name: noted.digest for noted in before.transcripts}
+    given = {noted.name: noted.digest for noted in now.transcripts}
+    if known != given:
+        names = sorted(
+            name for name in known.keys() | given.keys() if known.get(name) != given.get(name)
+        )
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        raise InputError(
+            f"the transcripts are not those of then ({', '.join(names[:3])}{more}); give the same "
+            "files, or make a new baseline"
+        )
+
+
+def _shares(result: SystemResult) -> dict[str, float]:
+    found: dict[str, float] = {}
+    if (future := result.future_use) is not None:
+        found |= {"quoted": future.quoted.value, "far": future.far.value}
+    if (answers := result.answers) is not None:
+        found |= {"answers": answers.answers.value, "evidence": answers.evidence}
+    for name, contexts in _contexts(result).items():
+        if contexts.evicted:
+            found[f"recoverable{name}"] = contexts.recoverable / contexts.evicted
+            found[f"read{name}"] = contexts.read / contexts.evicted
+    if result.rounds is not None and result.rounds.ratio is not None:
+        found[f"ratio of {result.rounds.rounds} rounds"] = result.rounds.ratio
+    return found
+
+
+def _failures(result: SystemResult) -> dict[str, float]:
+    counted: Mapping[str, Callable[[Contexts], int]] = {
+        "over": lambda contexts: contexts.over,
+        "broken": lambda contexts: contexts.broken,
+    }
+    found: dict[str, float] = {
+        f"{name}{where}": count(contexts)
+        for where, contexts in _contexts(result).items()
+        for name, count in counted.items()
+    }
+    if result.answers is not None:
+        found["recall over"] = result.answers.recall_over
+    if result.rounds is not None:
+        found["over (rounds)"] = result.rounds.over
+        found["broken (rounds)"] = result.rounds.broken
+    return found
+
+
+def _contexts(result: SystemResult) -> dict[str, Contexts]:
+    """The contexts of both measures, by what is added to the names of their figures."""
+    found = {}
+    if result.future_use is not None:
+        found[""] = result.future_use.contexts
+    if result.answers is not None:
+        found[" (answers)"] = result.answers.contexts
+    return found

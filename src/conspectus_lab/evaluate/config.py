@@ -1,0 +1,126 @@
+"""A configuration of the compactor out of a small TOML or JSON file."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from langchain_core.messages.utils import count_tokens_approximately
+
+from conspectus.errors import InputError
+from conspectus_lab.evaluate.conspectus_system import ConspectusSystem
+from conspectus_lab.evaluate.texts import TokenCount
+
+PASSED_ON = (
+    "summarizer",
+    "trigger",
+    "window",
+    "reserved_tokens",
+    "clip_over",
+    "max_summarizer_tokens",
+    "trim_tokens_to_summarize",
+)
+"""Settings that go to `Compactor` as they are."""
+
+KNOWN = ("name", "keep", "summary_tokens", *PASSED_ON)
+
+
+def read_config(
+    path: str | Path,
+    keep: tuple[str, int] = ("messages", 20),
+    count: TokenCount = count_tokens_approximately,
+) -> ConspectusSystem:
+    """A system out of a file.
+
+    Known are `name` (default: that of the file), `keep` (`"messages:20"` or `"tokens:4000"`),
+    `summary_tokens` (one size or a list), and the arguments of `Compactor` of the same name in
+    `PASSED_ON`; `clip_over = false` switches clipping off.
+
+    Args:
+        path: a file that ends with `.toml` or `.json`.
+        keep: what stays where the file does not say.
+        count: the token counter.
+
+    Raises:
+        InputError: it cannot be read, or a key or a value in it means nothing.
+
+    Example:
+        >>> made = Path("small.toml").write_text('keep = "messages:10"')
+        >>> read_config("small.toml").keep
+        ('messages', 10)
+    """
+    file = Path(path)
+    data = _data(file)
+    if unknown := [key for key in data if key not in KNOWN]:
+        raise InputError(f"{file}: unknown is {unknown[0]!r}; known are {', '.join(KNOWN)}")
+    settings = {key: data[key] for key in PASSED_ON if key in data}
+    if settings.get("clip_over") is False:
+        settings["clip_over"] = None
+    if "trigger" in settings:
+        settings["trigger"] = _trigger(settings["trigger"], file)
+    name = data.get("name", file.stem)
+    if not isinstance(name, str) or not name.strip():
+        raise InputError(f"{file}: name must be a text, not {name!r}")
+    return ConspectusSystem(
+        name=name,
+        keep=size_of(data["keep"], f"{file}: keep") if "keep" in data else keep,
+        sizes=_sizes(data["summary_tokens"], file) if "summary_tokens" in data else None,
+        settings=settings,
+        count=count,
+    )
+
+
+def size_of(value: object, what: str) -> tuple[str, int]:
+    """`messages:20` or `tokens:4000` as a pair.
+
+    Args:
+        value: the text, or the pair as a list.
+        what: how an error names it.
+
+    Raises:
+        InputError: it has no such form.
+
+    Example:
+        >>> size_of("messages:20", "keep")
+        ('messages', 20)
+    """
+    kind, amount = value if isinstance(value, list) and len(value) == 2 else (None, None)
+    if isinstance(value, str):
+        kind, _, digits = value.strip().partition(":")
+        amount = int(digits) if digits.isascii() and digits.isdigit() else None
+    if kind not in ("messages", "tokens") or type(amount) is not int or amount < 1:
+        raise InputError(f"{what} cannot be {value!r}; write messages:20 or tokens:4000")
+    return kind, amount
+
+
+def _data(file: Path) -> Mapping[str, Any]:
+    readers = {".toml": tomllib.loads, ".json": json.loads}
+    read = readers.get(file.suffix.lower())
+    if read is None:
+        raise InputError(f"{file} must be a .toml or a .json file")
+    try:
+        data = read(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file} is no {file.suffix[1:].upper()}: {error}") from error
+    if not isinstance(data, dict):
+        raise InputError(f"{file} must hold settings such as keep and summary_tokens")
+    return data
+
+
+def _sizes(value: object, file: Path) -> tuple[int, ...]:
+    sizes = value if isinstance(value, list) else [value]
+    if not sizes or any(type(size) is not int or size < 1 for size in sizes):
+        raise InputError(f"{file}: summary_tokens cannot be {value!r}; give tokens, or a list")
+    return tuple(dict.fromkeys(sizes))
+
+
+def _trigger(value: object, file: Path) -> object:
+    """A trigger as `Compactor` takes it; a text such as `tokens:8000` is a pair."""
+    if isinstance(value, str):
+        return size_of(value, f"{file}: trigger")
+    return value

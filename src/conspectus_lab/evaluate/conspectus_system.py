@@ -1,0 +1,164 @@
+"""Our own compactor under a configuration, with its archive in memory, looked at from outside."""
+
+from __future__ import annotations
+
+import re
+import time
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain_core.messages import BaseMessage, HumanMessage, messages_from_dict
+from langchain_core.messages.utils import count_tokens_approximately
+
+from conspectus.archive import Archive, Scope
+from conspectus.compactor import Compactor
+from conspectus.errors import InputError, NotFoundError, SummaryError
+from conspectus.ledger import Fact
+from conspectus.messages import is_summary_message
+from conspectus_lab.evaluate.systems import Compacted, Family, Thread, gone
+from conspectus_lab.evaluate.texts import TokenCount
+
+THREAD = "measured"
+_BRACKETS = re.compile(r"\[([^\[\]\n]+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class ConspectusSystem:
+    """A `Compactor` with some settings.
+
+    Attributes:
+        name: what results call it.
+        keep: how much of the newest history stays.
+        sizes: what its summary may take, in tokens, each measured by itself; None for the sizes
+            that the measurement asks for.
+        settings: other arguments of `Compactor`.
+        count: the token counter.
+    """
+
+    name: str = "conspectus"
+    keep: tuple[str, int] = ("messages", 20)
+    sizes: tuple[int, ...] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    count: TokenCount = count_tokens_approximately
+    family: Family = "conspectus"
+
+    def open(self, summary_tokens: int) -> Thread:
+        """A conversation that has not been compacted yet, with an archive of its own."""
+        return ConspectusThread(self, summary_tokens)
+
+    def compactor(self, summary_tokens: int, archive: Archive | None = None) -> Compactor:
+        """A compactor with these settings, whose summary takes at most so many tokens.
+
+        Raises:
+            PolicyError: a setting cannot mean anything.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            return Compactor(
+                keep=self.keep,
+                max_summary_tokens=summary_tokens,
+                token_counter=self.count,
+                archive=archive,
+                on_failure="raise",
+                **self.settings,
+            )
+
+
+class ConspectusThread:
+    """One conversation under our compactor.
+
+    Args:
+        system: its settings.
+        summary_tokens: the most that the text of its summary may take, in tokens.
+    """
+
+    def __init__(self, system: ConspectusSystem, summary_tokens: int) -> None:
+        self._archive = Archive.open("memory:")
+        self._compactor = system.compactor(summary_tokens, self._archive)
+        self._count = system.count
+        self._framed = system.count([HumanMessage("")])
+
+    def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
+        """Compact the conversation so far, as a client of a chat API sends it: all of it.
+
+        Raises:
+            SummaryError: no summary could be made; a measurement of something else would mislead.
+        """
+        started = time.perf_counter()
+        result = self._compactor.compact(messages, thread_id=THREAD, force=True)
+        seconds = time.perf_counter() - started
+        if result.failed is not None:
+            raise SummaryError(f"nothing can be measured: {result.reason}")
+        left = gone(messages, result.messages)
+        by_id: dict[str, list[Mapping[str, Any]]] = {}
+        for row in self._rows():
+            by_id.setdefault(row["id"], []).append(row)
+        covered = set(result.record.covers) if result.record else set()
+        named = {
+            name.strip() for part in _BRACKETS.findall(result.summary) for name in part.split(",")
+        }
+        summary = next((m for m in result.messages if is_summary_message(m)), None)
+        found = [(message, by_id.get(message.id or "", [])) for message in left]
+        return Compacted(
+            messages=list(result.messages),
+            done=result.outcome == "compacted",
+            evicted=len(left),
+            read=sum(any(row["key"] in covered for row in rows) for _, rows in found),
+            recoverable=sum(
+                any(_restored(row) == message for row in rows) for message, rows in found
+            ),
+            cited=sum(any(row["cite"] in named for row in rows) for _, rows in found),
+            summary_tokens=0 if summary is None else self._count([summary]),
+            carried=carried_share(result.summary, result.carried, self._count),
+            calls=result.cost.calls,
+            input_tokens=result.cost.input_tokens,
+            output_tokens=result.cost.output_tokens,
+            seconds=seconds,
+        )
+
+    def recall(self, query: str, tokens: int) -> str:
+        """Originals found for a query, which a message of at most so many tokens can hold.
+
+        A query without a word in it finds nothing.
+        """
+        room = max(1, tokens - self._framed)
+        try:
+            return self._compactor.recall(query, thread_id=THREAD, tokens=room).text
+        except (InputError, NotFoundError):  # no word to look for, or nothing has left yet
+            return ""
+
+    def close(self) -> None:
+        """Give up the archive."""
+        self._archive.close()
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return self._archive.export(Scope("local", THREAD))
+
+
+def carried_share(summary: str, facts: Iterable[Fact], count: TokenCount) -> float:
+    """The share of a summary's tokens that are exact facts, whatever overlaps counted once.
+
+    Args:
+        summary: its body.
+        facts: the facts that are looked for.
+        count: the token counter.
+    """
+    body = " ".join(summary.split())
+    inside = bytearray(len(body))
+    for fact in facts:
+        value = " ".join(fact.value.split())
+        at = body.find(value) if value else -1
+        while at >= 0:
+            inside[at : at + len(value)] = b"\1" * len(value)
+            at = body.find(value, at + len(value))
+    # Facts stand far apart, so their characters are counted as one text, not as many short ones.
+    text = "".join(character for character, hit in zip(body, inside, strict=True) if hit)
+    frame = count([HumanMessage("")])
+    whole = count([HumanMessage(body)]) - frame
+    return (count([HumanMessage(text)]) - frame) / whole if whole > 0 else 0.0
+
+
+def _restored(row: Mapping[str, Any]) -> BaseMessage:
+    return messages_from_dict([row["message"]])[0]

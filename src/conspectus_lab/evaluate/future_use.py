@@ -1,0 +1,137 @@
+"""Future use: what an agent writes later that stood before the cut, and whether it was kept.
+
+A history is cut at several places. An identifier is *needed* when it occurs before the cut and the
+agent itself writes it after the cut before anything else has shown it again: then it can only come
+from the context. It is *far* when neither the kept tail nor the first message holds it: then only
+the summary can have it. It is *quoted* when it stands there in words that surrounded it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from conspectus_lab.evaluate.identifiers import Kind, identifiers
+from conspectus_lab.evaluate.texts import TokenCount, folded, lines_of, text_of
+
+FRACTIONS = (0.4, 0.6, 0.8)
+"""Where a history is cut: at these shares of its tokens."""
+
+LEAST_AFTER = 3
+"""Messages of the agent that a cut must leave to be predicted."""
+
+WINDOW = 6
+"""Consecutive words in which an identifier must stand to count as quoted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One identifier that the agent needs again.
+
+    Attributes:
+        value: the identifier.
+        kind: its kind, as it first stood before the cut.
+        distance: messages from where it last stood before the cut to where it is needed.
+    """
+
+    value: str
+    kind: Kind
+    distance: int
+
+
+def cut_places(messages: Sequence[BaseMessage], count: TokenCount) -> Iterator[int]:
+    """Where a history is cut: before the first message of the agent past each fraction.
+
+    Args:
+        messages: the whole history.
+        count: tokens of a list of messages.
+    """
+    total = count(messages)
+    sizes = [count([message]) for message in messages]
+    agents = [isinstance(message, AIMessage) for message in messages]
+    given: set[int] = set()
+    for fraction in FRACTIONS:
+        spent = 0
+        for place, size in enumerate(sizes):
+            if agents[place] and spent >= fraction * total:
+                if place not in given and sum(agents[place:]) >= LEAST_AFTER:
+                    given.add(place)
+                    yield place
+                break
+            spent += size
+
+
+def needs(messages: Sequence[BaseMessage], cut: int) -> list[Need]:
+    """What the agent writes after a cut that it can only know from before.
+
+    Args:
+        messages: the whole history.
+        cut: how many messages stand before the cut.
+    """
+    last: dict[str, int] = {}
+    kinds: dict[str, Kind] = {}
+    for place, message in enumerate(messages[:cut]):
+        for value, kind in identifiers(text_of(message)).items():
+            last[value] = place
+            kinds.setdefault(value, kind)
+    shown: set[str] = set()
+    found: dict[str, Need] = {}
+    for place in range(cut, len(messages)):
+        here = identifiers(text_of(messages[place]))
+        if isinstance(messages[place], AIMessage):
+            for value in here:
+                if value in last and value not in shown and value not in found:
+                    found[value] = Need(value, kinds[value], place - last[value])
+        shown.update(here)
+    return list(found.values())
+
+
+def held_by(messages: Sequence[BaseMessage]) -> set[str]:
+    """All identifiers in messages."""
+    return {value for message in messages for value in identifiers(text_of(message))}
+
+
+def quoted(
+    wanted: Collection[str], context: Sequence[BaseMessage], prefix: Sequence[BaseMessage]
+) -> set[str]:
+    """Those of the wanted identifiers that stand in the context in words that surrounded them.
+
+    `WINDOW` consecutive words of a line of the prefix that hold the identifier must stand in one
+    line of the context, or the whole line where it is shorter: a bare list of identifiers and word
+    salad score nothing.
+
+    Args:
+        wanted: identifiers.
+        context: what the model would see.
+        prefix: the messages that it came from.
+    """
+    shown = folded(context)
+    open_, kept = set(wanted), set[str]()
+    for line in lines_of(prefix):
+        if not open_:
+            break
+        inside = [value for value in open_ if value in line]
+        if not inside:
+            continue
+        named: Mapping[str, Kind] = identifiers(line)
+        words = line.split()
+        for value in inside:
+            if value in named and any(piece in shown for piece in _windows(value, words)):
+                kept.add(value)
+                open_.discard(value)
+    return kept
+
+
+def _windows(value: str, words: Sequence[str]) -> Iterator[str]:
+    """All runs of `WINDOW` words of a line around each place of an identifier in it."""
+    for place, word in enumerate(words):
+        if value not in word and word not in value:
+            continue
+        first = max(0, place - WINDOW + 1)
+        last = max(0, min(place, len(words) - WINDOW))
+        for start in range(first if len(words) > WINDOW else 0, last + 1):
+            piece = " ".join(words[start : start + WINDOW])
+            if value in piece:
+                yield piece

@@ -1,0 +1,309 @@
+"""Could an agent go on? What stands in view, or one recall away, after a whole run in a window.
+
+A transcript is run step by step in a window smaller than it is, as an agent would, and compacted
+once more at its end. Then two things are looked for in what a model would be sent: the evidence for
+questions that whoever goes on must be able to answer, and statements of a user that were planted on
+the way. Evidence is text, so a figure is a floor: read some views as well.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import statistics
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, takewhile
+
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from conspectus.archive import Archive
+from conspectus.compactor import Compactor
+from conspectus.errors import InputError, NotFoundError
+from conspectus_lab.evaluate.conspectus_system import THREAD, ConspectusSystem
+from conspectus_lab.evaluate.exams import Asked, Planted
+from conspectus_lab.evaluate.results import GoingOn, Lost, Share
+from conspectus_lab.evaluate.systems import System
+from conspectus_lab.evaluate.texts import TokenCount
+from conspectus_lab.evaluate.transcripts import Transcript
+
+RECALL = 512
+"""Tokens that a question may recall where nobody says otherwise."""
+
+PLANTED_UP_TO = 0.7
+"""Share of a transcript in which statements are planted, so that they leave before its end."""
+
+TAIL = 0.85
+"""Share of the window that plain truncation fills."""
+
+CACHED = 0.1
+"""What a repeated token costs beside a new one, at OpenAI and Anthropic (2026)."""
+
+_MARKS = re.compile(r"\\[nt]|[\\\"'`*]+")
+_PAIRS = re.compile(r"(?<=\w)\s*[=:]\s*(?=\S)")
+
+
+@dataclass(slots=True)
+class _Run:
+    """One transcript run in a window, and what was seen of it.
+
+    Attributes:
+        view: what a model would be sent at the end.
+        sizes: tokens of each request.
+        same: tokens of each that repeat the one before, from its start.
+        over: requests larger than the window.
+    """
+
+    view: list[BaseMessage] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    same: list[int] = field(default_factory=list)
+    over: int = 0
+
+
+class _Compacted:
+    """One conversation under our compactor, in a window."""
+
+    def __init__(self, system: ConspectusSystem, window: int) -> None:
+        settings = {**system.settings, "window": window, "token_counter": system.count}
+        self._archive = Archive.open("memory:")
+        self._compactor = Compactor(archive=self._archive, **settings)
+        self._view: list[BaseMessage] = []
+
+    def send(self, messages: Sequence[BaseMessage], *, last: bool = False) -> list[BaseMessage]:
+        result = self._compactor.compact([*self._view, *messages], thread_id=THREAD, force=last)
+        self._view = list(result.messages)
+        return self._view
+
+    def recall(self, query: str, tokens: int) -> str:
+        try:
+            return self._compactor.recall(query, thread_id=THREAD, tokens=tokens).text
+        except (InputError, NotFoundError):  # no word to look for, or nothing has left yet
+            return ""
+
+
+class _Tail:
+    """The newest whole steps that fit."""
+
+    def __init__(self, window: int, count: TokenCount) -> None:
+        self._room, self._count, self._all = int(TAIL * window), count, list[BaseMessage]()
+
+    def send(self, messages: Sequence[BaseMessage], *, last: bool = False) -> list[BaseMessage]:
+        self._all += messages
+        kept: list[BaseMessage] = []
+        for step in reversed(list(steps_of(self._all))):
+            if kept and self._count([*step, *kept]) > self._room:
+                break
+            kept = [*step, *kept]
+        return kept
+
+    def recall(self, query: str, tokens: int) -> str:
+        return ""
+
+
+def measure_going_on(
+    transcripts: Sequence[Transcript],
+    exams: Mapping[str, Sequence[Asked]],
+    planted: Sequence[Planted],
+    system: System,
+    window: int,
+    count: TokenCount,
+    *,
+    recall_tokens: int = RECALL,
+    seed: int = 1,
+) -> GoingOn:
+    """Run every transcript that is larger than the window, and look for what is needed.
+
+    Args:
+        transcripts: conversations.
+        exams: questions of each, by its name.
+        planted: statements to plant, as many in each transcript, one that replaces another behind
+            that; of those only the newest has to stand.
+        system: our compactor with its settings, or any other name for plain truncation.
+        window: tokens.
+        count: the token counter.
+        recall_tokens: tokens that each question may recall.
+        seed: the same seed plants in the same places.
+
+    Raises:
+        InputError: no transcript is larger than the window.
+    """
+    found = GoingOn(system.name, window)
+    large = [t for t in transcripts if count(list(t.messages)) > window]
+    if not large:
+        raise InputError(f"no transcript is larger than a window of {window:,} tokens; lower it")
+    chance = random.Random(seed)
+    batches = _batches(planted, len(large), chance)
+    kinds: dict[str, list[bool]] = defaultdict(list)
+    runs: list[_Run] = []
+    seen = again = stands = stale = 0
+    lost: list[Lost] = []
+    for transcript, batch in zip(large, batches, strict=True):
+        thread = (
+            _Compacted(system, window)
+            if isinstance(system, ConspectusSystem)
+            else _Tail(window, count)
+        )
+        messages, places = _with(transcript.messages, batch, chance)
+        run = _run(thread, messages, window, count)
+        runs.append(run)
+        text = plain(text_of(run.view))
+        for one in exams.get(transcript.name, ()):
+            held = holds(text, one.evidence)
+            recalled = held or holds(
+                f"{text} {plain(thread.recall(one.question, recall_tokens))}", one.evidence
+            )
+            kinds[one.kind].append(held)
+            seen, again = seen + held, again + recalled
+            if not held:
+                gone = [group[0] for group in one.evidence if not holds(text, [group])]
+                lost.append(
+                    Lost(transcript.name, "question", one.kind, one.question, tuple(gone), recalled)
+                )
+        replaced = {one.replaces for one in batch}
+        for one_said in (one for one in batch if one.id not in replaced):
+            held = holds(text, one_said.evidence)
+            later = {plain(old) for old in one_said.stale}
+            newest = max((text.rfind(plain(a)) for g in one_said.evidence for a in g), default=-1)
+            stale += any(text.rfind(old) > newest for old in later)
+            kinds[one_said.kind].append(held)
+            stands += held
+            if not held:
+                recalled = one_said.text in thread.recall(one_said.text, recall_tokens)
+                lost.append(
+                    Lost(transcript.name, "statement", one_said.kind, one_said.text,
+                         (places[one_said.id],), recalled)
+                )  # fmt: skip
+    asked = sum(len(exams.get(t.name, ())) for t in large)
+    wanted = sum(map(len, kinds.values())) - asked
+    sizes = [count(run.view) for run in runs]
+    total, same = sum(sum(r.sizes) for r in runs), sum(sum(r.same) for r in runs)
+    requests = sum(len(run.sizes) for run in runs)
+    return replace(
+        found,
+        transcripts=len(large),
+        in_view=Share(seen, asked),
+        with_recall=Share(again, asked),
+        statements=Share(stands, wanted),
+        stale=stale,
+        by_kind={kind: Share(sum(held), len(held)) for kind, held in sorted(kinds.items())},
+        tokens=statistics.median(sizes),
+        fullest=max(sizes) / window,
+        over=sum(run.over for run in runs),
+        requests=requests,
+        cached=same / total if total else 0.0,
+        cost=(total - (1 - CACHED) * same) / requests if requests else 0.0,
+        lost=tuple(lost),
+    )
+
+
+def _run(
+    thread: _Compacted | _Tail, messages: Sequence[BaseMessage], window: int, count: TokenCount
+) -> _Run:
+    run, before = _Run(), list[BaseMessage]()
+    for step in steps_of(messages):
+        view = thread.send(step)
+        if isinstance(step[-1], AIMessage):
+            continue  # a model is asked nothing after its own answer
+        run.sizes.append(count(view))
+        run.same.append(repeated(before, view, count))
+        run.over += run.sizes[-1] > window
+        before = view
+    run.view = thread.send((), last=True)
+    run.over += count(run.view) > window
+    return run
+
+
+def repeated(before: Sequence[BaseMessage], now: Sequence[BaseMessage], count: TokenCount) -> int:
+    """Tokens of a request that repeat the one before from its start, as providers cache them."""
+    same = 0
+    for old, new in zip(before, now, strict=False):
+        if text_of([old]) != text_of([new]) or old.type != new.type:
+            break
+        same += 1
+    tokens = count(list(now[:same]))
+    if same < min(len(before), len(now)) and before[same].type == now[same].type:
+        pairs = zip(text_of([before[same]]), text_of([now[same]]), strict=False)
+        start = "".join(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        tokens += count([HumanMessage(start)])
+    return tokens
+
+
+def steps_of(messages: Sequence[BaseMessage]) -> Iterator[list[BaseMessage]]:
+    """Each message with the results of its calls behind it."""
+    starts = [n for n, one in enumerate(messages) if n == 0 or not isinstance(one, ToolMessage)]
+    for start, end in pairwise([*starts, len(messages)]):
+        yield list(messages[start:end])
+
+
+def text_of(messages: Sequence[BaseMessage]) -> str:
+    """All that messages say, calls included."""
+    parts: list[str] = []
+    for one in messages:
+        parts.append(one.text)
+        for call in one.tool_calls if isinstance(one, AIMessage) else ():
+            parts.append(f"{call['name']} {' '.join(f'{k}={v}' for k, v in call['args'].items())}")
+    return "\n".join(parts)
+
+
+def plain(text: str) -> str:
+    """A text without case, marks of JSON and Markdown, and the way in which pairs are written.
+
+    Example:
+        >>> plain('{"Seat": "4A",  x}') == plain("{seat=4A, x}")
+        True
+    """
+    text = _MARKS.sub("", unicodedata.normalize("NFKC", text).casefold())
+    return " ".join(_PAIRS.sub(" ", text).split())
+
+
+def holds(text: str, evidence: Sequence[Sequence[str]]) -> bool:
+    """Whether a plain text holds one of each group; letters and digits do not run on beyond it.
+
+    Example:
+        >>> holds("the key is k-77", [["K-77", "K77"]]), holds("k-775", [["K-77"]])
+        (True, False)
+    """
+    return all(any(_stands(plain(one), text) for one in group) for group in evidence)
+
+
+def _stands(wanted: str, text: str) -> bool:
+    start = r"(?<![a-z0-9])" if re.match(r"[a-z0-9]", wanted) else ""
+    end = r"(?![a-z0-9])" if re.search(r"[a-z0-9]$", wanted) else ""
+    return re.search(start + re.escape(wanted) + end, text) is not None
+
+
+def _batches(planted: Sequence[Planted], count: int, chance: random.Random) -> list[list[Planted]]:
+    """The statements dealt to so many transcripts, each with those that replace it behind it."""
+    later = {one.replaces: one for one in planted if one.replaces}
+    known = {one.id for one in planted}
+    first = [one for one in planted if one.replaces not in known]
+    chance.shuffle(first)
+    batches: list[list[Planted]] = [[] for _ in range(count)]
+    for place, one in enumerate(first):
+        batch: list[Planted] = batches[place % count]
+        while one not in batch:
+            batch.append(one)
+            one = later.get(one.id, one)
+    return batches
+
+
+def _with(
+    messages: Sequence[BaseMessage], planted: Sequence[Planted], chance: random.Random
+) -> tuple[list[BaseMessage], dict[str, str]]:
+    """The messages with statements between their steps, and the id of the message of each."""
+    steps = list(steps_of(messages))
+    last = max(1, int(PLANTED_UP_TO * len(steps)))
+    at = sorted(chance.choices(range(last), k=len(planted)))
+    out: list[BaseMessage] = []
+    ids: dict[str, str] = {}
+    rest = list(zip(at, planted, strict=True))
+    for place, step in enumerate(steps):
+        out += step
+        while rest and rest[0][0] <= place:
+            _, one = rest.pop(0)
+            ids[one.id] = f"planted-{one.id}"
+            out.append(HumanMessage(one.text, id=ids[one.id]))
+            out.append(AIMessage("Understood.", id=f"noted-{one.id}"))
+    return out, ids

@@ -1,0 +1,163 @@
+"""LangChain's own `SummarizationMiddleware` with a scripted summariser; and its tail alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain.agents.middleware import SummarizationMiddleware
+from langchain.agents.middleware.types import AgentState
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.messages import BaseMessage, RemoveMessage
+from langchain_core.messages.utils import count_tokens_approximately
+from langgraph.runtime import Runtime
+
+from conspectus.messages import is_summary_message
+from conspectus_lab.evaluate.picker import pick
+from conspectus_lab.evaluate.systems import Compacted, Family, Thread, gone
+from conspectus_lab.evaluate.texts import TokenCount
+
+TRIM = 4_000
+"""Tokens that LangChain's middleware hands to a summariser unless it is told otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class LangChainSystem:
+    """LangChain's middleware beside ours.
+
+    Attributes:
+        keep: what stays, in LangChain's form.
+        trim: its `trim_tokens_to_summarize`, in tokens; None to hand over everything.
+        count: the token counter.
+        name: what results call it.
+    """
+
+    keep: tuple[str, int] = ("messages", 20)
+    trim: int | None = TRIM
+    count: TokenCount = count_tokens_approximately
+    name: str = "langchain"
+    family: Family = "langchain"
+    sizes: tuple[int, ...] | None = None
+
+    def open(self, summary_tokens: int) -> Thread:
+        """A conversation in which nothing has been summarised yet."""
+        return _Thread(self, summary_tokens)
+
+
+class _Thread:
+    """Goes on as LangChain's agent does: with what was left, and the messages that are new."""
+
+    def __init__(self, system: LangChainSystem, summary_tokens: int) -> None:
+        self._read: list[BaseMessage] = []
+        self._shown: list[BaseMessage] = []
+        self._sent = 0
+        self._count = system.count
+
+        def summarise(messages: Sequence[BaseMessage]) -> str:
+            self._read = list(messages)
+            return pick(messages, summary_tokens)
+
+        self._middleware = _middleware(system, summarise)
+
+    def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
+        """Compact, reading what is new since the last time."""
+        before = [*self._shown, *messages[self._sent :]]
+        self._read = []
+        started = time.perf_counter()
+        after = _after(self._middleware, before)
+        seconds = time.perf_counter() - started
+        self._shown, self._sent = after, len(messages)
+        left = gone(messages, after)
+        read = {id(message) for message in self._read}
+        summary = next((m for m in after if is_summary_message(m)), None)
+        return Compacted(
+            messages=after,
+            done=after != before,
+            evicted=len(left),
+            read=sum(id(message) in read for message in left),
+            summary_tokens=0 if summary is None else self._count([summary]),
+            seconds=seconds,
+        )
+
+    def close(self) -> None:
+        """There is nothing to give up."""
+
+
+@dataclass(frozen=True, slots=True)
+class TailSystem:
+    """Plain truncation: the newest messages, cut where LangChain's middleware would cut.
+
+    Attributes:
+        keep: what stays, in LangChain's form.
+        count: the token counter.
+        name: what results call it.
+    """
+
+    keep: tuple[str, int] = ("messages", 20)
+    count: TokenCount = count_tokens_approximately
+    name: str = "tail"
+    family: Family = "tail"
+    sizes: tuple[int, ...] | None = (0,)
+
+    def open(self, summary_tokens: int) -> Thread:
+        """A conversation, from which nothing is remembered."""
+        return _Tail(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    system: TailSystem
+
+    def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
+        started = time.perf_counter()
+        after = tail_of(messages, self.system.keep, self.system.count)
+        seconds = time.perf_counter() - started
+        left = gone(messages, after)
+        return Compacted(after, done=bool(left), evicted=len(left), seconds=seconds)
+
+    def close(self) -> None:
+        """There is nothing to give up."""
+
+
+def tail_of(
+    messages: Sequence[BaseMessage],
+    keep: tuple[str, int],
+    count: TokenCount = count_tokens_approximately,
+) -> list[BaseMessage]:
+    """The newest messages that stay when LangChain's middleware cuts; all where it does not.
+
+    Args:
+        messages: the history.
+        keep: what stays, in LangChain's form.
+        count: the token counter.
+    """
+    middleware = _middleware(LangChainSystem(keep, None, count), lambda messages: "-")
+    after = _after(middleware, messages)
+    return [message for message in after if not is_summary_message(message)]
+
+
+def _middleware(system: LangChainSystem, summarise: Any) -> SummarizationMiddleware[Any, Any]:
+    more: dict[str, Any] = {}
+    if system.count is not count_tokens_approximately:  # its own default is tuned to the model
+        more["token_counter"] = system.count
+    return SummarizationMiddleware(
+        FakeListChatModel(responses=["never asked"]),
+        trigger=("messages", 1),
+        keep=cast("Any", system.keep),
+        trim_tokens_to_summarize=system.trim,
+        summarizer=summarise,
+        **more,
+    )
+
+
+def _after(
+    middleware: SummarizationMiddleware[Any, Any], messages: Sequence[BaseMessage]
+) -> list[BaseMessage]:
+    """What the model would see: the messages as they are, or as the middleware replaced them."""
+    state = cast("AgentState[Any]", {"messages": list(messages)})
+    update = middleware.before_model(state, cast("Runtime[Any]", None))
+    if update is None:
+        return list(messages)
+    return [message for message in update["messages"] if not isinstance(message, RemoveMessage)]

@@ -1,0 +1,243 @@
+"""Measuring one system with one size of summary on all cases."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from langchain_core.messages import BaseMessage, HumanMessage
+
+from conspectus_lab.evaluate.answers import lines, shown_lines
+from conspectus_lab.evaluate.cases import Case, Cut, Yardstick
+from conspectus_lab.evaluate.future_use import held_by, quoted
+from conspectus_lab.evaluate.identifiers import KINDS
+from conspectus_lab.evaluate.intervals import mean_of
+from conspectus_lab.evaluate.langchain_system import tail_of
+from conspectus_lab.evaluate.results import Answers, Contexts, FutureUse, Share
+from conspectus_lab.evaluate.systems import Compacted, Recalling, System
+from conspectus_lab.evaluate.texts import broken_pairs
+
+DISTANCES = ((10, "under 10"), (30, "10 to 29"), (100, "30 to 99"))
+FARTHEST = "100 or more"
+BANDS = (*(name for _, name in DISTANCES), FARTHEST)
+"""Messages between where an identifier last stood and where it is needed."""
+
+OVERHEAD = 4
+"""Tokens that recalled text may be over for the message that it is sent in."""
+
+Step = Callable[[str], None]
+"""Told the name of each transcript before it is measured."""
+
+
+@dataclass(slots=True)
+class Measured:
+    """What one pass found, and the single values behind it.
+
+    Attributes:
+        future_use: None where there was no cut.
+        answers: None where there was no question.
+        shares: for each marked question, the share of its answer that was there.
+    """
+
+    future_use: FutureUse | None
+    answers: Answers | None
+    shares: list[float] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Sizes:
+    """Contexts, gathered."""
+
+    yardstick: Yardstick
+    system: System
+    summary_tokens: int
+    made: list[Compacted] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    over: int = 0
+    broken: int = 0
+
+    def add(
+        self,
+        compacted: Compacted,
+        prefix: Sequence[BaseMessage],
+        tail: Sequence[BaseMessage],
+    ) -> int:
+        """Take a context in; answers its size in tokens."""
+        if self.system.keep != self.yardstick.keep:
+            tail = tail_of(prefix, self.system.keep, self.yardstick.count)
+        size = self.yardstick.count(compacted.messages)
+        self.over += size > self.yardstick.allowed(prefix, tail, self.summary_tokens)
+        self.broken += broken_pairs(compacted.messages)
+        self.made.append(compacted)
+        self.tokens.append(size)
+        return size
+
+    def together(self) -> Contexts:
+        made = self.made
+        return Contexts(
+            count=len(made),
+            tokens=statistics.median(self.tokens),
+            largest=max(self.tokens),
+            over=self.over,
+            broken=self.broken,
+            evicted=sum(one.evicted for one in made),
+            read=sum(one.read for one in made),
+            recoverable=sum(one.recoverable for one in made),
+            cited=sum(one.cited for one in made),
+            summary_tokens=statistics.median(one.summary_tokens for one in made),
+            largest_summary=max(one.summary_tokens for one in made),
+            carried=statistics.fmean(one.carried for one in made),
+            calls=sum(one.calls for one in made),
+            input_tokens=sum(one.input_tokens for one in made),
+            output_tokens=sum(one.output_tokens for one in made),
+            seconds=statistics.fmean(one.seconds for one in made),
+        )
+
+
+def measure(
+    cases: Sequence[Case],
+    system: System,
+    summary_tokens: int,
+    yardstick: Yardstick,
+    seed: int,
+    step: Step,
+) -> Measured:
+    """Measure a system.
+
+    Args:
+        cases: what there is to measure.
+        system: what is measured.
+        summary_tokens: what its summary may take, in tokens.
+        yardstick: what is the same for all systems.
+        seed: for the intervals.
+        step: told of each transcript.
+    """
+    future = _FutureUse(_Sizes(yardstick, system, summary_tokens))
+    answers = _Answers(_Sizes(yardstick, system, summary_tokens))
+    for case in cases:
+        if case.cuts or case.marker is not None:
+            step(case.transcript.name)
+        if case.cuts:
+            future.add(case)
+        if case.marker is not None:
+            answers.add(case)
+    return Measured(future.together(seed), answers.together(seed), answers.shares)
+
+
+@dataclass(slots=True)
+class _FutureUse:
+    sizes: _Sizes
+    quoted_in: dict[str, float] = field(default_factory=dict)
+    far: list[float] = field(default_factory=list)
+    cuts: int = 0
+    kinds: defaultdict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
+    bands: defaultdict[str, list[bool]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, case: Case) -> None:
+        scores = [self._cut(cut) for cut in case.cuts]
+        self.far.append(statistics.fmean(far for far, _ in scores))
+        self.quoted_in[case.transcript.name] = statistics.fmean(quote for _, quote in scores)
+        self.cuts += len(scores)
+
+    def _cut(self, cut: Cut) -> tuple[float, float]:
+        thread = self.sizes.system.open(self.sizes.summary_tokens)
+        compacted = thread.compact(cut.prefix)
+        thread.close()
+        self.sizes.add(compacted, cut.prefix, cut.tail)
+        present = held_by(compacted.messages) & {need.value for need in cut.far}
+        kept = quoted(present, compacted.messages, cut.prefix)
+        for need in cut.far:
+            self.kinds[need.kind].append(need.value in kept)
+            self.bands[band_of(need.distance)].append(need.value in kept)
+        return len(present) / len(cut.far), len(kept) / len(cut.far)
+
+    def together(self, seed: int) -> FutureUse | None:
+        quote, far = mean_of(list(self.quoted_in.values()), seed), mean_of(self.far, seed)
+        if quote is None or far is None:
+            return None
+        return FutureUse(
+            quoted=quote,
+            far=far,
+            by_kind={kind: _share(self.kinds[kind]) for kind in KINDS if kind in self.kinds},
+            by_distance={band: _share(self.bands[band]) for band in BANDS if band in self.bands},
+            cuts=self.cuts,
+            contexts=self.sizes.together(),
+            quoted_in=self.quoted_in,
+        )
+
+
+@dataclass(slots=True)
+class _Answers:
+    sizes: _Sizes
+    shares: list[float] = field(default_factory=list)
+    plain: list[float] = field(default_factory=list)
+    evidence: list[float] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    categories: defaultdict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
+    asked: int = 0
+    recall_over: int = 0
+
+    def add(self, case: Case) -> None:
+        marker, messages = case.marker, case.transcript.messages
+        assert marker is not None
+        yardstick = self.sizes.yardstick
+        thread = self.sizes.system.open(self.sizes.summary_tokens)
+        compacted = thread.compact(messages)
+        size = self.sizes.add(compacted, messages, case.tail)
+        shown = list(shown_lines(compacted.messages))
+        known = lines(shown)
+        for gold in marker.gold:
+            recalled = ""
+            if yardstick.recall_tokens and isinstance(thread, Recalling):
+                recalled = thread.recall(gold.question.question, yardstick.recall_tokens)
+            extra = [line for line in recalled.split("\n") if line.strip()]
+            more = yardstick.count([HumanMessage(recalled)]) if recalled else 0
+            self.recall_over += more > yardstick.recall_tokens + OVERHEAD
+            share = marker.share(gold, [*known, *lines(extra)])
+            self.shares.append(share)
+            self.categories[gold.question.category].append(share)
+            self.evidence.append(marker.evidence(gold, "\n".join([*shown, *extra])))
+            self.tokens.append(size + more)
+        thread.close()
+        self.plain += case.plain
+        self.asked += len(case.transcript.questions)
+
+    def together(self, seed: int) -> Answers | None:
+        gains = [ours - plain for ours, plain in zip(self.shares, self.plain, strict=True)]
+        mean, plain = mean_of(self.shares, seed), mean_of(self.plain, seed)
+        gain = mean_of(gains, seed)
+        if mean is None or plain is None or gain is None:
+            return None
+        categories = {
+            str(name): found
+            for name, values in sorted(self.categories.items())
+            if (found := mean_of(values, seed)) is not None
+        }
+        return Answers(
+            answers=mean,
+            bm25=plain,
+            gain=gain,
+            evidence=statistics.fmean(self.evidence),
+            tokens=statistics.median(self.tokens),
+            questions=len(self.shares),
+            unmarked=self.asked - len(self.shares),
+            by_category=categories,
+            recall_over=self.recall_over,
+            contexts=self.sizes.together(),
+        )
+
+
+def band_of(distance: int) -> str:
+    """The band of a distance in messages.
+
+    Example:
+        >>> band_of(12)
+        '10 to 29'
+    """
+    return next((name for end, name in DISTANCES if distance < end), FARTHEST)
+
+
+def _share(kept: Sequence[bool]) -> Share:
+    return Share(sum(kept), len(kept))

@@ -1,0 +1,93 @@
+"""The summariser that LangChain's middleware is given: it quotes lines dense in identifiers.
+
+LangChain brings no summariser that works without a model, so one is scripted for it. It reads what
+the middleware hands over after its own trimming, and picks lines greedily by the weight of the
+identifiers in them that no picked line has, for each token. That is kind to the measure of future
+use, which asks for identifiers in the words around them.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+from langchain_core.messages import BaseMessage, ToolMessage
+
+from conspectus_lab.evaluate.identifiers import identifiers
+from conspectus_lab.evaluate.texts import lines_of, text_of
+
+WIDTH = 240
+"""Characters of a line that are picked together."""
+
+CHARACTERS = 4
+"""Characters counted for a token."""
+
+OWN = 3.0
+"""What an identifier that the user or the agent wrote counts beside one that a tool printed."""
+
+RARE, BASE = 0.6, 0.5
+"""Weights are logarithms; identifiers seen hardly once weigh nothing."""
+
+NOTHING = "nothing"
+
+
+def pick(messages: Sequence[BaseMessage], tokens: int) -> str:
+    """Lines of messages, in order, that fit so many tokens.
+
+    Args:
+        messages: what to read.
+        tokens: the most that the lines may take, at `CHARACTERS` characters a token.
+
+    Example:
+        >>> from langchain_core.messages import AIMessage
+        >>> pick([AIMessage("Well.\\nThe bug is in src/app/main.py")], 50)
+        'The bug is in src/app/main.py'
+    """
+    weights = _weights(messages)
+    pool = list(_pieces(messages))
+    costs = [(len(piece) + 1) / CHARACTERS for piece in pool]
+    covered: set[str] = set()
+
+    def worth(place: int) -> float:
+        new = (weights.get(v, 0.0) for v in identifiers(pool[place]) if v not in covered)
+        return sum(new) / costs[place]
+
+    # Worth only falls as lines are picked, so a piece that is still the best when looked at anew
+    # is the next one.
+    heap = [(-worth(place), place) for place in range(len(pool))]
+    heapq.heapify(heap)
+    picked, used = list[int](), 0.0
+    while heap and used < tokens:
+        _, place = heapq.heappop(heap)
+        now = worth(place)
+        if now <= 0:
+            continue
+        if heap and -now > heap[0][0] + 1e-12:
+            heapq.heappush(heap, (-now, place))
+        elif used + costs[place] <= tokens:
+            used += costs[place]
+            covered.update(identifiers(pool[place]))
+            picked.append(place)
+    return "\n".join(pool[place] for place in sorted(picked)) or NOTHING
+
+
+def _weights(messages: Sequence[BaseMessage]) -> dict[str, float]:
+    """What each identifier weighs: more when said often, late, and not by a tool alone."""
+    said: defaultdict[str, float] = defaultdict(float)
+    for place, message in enumerate(messages, 1):
+        weight = 1.0 if isinstance(message, ToolMessage) else OWN
+        for value in identifiers(text_of(message)):
+            said[value] += weight * (0.5 + 0.5 * place / len(messages))
+    logs = {value: math.log1p(weight) for value, weight in said.items()}
+    return {value: log - BASE for value, log in logs.items() if log > RARE}
+
+
+def _pieces(messages: Sequence[BaseMessage]) -> list[str]:
+    pieces = (
+        line[start : start + WIDTH].strip()
+        for line in lines_of(messages)
+        for start in range(0, len(line), WIDTH)
+    )
+    return [piece for piece in pieces if len(piece) > 3]

@@ -1,0 +1,372 @@
+"""What a measurement found, as plain data: one tree of frozen values, to JSON and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from conspectus.errors import InputError
+from conspectus_lab.evaluate.intervals import Mean
+from conspectus_lab.evaluate.systems import Family
+
+FORMAT = 1
+"""Version of the plain form; a reader refuses another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """So many of so many.
+
+    Attributes:
+        held: how many were kept.
+        wanted: of how many.
+    """
+
+    held: int
+    wanted: int
+
+    @property
+    def share(self) -> float | None:
+        """From 0 to 1; None where nothing was wanted."""
+        return self.held / self.wanted if self.wanted else None
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """The contexts that a system made, together.
+
+    Attributes:
+        count: how many there were.
+        tokens: their median size, in tokens.
+        largest: the size of the largest.
+        over: how many were larger than allowed: what is kept, the first message and the limit of
+            the summary, with 5 % and 40 tokens of slack. One is a failure: who keeps all, wins all.
+        broken: tool calls and results in them that had lost each other.
+        evicted: messages that left the view, of all histories together.
+        read: how many of these a summariser read whole.
+        recoverable: how many of these came back from the archive equal to what they were.
+        cited: how many of these a summary names, so that they can be recalled by id.
+        summary_tokens: median size of the summary message, in tokens.
+        largest_summary: the size of the largest, in tokens.
+        carried: mean share of a summary's body that is exact facts, from 0 to 1.
+        calls: calls of a model, in all.
+        input_tokens: tokens that were sent to a model, in all.
+        output_tokens: tokens that came back, in all.
+        seconds: mean time of one compaction, the only figure that differs from run to run.
+    """
+
+    count: int
+    tokens: float
+    largest: int
+    over: int
+    broken: int
+    evicted: int
+    read: int
+    recoverable: int
+    cited: int
+    summary_tokens: float
+    largest_summary: int
+    carried: float
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class FutureUse:
+    """What of that which is needed later was kept.
+
+    Attributes:
+        quoted: share of far identifiers that stand in the context in words that surrounded them;
+            the mean over transcripts of the mean over their cuts. The headline.
+        far: share of far identifiers that stand in it at all, likewise.
+        by_kind: quoted ones by kind, of all transcripts together.
+        by_distance: quoted ones by the messages between where they last stood and their need.
+        cuts: how many cuts were measured.
+        contexts: what the contexts were like.
+        quoted_in: `quoted` of each transcript, by its name.
+    """
+
+    quoted: Mean
+    far: Mean
+    by_kind: dict[str, Share]
+    by_distance: dict[str, Share]
+    cuts: int
+    contexts: Contexts
+    quoted_in: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What of the right answers was still there.
+
+    Attributes:
+        answers: mean share of an answer that stands in the context and what recall adds.
+        bm25: the same for the tail and a plain BM25 recall.
+        gain: what is ours less that, question by question.
+        evidence: mean share of evidence messages that are there whole.
+        tokens: median size of context and recalled text together, in tokens.
+        questions: how many questions were marked.
+        unmarked: how many could not be.
+        by_category: mean share and number of questions, by category.
+        recall_over: how often recall gave more than it was asked for.
+        contexts: what the contexts were like.
+    """
+
+    answers: Mean
+    bm25: Mean
+    gain: Mean
+    evidence: float
+    tokens: float
+    questions: int
+    unmarked: int
+    by_category: dict[str, Mean]
+    recall_over: int
+    contexts: Contexts
+
+
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """One thread compacted again and again while it grows, beside once at its end.
+
+    Attributes:
+        rounds: how many times.
+        one: `quoted` after one compaction at the end; mean over transcripts of that over cuts.
+        many: `quoted` after all of them.
+        ratio: `many` in `one`; None where `one` is 0.
+        over: summaries larger than their limit, in all rounds together.
+        largest_summary: the size of the largest, in tokens.
+        broken: tool calls and results that had lost each other, in all rounds together.
+        compactions: how many of the rounds compacted something, as the mean for a cut.
+        cuts: how many cuts were measured.
+        skipped: cuts before which fewer messages leave than there are rounds.
+    """
+
+    rounds: int
+    one: float
+    many: float
+    ratio: float | None
+    over: int
+    largest_summary: int
+    broken: int
+    compactions: float
+    cuts: int
+    skipped: int
+
+
+@dataclass(frozen=True, slots=True)
+class SystemResult:
+    """One system with one size of summary.
+
+    Attributes:
+        name: what it is called.
+        family: whose it is.
+        keep: how much of the newest history stays, as `messages:20`.
+        summary_tokens: what its summary may take, in tokens; 0 where there is none.
+        future_use: None where no transcript could be measured so.
+        answers: None where there are no questions.
+        rounds: None where it was not asked for.
+    """
+
+    name: str
+    family: Family
+    keep: str
+    summary_tokens: int
+    future_use: FutureUse | None = None
+    answers: Answers | None = None
+    rounds: Rounds | None = None
+
+    @property
+    def label(self) -> str:
+        """Name and size, which no two have in common."""
+        return f"{self.name} {self.summary_tokens}" if self.summary_tokens else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first system less another one, on the same transcripts or questions.
+
+    Attributes:
+        measure: `quoted` or `answers`.
+        first: label of the one.
+        second: label of the other.
+        difference: the mean with its interval; above 0 the first is better.
+    """
+
+    measure: str
+    first: str
+    second: str
+    difference: Mean
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Something that was needed and does not stand in view.
+
+    Attributes:
+        transcript: where it was said.
+        what: `question` or `statement`.
+        kind: the kind of either.
+        text: the question, or the words of the statement.
+        missing: of a question the texts that are not there; of a statement the id of its message.
+        recalled: whether its own words recall it.
+    """
+
+    transcript: str
+    what: str
+    kind: str
+    text: str
+    missing: tuple[str, ...]
+    recalled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GoingOn:
+    """What stands in view after whole runs in a window, or one recall away.
+
+    Attributes:
+        name: the system.
+        window: tokens.
+        transcripts: how many were larger than the window, and were run.
+        in_view: questions whose evidence stands in view.
+        with_recall: the same, or in what the question itself recalls.
+        statements: planted statements that stand.
+        stale: how many whose old value stands behind the new one, or without it.
+        by_kind: both, by kind.
+        tokens: median size of the view at the end.
+        fullest: the largest of them, as a share of the window.
+        over: requests larger than the window. One is a failure.
+        requests: how many were sent.
+        cached: share of their tokens that repeat the request before, from its start.
+        cost: tokens to pay for each, a repeated one counting a tenth.
+        lost: what does not stand in view, and whether it can be recalled.
+    """
+
+    name: str
+    window: int
+    transcripts: int = 0
+    in_view: Share = Share(0, 0)
+    with_recall: Share = Share(0, 0)
+    statements: Share = Share(0, 0)
+    stale: int = 0
+    by_kind: dict[str, Share] = field(default_factory=dict)
+    tokens: float = 0.0
+    fullest: float = 0.0
+    over: int = 0
+    requests: int = 0
+    cached: float = 0.0
+    cost: float = 0.0
+    lost: tuple[Lost, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What became of one transcript.
+
+    Attributes:
+        name: its name.
+        digest: changes when its messages or questions do.
+        messages: how many messages it has, system messages aside.
+        tokens: its size in tokens.
+        cuts: how many cuts of it were measured.
+        questions: how many of its questions were marked.
+        skipped: why nothing of it was measured; empty where something was.
+    """
+
+    name: str
+    digest: str
+    messages: int
+    tokens: int
+    cuts: int
+    questions: int
+    skipped: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How it was measured; measurements under other settings cannot be compared.
+
+    Attributes:
+        keep: the tail that says what is far, as `messages:20`.
+        recall_tokens: what recall may add for a question, in tokens; 0 for no recall.
+        minimum_tokens: transcripts smaller than this are left out of future use.
+        rounds: how many rounds; 0 for none.
+        counter: the token counter.
+        seed: for the intervals.
+    """
+
+    keep: str
+    recall_tokens: int
+    minimum_tokens: int
+    rounds: int
+    counter: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """All of it.
+
+    Attributes:
+        settings: how it was measured.
+        transcripts: what was measured, and what was not and why.
+        systems: what was found for each system and size.
+        differences: the first system beside the others, size by size.
+        going_on: whole runs in a window, where they were asked for.
+    """
+
+    settings: Settings
+    transcripts: tuple[Noted, ...]
+    systems: tuple[SystemResult, ...]
+    differences: tuple[Difference, ...] = ()
+    going_on: tuple[GoingOn, ...] = ()
+
+    def system(self, name: str, summary_tokens: int | None = None) -> SystemResult:
+        """The result of one system.
+
+        Args:
+            name: what it is called.
+            summary_tokens: its size; not needed where it has only one.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for found in self.systems:
+            if found.name == name and summary_tokens in (None, found.summary_tokens):
+                return found
+        raise KeyError(f"no system {name!r} with {summary_tokens} tokens was measured")
+
+    def to_json(self) -> dict[str, Any]:
+        """The measurement as plain JSON data."""
+        return {"v": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, data: object) -> Evaluation:
+        """The measurement that `to_json` wrote.
+
+        Raises:
+            InputError: it was written by another version, or is no measurement.
+
+        Example:
+            >>> settings = Settings("messages:20", 0, 10_000, 0, "approximate", 1)
+            >>> empty = Evaluation(settings, (), ())
+            >>> Evaluation.from_json(empty.to_json()) == empty
+            True
+        """
+        if not isinstance(data, Mapping) or data.get("v") != FORMAT:
+            raise InputError(
+                "this is no measurement of 'conspectus eval --json' of this version; measure again"
+            )
+        try:
+            return _READER.validate_python({k: v for k, v in data.items() if k != "v"})
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(step) for step in first["loc"])
+            raise InputError(f"this measurement is damaged at {where}: {first['msg']}") from error
+
+
+_READER = TypeAdapter(Evaluation)

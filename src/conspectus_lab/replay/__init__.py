@@ -1,0 +1,6 @@
+"""Recorded conversations, run again through a real agent: what each policy would have done."""
+
+from conspectus_lab.replay.results import Compaction, Fact, Original, PolicyRun, Replay, Step
+from conspectus_lab.replay.run import replay
+
+__all__ = ["Compaction", "Fact", "Original", "PolicyRun", "Replay", "Step", "replay"]

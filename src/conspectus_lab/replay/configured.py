@@ -1,0 +1,55 @@
+"""A configuration as a policy: what it would have done to a transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from conspectus.config import SummarizationConfig
+from conspectus.config.building import counter_of, pin_of, sizes_of, skills_of
+from conspectus.guard import ContextGuard
+from conspectus.middleware import SummarizationMiddleware
+from conspectus_lab.replay.policies import Middleware, Policy, Setting, recallable
+
+NAME = "configured"
+
+
+def configured(config: SummarizationConfig, window: int | None) -> Policy:
+    """The middleware that a configuration asks for, with the summariser and the store of a replay.
+
+    What is recalled is left out: the agent of a transcript says what it said then.
+
+    Args:
+        config: enabled.
+        window: of the model that answers, in tokens; None where it is unknown, and then nothing
+            is ever too large for it.
+
+    Raises:
+        ConfigError: a counter or a function that it names cannot be had, or nobody knows the
+            window and the trigger is a fraction of it.
+    """
+    given: dict[str, Any] = {
+        **sizes_of(config, window),
+        "token_counter": counter_of(config),
+        "pin": pin_of(config),
+        "skills": skills_of(config),
+        "history": config.history,
+        "max_summary_tokens": config.max_summary_tokens,
+        "max_summarizer_tokens": config.max_summarizer_tokens,
+        "trim_tokens_to_summarize": config.trim_tokens_to_summarize,
+        "reserved_tokens": config.reserved_tokens,
+        "file_tokens": config.file_tokens,
+        "least_gain": config.least_gain,
+        "window": window,
+    }
+
+    def middleware(setting: Setting) -> list[Middleware]:
+        def listen(event: str, data: Mapping[str, Any]) -> None:
+            if event == "start":
+                setting.causes.append(str(data["cause"]))
+
+        # The model of a recording has no tokenizer and no window of its own.
+        ours = SummarizationMiddleware(None, summarizer=setting.listening, on_event=listen, **given)
+        return [ours] if window is None else [ours, ContextGuard(ours, on_stuck="send")]
+
+    return Policy(NAME, "this configuration", middleware, recallable)

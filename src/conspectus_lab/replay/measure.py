@@ -1,0 +1,240 @@
+"""What one run shows, seen from outside: every request is compared with the one before it.
+
+Nothing here asks a policy what it did. What left the view is told from the ids in two requests,
+pairs are matched as a provider matches them, and tokens are counted by one meter for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from conspectus.compactor.drafts import shown_in
+from conspectus.errors import InputError
+from conspectus.ledger import Ledger
+from conspectus.messages import Entry, is_summary_message, read_messages
+from conspectus.tokens import TokenMeter
+from conspectus_lab.replay.listening import Notes
+from conspectus_lab.replay.recording import Recording
+from conspectus_lab.replay.results import Compaction, Fact, Original, Step
+
+OnEvent = Callable[[str, Mapping[str, Any]], None]
+
+Pair = tuple[str, str]
+"""Id of a message, and of a call in it that has lost its partner."""
+
+
+class Sizes:
+    """Tokens of messages, each version of a message counted once."""
+
+    def __init__(self, meter: TokenMeter) -> None:
+        self.meter = meter
+        self._known: dict[tuple[Any, ...], int] = {}
+        self._tools: tuple[Sequence[Any], int] = ((), 0)
+
+    def message(self, message: BaseMessage) -> int:
+        """Tokens of one message."""
+        if not isinstance(message.content, str) or message.id is None:
+            return self.meter.message(message)
+        calls = str(message.tool_calls) if isinstance(message, AIMessage) else ""
+        key = (message.id, message.type, message.content, calls)
+        if key not in self._known:
+            self._known[key] = self.meter.message(message)
+        return self._known[key]
+
+    def messages(self, messages: Iterable[BaseMessage]) -> int:
+        """Tokens of several messages, each counted alone."""
+        return sum(map(self.message, messages))
+
+    def tools(self, tools: Sequence[Any]) -> int:
+        """Tokens of tools."""
+        known, size = self._tools
+        if len(known) != len(tools) or any(a is not b for a, b in zip(known, tools, strict=True)):
+            size = self.meter.tools(tools)
+            self._tools = (list(tools), size)
+        return size
+
+
+class Measure:
+    """One run, request by request.
+
+    Args:
+        recording: the transcript.
+        sizes: counts tokens, for all policies alike.
+        window: of the model that answers, in tokens.
+        notes: what the summariser was given.
+        cause: says in words what has asked for the compaction that is seen now.
+        tell: told of each `step` and each `compaction`.
+    """
+
+    def __init__(
+        self,
+        recording: Recording,
+        sizes: Sizes,
+        window: int,
+        notes: Notes,
+        cause: Callable[[], str],
+        tell: OnEvent,
+    ) -> None:
+        self._recording, self._sizes, self._window = recording, sizes, window
+        self._notes, self._cause, self._tell = notes, cause, tell
+        self._view: dict[str, BaseMessage] = {}
+        self._whole: dict[str, BaseMessage] = {}
+        self._short: frozenset[str] = frozenset()
+        self._summary = ""
+        self._position = -2
+        self._ledger = Ledger()
+        self.steps: list[Step] = []
+        self.compactions: list[Compaction] = []
+
+    def request(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> int:
+        """Take in a request before it is answered; gives its tokens.
+
+        Raises:
+            InputError: the newest messages are not in it, so it asks for an answer that was given.
+        """
+        position = self._recording.position(messages)
+        if position <= self._position:
+            raise InputError(
+                "the newest messages have left the request, so the recording cannot go on; keep "
+                "more of them"
+            )
+        compaction = self._compared(messages, position)
+        sent = self._sizes.messages(messages) + self._sizes.tools(tools)
+        spoken = self._recording.messages[: position + 1]
+        step = Step(
+            number=len(self.steps) + 1,
+            tokens=sent,
+            messages=len(messages),
+            compacted=compaction is not None,
+            broken=len(broken_pairs(messages) - broken_pairs(spoken)),
+            over=max(0, sent - self._window),
+        )
+        if compaction is not None:
+            self.compactions.append(compaction)
+            self._tell("compaction", {"compaction": compaction})
+        self.steps.append(step)
+        self._tell("step", {"step": step})
+        return sent
+
+    def _compared(self, messages: Sequence[BaseMessage], position: int) -> Compaction | None:
+        """What has changed since the request before, apart from what was said since."""
+        place, recorded = self._recording.place, self._recording.messages
+        seen = {str(m.id): m for m in messages}
+        before = dict(self._view)
+        for message in recorded[max(self._position, -1) + 1 : position + 1]:
+            before[str(message.id)] = message
+        left = [name for name in before if name in place and name not in seen]
+        known = {name: m for name, m in seen.items() if name in place}
+        whole = {name: m for name, m in known.items() if same(m, recorded[place[name]])}
+        short = frozenset(known.keys() - whole.keys())
+        self._whole |= whole
+        summary = "\n\n".join(
+            str(m.text) for m in messages if is_summary_message(m) and str(m.id) not in place
+        )
+        changed = left or short - self._short or summary != self._summary
+        view = {name: m for name, m in seen.items() if m.type != "system" or name in place}
+        self._view, self._short = view, short
+        self._position, self._summary = position, summary
+        if not changed:
+            return None
+        return self._compaction(before.values(), left, len(short))
+
+    def _compaction(
+        self, before: Iterable[BaseMessage], left: Sequence[str], short: int
+    ) -> Compaction:
+        # The originals, also of what was shown short before it left; as the graph held them, for
+        # how they are cited follows from all that they hold.
+        entries = read_messages([self._original(name) for name in left])
+        self._ledger = self._ledger.updated(entries)
+        calls, tokens = self._notes.take()
+        known = self._notes.read
+        carried = shown_in(self._summary, self._ledger.to_json())
+        return Compaction(
+            step=len(self.steps) + 1,
+            cause=self._cause(),
+            before=self._sizes.messages(before),
+            after=self._sizes.messages(self._view.values()),
+            left=tuple(self._shown(entry) for entry in entries),
+            read=sum(min(known.get(e.id, 0), len(e.reading)) for e in entries),
+            characters=sum(len(entry.reading) for entry in entries),
+            summary=self._summary,
+            carried=tuple(Fact(fact.kind, fact.value) for fact in carried),
+            calls=calls,
+            summarizer_tokens=tokens,
+            by=self._notes.by,
+            shortened=short,
+        )
+
+    def _original(self, name: str) -> BaseMessage:
+        return self._whole.get(name) or self._recording.messages[self._recording.place[name]]
+
+    def _shown(self, entry: Entry) -> Original:
+        assert isinstance(entry.source, BaseMessage)
+        return Original(
+            id=entry.id,
+            cite=entry.cite,
+            role=entry.role,
+            name=entry.name or "",
+            text=entry.reading,
+            tokens=self._sizes.message(entry.source),
+        )
+
+    def missing(
+        self, state: Sequence[BaseMessage], archived: Mapping[str, Sequence[BaseMessage]]
+    ) -> list[str]:
+        """Ids of originals that were said and are neither in a state nor in an archive, unchanged.
+
+        Args:
+            state: the messages at the end of the run.
+            archived: what an archive gives back, by id.
+        """
+        there = {str(m.id): m for m in state}
+        end = max(self._position, self._recording.position(state))
+        return [
+            str(original.id)
+            for original in self._recording.messages[: end + 1]
+            if not any(
+                same(kept, original)
+                for kept in (
+                    *([there[str(original.id)]] if original.id in there else []),
+                    *archived.get(str(original.id), ()),
+                )
+            )
+        ]
+
+
+def same(message: BaseMessage, original: BaseMessage) -> bool:
+    """Whether a message says what its original says, to the letter."""
+    if message is original:
+        return True
+    if message.type != original.type or message.content != original.content:
+        return False
+    if isinstance(message, AIMessage) and isinstance(original, AIMessage):
+        return message.tool_calls == original.tool_calls
+    if isinstance(message, ToolMessage) and isinstance(original, ToolMessage):
+        return message.tool_call_id == original.tool_call_id
+    return True
+
+
+def broken_pairs(messages: Iterable[BaseMessage]) -> set[Pair]:
+    """Tool calls and results without their partner, as providers see it.
+
+    The results of a message's calls stand right after it; whatever else comes in between parts
+    them.
+    """
+    broken: set[Pair] = set()
+    owner, waiting = "", set[str]()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in waiting:
+                broken.add((str(message.id), message.tool_call_id))
+            waiting.discard(message.tool_call_id)
+            continue
+        broken |= {(owner, call) for call in waiting}
+        owner, waiting = str(message.id), set[str]()
+        if isinstance(message, AIMessage):
+            waiting = {str(call["id"]) for call in message.tool_calls}
+    return broken | {(owner, call) for call in waiting}

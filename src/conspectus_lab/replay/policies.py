@@ -1,0 +1,148 @@
+"""What is compared: ways to keep a thread inside its window, each as middleware for one agent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import BaseMessage
+from langgraph.store.base import BaseStore
+
+from conspectus._core.records import Record
+from conspectus._drive import run
+from conspectus.archive import Archive
+from conspectus.compactor.agent_state import read_held, scope_of
+from conspectus.compactor.anchors import StateAnchor
+from conspectus.compactor.memory import Memory
+from conspectus.guard import ContextGuard
+from conspectus.middleware import SummarizationMiddleware as Ours
+from conspectus.summarize import Summarizer
+from conspectus_lab.replay.listening import Listening, Notes, as_callable
+from conspectus_lab.replay.measure import Sizes
+
+Middleware = AgentMiddleware[Any, Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What every policy of a replay is given, the same for all.
+
+    Attributes:
+        model: the model that answers; its profile names the window.
+        window: its input limit, in tokens.
+        trigger: when to compact, as LangChain's users write it.
+        keep: what stays, likewise.
+        summary_tokens: the most that the text of a summary may take, in tokens.
+        summarizer: writes the summaries.
+        chat_model: the model behind it, if there is one, for a policy that asks it in its own way.
+        sizes: counts tokens.
+        notes: takes down what the summariser is given.
+        store: the store of the graph.
+        causes: filled with what asked for a compaction, by policies that know it.
+    """
+
+    model: BaseChatModel
+    window: int
+    trigger: Any
+    keep: Any
+    summary_tokens: int
+    summarizer: Summarizer
+    chat_model: BaseChatModel | None
+    sizes: Sizes
+    notes: Notes
+    store: BaseStore
+    causes: list[str] = field(default_factory=list)
+
+    @property
+    def listening(self) -> Summarizer:
+        """The summariser, listened to."""
+        return Listening(self.summarizer, self.notes)
+
+    def count(self, messages: Any) -> int:
+        """Tokens of messages: the form of LangChain's `token_counter`."""
+        return self.sizes.messages(messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """One way to compact.
+
+    Attributes:
+        name: what commands and results call it.
+        title: the same in words.
+        middleware: what stands in the agent, from the outside in.
+        archived: originals that can be read back at the end, by id.
+    """
+
+    name: str
+    title: str
+    middleware: Callable[[Setting], Sequence[Middleware]]
+    archived: Callable[[Setting, Any], dict[str, list[BaseMessage]]] = lambda setting, state: {}
+
+
+def _langchain(setting: Setting) -> list[Middleware]:
+    """LangChain's own, with its own limit on what it hands to a summariser."""
+    asked = setting.chat_model or setting.summarizer
+    count = setting.sizes.meter.text
+    return [
+        SummarizationMiddleware(
+            setting.model,
+            trigger=setting.trigger,
+            keep=setting.keep,
+            token_counter=setting.count,
+            summarizer=as_callable(asked, setting.notes, setting.summary_tokens, count),
+        )
+    ]
+
+
+def _conspectus(setting: Setting) -> list[Middleware]:
+    """Ours with its guard; the originals go to the graph's own store."""
+
+    def listen(event: str, data: Mapping[str, Any]) -> None:
+        if event == "start":
+            setting.causes.append(str(data["cause"]))
+
+    summarization = Ours(
+        setting.model,
+        trigger=setting.trigger,
+        keep=setting.keep,
+        token_counter=setting.count,
+        summarizer=setting.listening,
+        max_summary_tokens=setting.summary_tokens,
+        on_event=listen,
+    )
+    # What cannot be made to fit is sent, as without a guard, and counted.
+    return [summarization, ContextGuard(summarization, on_stuck="send")]
+
+
+def recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[BaseMessage]]:
+    """The originals that this thread's records reach in the store, by id."""
+    held = read_held(state, None, state.get("messages", []))
+    scope = scope_of(held, None, None)
+    with Archive(setting.store) as archive:
+        chain = run(StateAnchor(archive, Memory(), scope, held.head).chain_flow())
+        keys = dict.fromkeys(key for record in chain for key in _keys(record))
+        found = run(archive.find_flow(scope, list(keys)))
+    by_id: dict[str, list[BaseMessage]] = {}
+    for one in found.values():
+        if isinstance(one.message, BaseMessage):
+            by_id.setdefault(one.id, []).append(one.message)
+    return by_id
+
+
+def _keys(record: Record) -> Iterable[str]:
+    return [*record.covers, *(clip.key for clip in record.clips)]
+
+
+POLICIES = {
+    policy.name: policy
+    for policy in (
+        Policy("none", "no compaction", lambda setting: []),
+        Policy("langchain", "LangChain's middleware", _langchain),
+        Policy("conspectus", "Conspectus", _conspectus, recallable),
+    )
+}
+"""Every policy by its name, in the order in which they are shown."""

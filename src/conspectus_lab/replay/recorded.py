@@ -1,0 +1,151 @@
+"""A real agent without the outside world: its model and its tools answer as was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from langchain.agents.middleware import AgentMiddleware, hook_config
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel, LanguageModelInput
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langgraph.prebuilt import ToolRuntime
+from pydantic import ConfigDict, Field, SkipValidation
+
+from conspectus.errors import InputError
+from conspectus_lab.replay.recording import Recording
+
+OnRequest = Callable[[Sequence[BaseMessage], Sequence[Any]], int]
+"""Told of a request (messages with the system prompt, tools) before it is answered; its tokens."""
+
+_JSON_TYPES = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
+
+
+class RecordedModel(BaseChatModel):
+    """Answers with what the assistant said next, whatever has become of earlier messages.
+
+    The place is found by the latest recorded message in the request, so it is right after any
+    compaction, and after a thread was resumed. Usage is that of the request really sent.
+
+    Args:
+        recording: the transcript.
+        on_request: told of each request; answers its tokens.
+        count: tokens of an answer.
+        profile: LangChain's model profile: `{"max_input_tokens": window}`.
+    """
+
+    recording: SkipValidation[Recording] = Field(exclude=True, repr=False)
+    on_request: SkipValidation[OnRequest] = Field(exclude=True, repr=False)
+    count: SkipValidation[Callable[[BaseMessage], int]] = Field(exclude=True, repr=False)
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    @property
+    def _llm_type(self) -> str:
+        return "recorded"
+
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """Take tools, as agents want it: they count towards each request."""
+        return self.bind(tools=list(tools), **kwargs)
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        position = self.recording.position(messages)
+        recorded = self.recording.answer(position)
+        if recorded is None or (position < 0 and any(m.type != "system" for m in messages)):
+            raise InputError(
+                "the request holds none of the recorded messages that an answer follows, so the "
+                "recording cannot go on; keep the newest message in view"
+            )
+        sent = self.on_request(messages, kwargs.get("tools") or ())
+        written = self.count(recorded)
+        usage = {"input_tokens": sent, "output_tokens": written, "total_tokens": sent + written}
+        answer = recorded.model_copy(update={"usage_metadata": usage})
+        return ChatResult(generations=[ChatGeneration(message=answer)])
+
+
+class RecordedTool(BaseTool):
+    """A tool that gives back what it gave when the transcript was recorded.
+
+    The result is found by the id of the call within the message that makes it: real histories use
+    the ids of calls again.
+    """
+
+    recording: SkipValidation[Recording] = Field(exclude=True, repr=False)
+
+    def func(self, /, runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
+        """The recorded result; a graph puts `runtime` in."""
+        for message in reversed(runtime.state["messages"]):
+            if isinstance(message, AIMessage) and any(
+                call["id"] == runtime.tool_call_id for call in message.tool_calls
+            ):
+                found = self.recording.results.get((str(message.id), str(runtime.tool_call_id)))
+                if found is not None:
+                    return found.model_copy()
+                break
+        raise InputError(
+            f"nothing was recorded for the call {runtime.tool_call_id!r} of {self.name}; the graph "
+            "calls what the transcript does not"
+        )
+
+    def _run(self, /, *args: Any, **arguments: Any) -> ToolMessage:
+        return self.func(**arguments)
+
+
+class TurnEnds(AgentMiddleware[Any, Any, Any]):
+    """Stops the graph where the recording goes on from outside: a user speaks, or it has ended.
+
+    It stands first, so that nothing is compacted for a call that is never made.
+
+    Args:
+        recording: the transcript.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        super().__init__()
+        self._recording = recording
+
+    @hook_config(can_jump_to=["end"])
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """End the turn unless the assistant speaks next."""
+        position = self._recording.position(state["messages"])
+        return None if self._recording.answers_at(position) else {"jump_to": "end"}
+
+    @hook_config(can_jump_to=["end"])
+    def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """End the turn before calls whose results are not there, or come in from outside."""
+        runs = self._recording.runs_tools(state["messages"][-1])
+        return None if runs else {"jump_to": "end"}
+
+
+def recorded_tools(recording: Recording) -> list[BaseTool]:
+    """A tool for each name that the assistant calls, with the arguments that it gives."""
+    arguments: dict[str, dict[str, Any]] = {}
+    for message in recording.messages:
+        for call in message.tool_calls if isinstance(message, AIMessage) else ():
+            known = arguments.setdefault(call["name"], {})
+            for name, value in call["args"].items():
+                known.setdefault(name, {"type": _JSON_TYPES.get(type(value), "string")})
+    return [
+        RecordedTool(
+            name=name,
+            description=f"The recorded tool {name}.",
+            args_schema=_schema(properties),
+            recording=recording,
+        )
+        for name, properties in arguments.items()
+    ]
+
+
+def _schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": dict(properties)}

@@ -1,0 +1,257 @@
+"""A transcript through a real agent, once under each policy."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.store.sqlite import SqliteStore
+
+from conspectus._core.flow import names_embedded
+from conspectus._core.policy import check_size, parse_trigger
+from conspectus.errors import PolicyError
+from conspectus.messages import Source
+from conspectus.summarize import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
+from conspectus.tokens import TokenMeter
+from conspectus_lab.replay.listening import Notes
+from conspectus_lab.replay.measure import Measure, OnEvent, Sizes
+from conspectus_lab.replay.policies import POLICIES, Policy, Setting
+from conspectus_lab.replay.recorded import RecordedModel, TurnEnds, recorded_tools
+from conspectus_lab.replay.recording import Recording
+from conspectus_lab.replay.results import PolicyRun, Replay
+
+WINDOW = 8_000
+TRIGGER = ("fraction", 0.85)
+KEEP = ("messages", 20)
+
+SUMMARY_SHARE = 8
+LEAST_SUMMARY, MOST_SUMMARY = 256, 4_096
+"""A summary may take an eighth of the window, between these, in tokens."""
+
+THREAD = "replay"
+
+
+def replay(
+    messages: Sequence[Source],
+    *,
+    name: str = "transcript",
+    window: int = WINDOW,
+    trigger: object = TRIGGER,
+    keep: object = KEEP,
+    summarizer: Summarizer | BaseChatModel | str | None = None,
+    summary_tokens: int | None = None,
+    policies: Sequence[str | Policy] = tuple(POLICIES),
+    on_event: OnEvent | None = None,
+) -> Replay:
+    """Run a transcript again through a real agent, once under each policy, and measure each.
+
+    The agent is LangChain's `create_agent` with a SQLite checkpointer and a store. Its model and
+    its tools answer as was recorded, so nothing is asked that costs anything, unless `summarizer`
+    is a chat model. What comes from users is one turn of the graph after the other, on one thread.
+    All policies get the same input, trigger, `keep`, token counter, summariser and size of summary.
+
+    Args:
+        messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Never changed.
+        name: what results call the transcript.
+        window: input limit of the model that answers, in tokens.
+        trigger: when to compact, as for `Compactor`. Default: at 0.85 of the window.
+        keep: how much of the newest history stays, likewise. Default: 20 messages.
+        summarizer: a `Summarizer`, a LangChain chat model, or a `provider:model` string. Default:
+            `"embedded"`, the `EmbeddedSummarizer`.
+        summary_tokens: the most that the text of a summary may take. Default: an eighth of the
+            window, between 256 and 4,096.
+        policies: what is compared: `"none"`, `"langchain"`, `"conspectus"`, or a `Policy`.
+        on_event: called with a name and data while it runs: `start` (`policy`, `title`,
+            `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
+            (`policy`, `run`).
+
+    Returns:
+        Figures and compactions of each run. A run that cannot go on says why in `stopped`.
+
+    Raises:
+        MessageError: a message cannot be understood.
+        InputError: no assistant speaks in the transcript.
+        PolicyError: a setting that cannot mean anything.
+
+    Example:
+        >>> said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}]
+        >>> replay(said, policies=["none"]).runs[0].steps[0].messages
+        1
+    """
+    clauses = parse_trigger(trigger)
+    kind, amount = check_size(keep, "keep")
+    for size, what in ((window, "window"), (summary_tokens, "summary_tokens")):
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+            raise PolicyError(f"{what} must be a whole number of tokens above 0, not {size!r}")
+    if not clauses:
+        raise PolicyError('a replay needs a trigger; write ("fraction", 0.85), say')
+    chosen = _policies(policies)
+    model, summarizer = _summarizer(summarizer)
+    recording = Recording.of(messages)
+    sizes = Sizes(TokenMeter())
+    whole = [recording.system] if recording.system else []
+    plan = _Plan(
+        recording=recording,
+        sizes=sizes,
+        window=window,
+        trigger=trigger,
+        keep=keep,
+        in_words=" or ".join(map(str, clauses)),
+        summary_tokens=summary_tokens
+        or max(LEAST_SUMMARY, min(MOST_SUMMARY, window // SUMMARY_SHARE)),
+        summarizer=summarizer,
+        chat_model=model,
+        tell=on_event or (lambda event, data: None),
+    )
+    return Replay(
+        name=name,
+        messages=len(messages),
+        tokens=sizes.messages([*whole, *recording.messages]),
+        window=window,
+        trigger=plan.in_words,
+        keep=f"{amount:g} of the window" if kind == "fraction" else f"{amount:,} {kind}",
+        summarizer=summarizer.name,
+        runs=tuple(_run(plan, policy) for policy in chosen),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What all runs of a replay share."""
+
+    recording: Recording
+    sizes: Sizes
+    window: int
+    trigger: Any
+    keep: Any
+    in_words: str
+    summary_tokens: int
+    summarizer: Summarizer
+    chat_model: BaseChatModel | None
+    tell: OnEvent
+
+
+def _policies(names: Sequence[str | Policy]) -> list[Policy]:
+    own = {one.name: one for one in names if isinstance(one, Policy)}
+    wanted = list(dict.fromkeys(one.name if isinstance(one, Policy) else one for one in names))
+    unknown = [name for name in wanted if name not in own and name not in POLICIES]
+    if unknown or not wanted:
+        raise PolicyError(
+            f"there is no policy {', '.join(map(repr, unknown)) or 'named'}; known are "
+            f"{', '.join(POLICIES)}"
+        )
+    return [own.get(name) or POLICIES[name] for name in wanted]
+
+
+def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
+    """The chat model, if there is one, and the summariser that asks it."""
+    if given is None or names_embedded(given):
+        return None, EmbeddedSummarizer()
+    if isinstance(given, str):
+        from langchain.chat_models import init_chat_model
+
+        asked = ChatModelSummarizer(given)  # says what is wrong with the name
+        return init_chat_model(given), asked
+    if isinstance(given, BaseChatModel):
+        return given, ChatModelSummarizer(given)
+    if isinstance(given, Summarizer):
+        return None, given
+    raise PolicyError(
+        f"{given!r} cannot summarise: give a chat model, a 'provider:model' string, 'embedded', or "
+        "an object with name, identity, summarize and asummarize"
+    )
+
+
+def _run(plan: _Plan, policy: Policy) -> PolicyRun:
+    """One run, in a folder of its own that is gone afterwards."""
+    recording = plan.recording
+
+    def tell(event: str, data: Mapping[str, Any]) -> None:
+        plan.tell(event, {"policy": policy.name, **data})
+
+    tell("start", {"title": policy.title, "requests": recording.requests})
+    notes = Notes(plan.summarizer.name)
+    causes: list[str] = []
+    measure = Measure(
+        recording,
+        plan.sizes,
+        plan.window,
+        notes,
+        lambda: causes.pop() if causes else f"trigger: {plan.in_words}",
+        tell,
+    )
+    model = RecordedModel(
+        recording=recording,
+        on_request=measure.request,
+        count=plan.sizes.message,
+        profile={"max_input_tokens": plan.window},
+    )
+    started = time.perf_counter()
+    with (
+        tempfile.TemporaryDirectory(prefix="conspectus-replay-") as folder,
+        SqliteSaver.from_conn_string(str(Path(folder) / "checkpoints.db")) as saver,
+        SqliteStore.from_conn_string(str(Path(folder) / "store.db")) as store,
+    ):
+        store.setup()
+        setting = Setting(
+            model=model,
+            window=plan.window,
+            trigger=plan.trigger,
+            keep=plan.keep,
+            summary_tokens=plan.summary_tokens,
+            summarizer=plan.summarizer,
+            chat_model=plan.chat_model,
+            sizes=plan.sizes,
+            notes=notes,
+            store=store,
+            causes=causes,
+        )
+        graph = create_agent(
+            model,
+            tools=recorded_tools(recording),
+            system_prompt=recording.system,
+            middleware=[TurnEnds(recording), *policy.middleware(setting)],
+            checkpointer=saver,
+            store=store,
+        )
+        config = _config(recording)
+        stopped = _play(graph, recording, config)
+        state = graph.get_state(config).values
+        missing = measure.missing(state.get("messages", []), policy.archived(setting, state))
+    run = PolicyRun(
+        policy=policy.name,
+        title=policy.title,
+        steps=tuple(measure.steps),
+        compactions=tuple(measure.compactions),
+        missing=len(missing),
+        stopped=stopped,
+        seconds=time.perf_counter() - started,
+    )
+    tell("end", {"run": run})
+    return run
+
+
+def _config(recording: Recording) -> RunnableConfig:
+    steps = 8 * len(recording.messages) + 100
+    return {"configurable": {"thread_id": THREAD}, "recursion_limit": steps}
+
+
+def _play(graph: Any, recording: Recording, config: Any) -> str:
+    """Turn after turn; gives why it ended early, or nothing."""
+    for turn in recording.turns:
+        try:
+            said = {"messages": [message.model_copy() for message in turn]}
+            # Each turn is saved at its end: nobody resumes in the midst of one, and writing a
+            # thread that is never compacted after every step would take most of the time.
+            graph.invoke(said, config, durability="exit")
+        except Exception as error:  # whatever a policy's code raises is a finding, not our failure
+            return f"{type(error).__name__}: {error}"
+    return ""

@@ -1,0 +1,404 @@
+"""Everything that the page of a replay shows, as plain data: numbers first, rendered elsewhere."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import floor
+from typing import Literal
+
+from conspectus_lab.replay import Compaction, Original, PolicyRun, Replay
+from conspectus_lab.report.charts import COLOURS as PALETTE
+from conspectus_lab.report.tables import NOTHING, Table
+
+OURS, NO_POLICY = "conspectus", "none"
+COLOURS = {OURS: 0, "langchain": 1, NO_POLICY: 5}
+"""Colours that policies always have; others take those that are left."""
+
+ROOM = 1.4
+"""Windows that the chart is high at first where a policy leaves the window far behind."""
+
+_CITED = re.compile(r"\[([^\[\]\n]{1,400})\]")
+_NAME = re.compile(r"[^,;\s]+")
+_HEADING = re.compile(r"^#{1,6}[ \t]+\S.*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One message that left the view.
+
+    Attributes:
+        anchor: where on the page it is.
+        whole: the anchor under which its text stands; a text stands on the page once, however
+            many policies and compactions it left in.
+        original: the message.
+    """
+
+    anchor: str
+    whole: str
+    original: Original
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a summary: text, a heading, or the name of an original with where it is."""
+
+    kind: Literal["text", "heading", "link"]
+    text: str
+    anchor: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """One compaction, opened up.
+
+    Attributes:
+        anchor: where on the page it is.
+        number: among those of its run, from 1.
+        what: the compaction.
+        read_share: share of the text that left which was read; None if no text left.
+        left: what left, in order.
+        summary: the summary in pieces; joined, they are its text.
+        carried: facts by kind, kinds and facts in their order.
+    """
+
+    anchor: str
+    number: int
+    what: Compaction
+    read_share: float | None
+    left: tuple[Left, ...]
+    summary: tuple[Piece, ...]
+    carried: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The compactions that came with one call of the model.
+
+    Attributes:
+        step: the call.
+        tokens: of its request.
+        anchors: of the compactions.
+    """
+
+    step: int
+    tokens: int
+    anchors: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One policy in the chart.
+
+    Attributes:
+        policy: its name.
+        title: the same in words.
+        colour: which colour it has.
+        steps: numbers of the calls.
+        tokens: of their requests.
+        marks: its compactions.
+        above: how many of its requests are higher than the chart is at first.
+    """
+
+    policy: str
+    title: str
+    colour: int
+    steps: tuple[int, ...]
+    tokens: tuple[int, ...]
+    marks: tuple[Mark, ...]
+    above: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """How full the window was, call by call.
+
+    Attributes:
+        window: in tokens.
+        top: how high the chart is at first, in tokens.
+        peak: how high it must be to show everything.
+        lines: one for each policy.
+    """
+
+    window: int
+    top: int
+    peak: int
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One policy with its compactions opened up."""
+
+    anchor: str
+    colour: int
+    what: PolicyRun
+    compactions: tuple[Opened, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One transcript: its table, its chart, its runs."""
+
+    anchor: str
+    what: Replay
+    table: Table
+    chart: Chart
+    runs: tuple[Run, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that there is to show, our policy first; `total` and `overview` only where there are
+    several transcripts.
+    """
+
+    transcripts: tuple[Told, ...]
+    total: Table | None
+    overview: Table | None
+
+
+def report_of(replays: Sequence[Replay]) -> Report:
+    """What the page of these replays shows.
+
+    Example:
+        >>> report_of([]).transcripts
+        ()
+    """
+    replays = [_ordered(replay) for replay in replays]
+    told = tuple(_told(f"t{place}", replay) for place, replay in enumerate(replays, 1))
+    many = len(replays) > 1
+    return Report(
+        told, total_table(replays) if many else None, _overview(replays) if many else None
+    )
+
+
+def percent(value: float | None) -> str:
+    """A share as text; never rounded up, so that only the whole is 100 %.
+
+    Example:
+        >>> percent(1.0), percent(0.99996), percent(0.5), percent(None)
+        ('100 %', '99.9 %', '50.0 %', '–')
+    """
+    if value is None:
+        return NOTHING
+    return "100 %" if value >= 1 else f"{floor(value * 1000) / 10:.1f} %"
+
+
+Runs = Sequence[PolicyRun]
+
+
+def _read(runs: Runs) -> float | None:
+    """Share of the text that left in all runs together which was read."""
+    compactions = [one for run in runs for one in run.compactions]
+    whole = sum(one.characters for one in compactions)
+    return sum(one.read for one in compactions) / whole if whole else None
+
+
+def _count(of: Callable[[PolicyRun], int]) -> Callable[[Runs], str]:
+    return lambda runs: f"{sum(map(of, runs)):,}"
+
+
+def _any(of: Callable[[PolicyRun], int]) -> Callable[[Runs], bool]:
+    return lambda runs: any(map(of, runs))
+
+
+def _fine(runs: Runs) -> bool:
+    return False
+
+
+MEASURES: tuple[tuple[str, Callable[[Runs], str], Callable[[Runs], bool]], ...] = (
+    ("model calls", _count(lambda run: len(run.steps)), _fine),
+    ("peak tokens of a request", lambda runs: f"{max((r.peak for r in runs), default=0):,}", _fine),
+    ("sum of tokens sent", _count(lambda run: run.sent), _fine),
+    ("compactions", _count(lambda run: len(run.compactions)), _fine),
+    ("summariser calls", _count(lambda run: run.summarizer_calls), _fine),
+    ("summariser tokens", _count(lambda run: run.summarizer_tokens), _fine),
+    (
+        "evicted text that was read",
+        lambda runs: percent(_read(runs)),
+        lambda runs: (share := _read(runs)) is not None and share < 1,
+    ),
+    ("facts carried", _count(lambda run: run.carried), _fine),
+    ("requests with a broken pair", _count(lambda run: run.broken), _any(lambda run: run.broken)),
+    ("requests over the window", _count(lambda run: run.over), _any(lambda run: run.over)),
+    ("messages missing", _count(lambda run: run.missing), _any(lambda run: run.missing)),
+)
+"""Each row of the table: its name, its cell for some runs of one policy, whether that is bad."""
+
+
+def policy_table(replay: Replay) -> Table:
+    """One transcript's measures, a column for each policy.
+
+    Example:
+        >>> policy_table(Replay("a", 1, 10, 100, "", "", "")).columns
+        ('measure',)
+    """
+    note = (
+        f"{replay.messages:,} messages, {replay.tokens:,} tokens; window {replay.window:,} tokens. "
+        f"Trigger: {replay.trigger}. Kept: {replay.keep}. Summariser of all: {replay.summarizer}."
+    )
+    return _table("Policies side by side", note, _by_policy([replay]))
+
+
+def total_table(replays: Sequence[Replay]) -> Table:
+    """The same over all transcripts: sums, the highest peak, the share of all text that left."""
+    note = f"{len(replays):,} transcripts together; the peak is the highest of them."
+    return _table("Policies side by side, all transcripts", note, _by_policy(replays))
+
+
+def _by_policy(replays: Sequence[Replay]) -> dict[str, list[PolicyRun]]:
+    found: dict[str, list[PolicyRun]] = {}
+    for run in (run for replay in replays for run in replay.runs):
+        found.setdefault(run.title, []).append(run)
+    return found
+
+
+def _table(title: str, note: str, by_policy: Mapping[str, Runs]) -> Table:
+    rows, bad = [], set()
+    for place, (name, cell, is_bad) in enumerate(MEASURES):
+        rows.append((name, *(cell(runs) for runs in by_policy.values())))
+        bad |= {(place, at) for at, runs in enumerate(by_policy.values(), 1) if is_bad(runs)}
+    return Table(title, note, ("measure", *by_policy), tuple(rows), frozenset(bad))
+
+
+def _overview(replays: Sequence[Replay]) -> Table:
+    """All transcripts: their size, and the peak of each policy."""
+    titles = list(_by_policy(replays))
+    rows, bad = [], set()
+    for place, replay in enumerate(replays):
+        runs = {run.title: run for run in replay.runs}
+        peaks = (f"{runs[title].peak:,}" if title in runs else NOTHING for title in titles)
+        sizes = (f"{size:,}" for size in (replay.messages, replay.tokens, replay.window))
+        rows.append((replay.name, *sizes, *peaks))
+        bad |= {(place, 4 + at) for at, t in enumerate(titles) if t in runs and runs[t].over}
+    columns = ("transcript", "messages", "tokens", "window", *(f"peak, {t}" for t in titles))
+    note = "Peak tokens of a request under each policy; what exceeds the window stands out."
+    return Table("Transcripts", note, columns, tuple(rows), frozenset(bad))
+
+
+def _ordered(replay: Replay) -> Replay:
+    """Ours first, also where a narrow screen cuts the rest off; no compaction at all last."""
+    order = sorted(replay.runs, key=lambda run: (run.policy != OURS, run.policy == NO_POLICY))
+    return replace(replay, runs=tuple(order))
+
+
+def _told(anchor: str, replay: Replay) -> Told:
+    anchors = {id(run): f"{anchor}-p{place}" for place, run in enumerate(replay.runs, 1)}
+    colours = _colours(replay.runs)
+    whole = _whole(replay.runs, anchors)
+    runs = tuple(
+        Run(anchors[id(run)], colour, run, tuple(_opened(run, anchors[id(run)], whole)))
+        for run, colour in zip(replay.runs, colours, strict=True)
+    )
+    return Told(anchor, replay, policy_table(replay), _chart(replay, runs), runs)
+
+
+def _colours(runs: Runs) -> list[int]:
+    """A colour for each run: those that are known always have the same."""
+    free = [colour for colour in range(PALETTE) if colour not in COLOURS.values()]
+    made: list[int] = []
+    for place, run in enumerate(runs):
+        colour = COLOURS.get(run.policy)
+        if colour is None or colour in made:
+            colour = free.pop(0) if free else place % PALETTE
+        made.append(colour)
+    return made
+
+
+def _whole(runs: Runs, anchors: Mapping[int, str]) -> dict[Original, str]:
+    """Where the text of each message stands: where it first left."""
+    found: dict[Original, str] = {}
+    for run in runs:
+        for number, one in enumerate(run.compactions, 1):
+            for place, original in enumerate(one.left, 1):
+                found.setdefault(original, _left_anchor(anchors[id(run)], number, place))
+    return found
+
+
+def _left_anchor(run: str, compaction: int, place: int) -> str:
+    return f"{run}-c{compaction}-m{place}"
+
+
+def _opened(run: PolicyRun, anchor: str, whole: Mapping[Original, str]) -> Iterator[Opened]:
+    where: dict[str, str] = {}
+    for number, one in enumerate(run.compactions, 1):
+        left = tuple(
+            Left(_left_anchor(anchor, number, place), whole[original], original)
+            for place, original in enumerate(one.left, 1)
+        )
+        for part in left:
+            # Of two with one name the later is meant; of one that left twice, where its text is.
+            here = part.whole.startswith(f"{anchor}-c")
+            where[part.original.cite] = part.whole if here else part.anchor
+        carried: dict[str, list[str]] = {}
+        for fact in one.carried:
+            carried.setdefault(fact.kind, []).append(fact.value)
+        yield Opened(
+            f"{anchor}-c{number}",
+            number,
+            one,
+            one.read / one.characters if one.characters else None,
+            left,
+            tuple(pieces(one.summary, where)),
+            tuple((kind, tuple(values)) for kind, values in carried.items()),
+        )
+
+
+def pieces(summary: str, where: Mapping[str, str]) -> Iterator[Piece]:
+    """A summary in pieces: its headings, its citations of known originals, and the text between.
+
+    Args:
+        summary: the whole text.
+        where: the anchor of each original by the name under which summaries cite it.
+
+    Example:
+        >>> [piece.text for piece in pieces("done [m1, x]", {"m1": "a"}) if piece.kind == "link"]
+        ['m1']
+    """
+    found: list[tuple[int, int, Piece]] = []
+    for group in _CITED.finditer(summary):
+        for name in _NAME.finditer(summary, group.start(1), group.end(1)):
+            if name[0] in where:
+                found.append((name.start(), name.end(), Piece("link", name[0], where[name[0]])))
+    starts = [start for start, _, _ in found]
+    for line in _HEADING.finditer(summary):
+        if bisect_left(starts, line.start()) == bisect_left(starts, line.end()):
+            found.append((line.start(), line.end(), Piece("heading", line[0])))
+    end = 0
+    for start, stop, piece in sorted(found, key=lambda one: one[0]):
+        if start > end:
+            yield Piece("text", summary[end:start])
+        yield piece
+        end = stop
+    if end < len(summary):
+        yield Piece("text", summary[end:])
+
+
+def _chart(replay: Replay, runs: Sequence[Run]) -> Chart:
+    peak = max((run.what.peak for run in runs), default=0)
+    highest = max(peak, replay.window)
+    top = int(min(highest * 1.08, replay.window * ROOM)) + 1
+    return Chart(replay.window, top, int(highest * 1.08) + 1, tuple(_line(r, top) for r in runs))
+
+
+def _line(run: Run, top: int) -> Line:
+    tokens = {step.number: step.tokens for step in run.what.steps}
+    marks: dict[int, list[Opened]] = {}
+    for one in run.compactions:
+        marks.setdefault(one.what.step, []).append(one)
+    return Line(
+        run.what.policy,
+        run.what.title,
+        run.colour,
+        tuple(tokens),
+        tuple(tokens.values()),
+        tuple(
+            # A run that stopped at a compaction has no request for it.
+            Mark(step, tokens.get(step, ones[-1].what.after), tuple(one.anchor for one in ones))
+            for step, ones in marks.items()
+        ),
+        sum(size > top for size in tokens.values()),
+    )

@@ -1,0 +1,214 @@
+"""The server: takes requests, asks the script, and answers or fails."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from conspectus_lab.testing.fault_server import faults
+from conspectus_lab.testing.fault_server.faults import Answer, Broken, HttpError, Reply
+from conspectus_lab.testing.fault_server.http_server import HttpServer, Owner, OwnMistake
+from conspectus_lab.testing.fault_server.request import Protocol as Speaks
+from conspectus_lab.testing.fault_server.request import Request
+from conspectus_lab.testing.fault_server.scripts import Script, check_reply, check_script
+
+
+class FaultServer:
+    """Speaks OpenAI's and Anthropic's chat protocols on a free port of loopback.
+
+    Each request is answered by the script: with a text, an `Answer`, or a fault. Answers are
+    streamed to those who ask for it, with usage. Use it as a context manager.
+
+    Args:
+        script: replies in the order of the requests, or a function that gets a `Request` and
+            returns one. May be replaced between requests.
+        window: the most tokens of a request; a larger one is refused as too long, in the words of
+            the provider, before the script is asked. Default: no limit.
+        count: tokens of a request's body. Default: one for every four characters of JSON of its
+            messages, system prompt and tools.
+        strict: refuse requests in which calls of tools and their results are torn apart, as both
+            providers do.
+
+    Attributes:
+        script: as above.
+        requests: all requests so far, in the order in which they came.
+        refused: those that were larger than the window.
+        torn: those with torn calls.
+        connections: connections that were opened.
+
+    Raises:
+        TypeError: the script is neither a list of replies nor a function, count no function, or
+            strict neither True nor False.
+        ValueError: the window is no number of tokens.
+        RuntimeError: it is asked for its address before it was entered, or entered twice.
+        Exception: on leaving, what a script or count has raised, or what could not be written,
+            unless something else is raised already. The client was told 500. A list that is used
+            up raises `IndexError`.
+
+    Example:
+        >>> import json, urllib.request
+        >>> with FaultServer(["hello"]) as server:
+        ...     url = server.openai_url + "/chat/completions"
+        ...     body = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+        ...     said = json.load(urllib.request.urlopen(url, json.dumps(body).encode()))
+        >>> said["choices"][0]["message"]["content"], server.requests[0].text
+        ('hello', 'hi')
+    """
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        window: int | None = None,
+        count: Callable[[dict[str, Any]], int] | None = None,
+        strict: bool = True,
+    ) -> None:
+        if window is not None and not (type(window) is int and window > 0):
+            raise ValueError(f"window={window!r} is no number of tokens; give 1 or more, or None")
+        if count is not None and not callable(count):
+            raise TypeError(f"count={count!r} is no function of a request's body")
+        if not isinstance(strict, bool):
+            raise TypeError(f"strict={strict!r} is neither True nor False")
+        self.script = script
+        self.requests: list[Request] = []
+        self.refused: list[Request] = []
+        self.torn: list[Request] = []
+        self.connections = 0
+        self.window, self._strict = window, strict
+        self._count = count
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._failures: list[Exception] = []
+        self._place = 0
+        self._server = HttpServer(
+            Owner(self._take, self._reply, self._failed, self._connected, self._closing.wait)
+        )
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.daemon = True
+
+    @property
+    def script(self) -> Script:
+        """What answers the requests."""
+        return self._script
+
+    @script.setter
+    def script(self, script: Script) -> None:
+        check_script(script)
+        self._script = script
+
+    @property
+    def openai_url(self) -> str:
+        """The `base_url` for a client of OpenAI."""
+        return f"{self.anthropic_url}/v1"
+
+    @property
+    def anthropic_url(self) -> str:
+        """The `base_url` for a client of Anthropic."""
+        if self._thread.ident is None:  # the port is taken, and nobody would ever answer
+            raise RuntimeError(
+                "this server answers nobody yet; enter it: with FaultServer(...) as server"
+            )
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    def restart(self, script: Script) -> None:
+        """Begin with another script, and forget what was asked, and what a script raised so far."""
+        with self._lock:
+            self.script, self._place = script, 0
+            self._failures.clear()
+            for seen in (self.requests, self.refused, self.torn):
+                seen.clear()
+
+    def __enter__(self) -> Self:
+        if self._thread.ident is not None:
+            raise RuntimeError(
+                "a server is entered once; make another one, or give this one another script "
+                "with restart() inside its `with`"
+            )
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.close_all()
+        if self._failures and error is None:
+            raise self._failures[0]
+
+    # One request
+
+    def _connected(self) -> None:
+        with self._lock:
+            self.connections += 1
+
+    def _take(
+        self,
+        speaks: Speaks,
+        torn: tuple[str, ...],
+        body: dict[str, Any],
+        headers: Mapping[str, str],
+    ) -> Request:
+        with self._lock:
+            number = len(self.requests) + 1
+            made = Request(number, speaks, body, headers, self._counted(body), torn)
+            self.requests.append(made)
+            if torn:
+                self.torn.append(made)
+            if self.window is not None and made.tokens > self.window:
+                self.refused.append(made)
+        return made
+
+    def _counted(self, body: dict[str, Any]) -> int:
+        if self._count is None:
+            return _count(body)
+        try:
+            tokens = self._count(body)
+            if not isinstance(tokens, int):
+                raise TypeError(f"count must return a number of tokens, and returned {tokens!r}")
+        except Exception as error:
+            raise OwnMistake from error
+        return tokens
+
+    def _reply(self, request: Request) -> Answer | HttpError | Broken:
+        if not request.messages:
+            return faults.bad_request("messages: at least one message is required")
+        if request.torn and self._strict:
+            return faults.bad_request("; ".join(request.torn))
+        if self.window is not None and request.tokens > self.window:
+            return faults.context_length(self.window, request.tokens)
+        try:
+            reply = self._scripted(request)
+            check_reply(reply)
+            return Answer(reply) if isinstance(reply, str) else reply
+        except Exception as error:
+            return self._failed(error)
+
+    def _failed(self, error: Exception) -> HttpError:
+        """What a client is told of a mistake in the script, which is raised at the end."""
+        self._failures.append(error)
+        return faults.HttpError(500, f"the script failed: {error}", "api_error", "server_error")
+
+    def _scripted(self, request: Request) -> Reply:
+        script = self.script
+        if callable(script):
+            return script(request)
+        with self._lock:
+            place, self._place = self._place, self._place + 1
+        if place >= len(script):
+            raise IndexError(
+                f"the script has {len(script)} replies and this is request {place + 1}; add one, "
+                "or give a function"
+            )
+        return script[place]
+
+
+def _count(body: Mapping[str, Any]) -> int:
+    parts = [body.get("system"), body["messages"], body.get("tools")]
+    return sum(len(json.dumps(part, ensure_ascii=False)) for part in parts if part) // 4

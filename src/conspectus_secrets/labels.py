@@ -1,0 +1,134 @@
+"""Secrets that a name in Chinese, Japanese or Korean tells of: `密码是...`, `パスワードは...`.
+
+There no space parts a name from what is said of it, and a value may stand right behind a verb. So
+what follows the name is looked for by itself: a sign, a verb, or only a gap.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from conspectus.redaction.names import LABELS, named_kind
+from conspectus_secrets.bounds import telling
+from conspectus_secrets.ends import QUOTE, Found, closing, cut, whole
+from conspectus_secrets.names import BARE, BARE_MORE, called, read_printed
+from conspectus_secrets.scripts import (
+    SPACES,
+    changes,
+    ended,
+    plainly,
+    sure,
+    worded,
+    words_only,
+)
+from conspectus_secrets.words import can_be
+
+_ENDS = sorted((end for ends in LABELS.values() for end in ends), key=lambda end: (-len(end), end))
+_NAME = "|".join(re.escape(end) for end in _ENDS)
+_NAME += "|(?:api|アクセス|シークレット|秘密) ?キー|(?:api|액세스|비밀|개인) ?키|비밀 ?번호"
+_LATELY = "已经?|現在|现在|目前|暂时|暫時|默认|預設|统一|重新|临时|都|就|仍|被|要|请|先"
+_IS = "[是为為はが]|には|[는은이가]"
+_BECOMES = (
+    "(?:设置|設置|设定|設定|修改|更改|变更|變更|更新|重置|重设|重設|替换|配置|初始化|改|设|設|换|換|定|变|變)"
+    "(?:[成为為]|至|到)了?"
+)
+_OTHER = "[用填叫を을를]|使用|写成"
+_SIGN = r"(?:[:：＝]|={1,2}(?!=)|=>|->|[→⇒])"
+_LABEL = re.compile(
+    rf"(?P<name>(?i:{_NAME}))(?:[（(][^（）()\n]{{1,30}}[）)])?(?P<mark>[*_`”’」』》»】〉]{{0,3}})"
+    rf"(?:[{SPACES}]{{0,4}}(?P<sign>{_SIGN})[*_]{{0,3}}"
+    rf"|[{SPACES}]{{0,2}}(?:{_LATELY})?(?:(?P<said>{_IS}|{_BECOMES})|{_OTHER})"
+    rf"[{SPACES}]{{0,2}}[:：]?"
+    rf"|(?=[{SPACES}“‘「『]|(?<=】)))[{SPACES}]{{0,8}}"
+)
+"""A name, the mark that closes bold type or quotes around it, and what tells of a value."""
+
+_NAMED = (":", "：", "=", "＝")
+"""Behind a password's name `named_secrets` reads these, as it does in English."""
+_LEAD = re.compile(r"[!-~]{4,512}")
+_AFTER = re.compile(r"です|でし|だ|に|へ|と|입니다|이다|이에요|예요|로|으로")
+"""What may stand right behind a value whose looks tell less: it is the end of the sentence."""
+
+
+def labelled_secrets(text: str) -> Iterator[Found]:
+    """Secrets that a name in Chinese, Japanese or Korean tells of.
+
+    Args:
+        text: what is searched.
+
+    Example:
+        >>> text = "管理员密码改成Zx9#mP2q然后重启"
+        >>> [text[a:b] for a, b, _, _ in labelled_secrets(text)]
+        ['Zx9#mP2q']
+    """
+    if text.isascii():
+        return
+    for match in _LABEL.finditer(text):
+        begin = match.start("name")
+        before = text[max(0, begin - 4) : begin]
+        kind = named_kind(before + match["name"].replace(" ", ""))
+        plain = match.end("name") == match.start("mark") and not match["mark"]
+        if kind is None or (kind == "password" and plain and match["sign"] in _NAMED):
+            continue
+        found = _value(text, match.end(), kind, match)
+        if found is not None:
+            yield found
+
+
+def _value(text: str, at: int, kind: str, told: re.Match[str]) -> Found | None:
+    """The value from here, in quotes of any kind or without."""
+    quote = QUOTE.match(text, at)
+    stop = closing(text, quote.end(), quote["quote"]) if quote else None
+    if quote is None or stop is None:
+        found = read_printed(text, at, kind)
+        return found or _bare(text, quote.end() if quote else at, kind, told)
+    value = text[quote.end() : stop]
+    if worded(value):  # words, unless one part of it looks like a secret
+        fits = ended(text, quote.end(), stop, "password", False) == stop
+    else:
+        fits = _fits(kind, value, True) if told["sign"] or told["said"] else _looks(value)
+    return (quote.end(), stop, kind, "") if fits else None
+
+
+def _bare(text: str, at: int, kind: str, told: re.Match[str]) -> Found | None:
+    """The value without quotes from here. The less tells that one follows, the more it must look
+    like one itself."""
+    bare = None if words_only(text, at) else BARE.match(text, at)
+    if bare is None:
+        return None
+    stop = cut(text, at, bare.end())
+    lead = _LEAD.match(text, at, stop)
+    if lead and told["said"] and _AFTER.match(text, lead.end()) and _fits(kind, lead[0], False):
+        return at, lead.end(), kind, ""
+    end = ended(text, at, stop, "password", False) or at
+    if not told["sign"]:
+        end = at + len(text[at:end].rstrip(".:!?"))
+    value = text[at:end]
+    if not value or called(text, end):
+        return None
+    if worded(value):
+        fits = lead is None or _looks(lead[0])
+        if kind == "password" and (told["sign"] or told["said"]):  # `hunter2` with what follows it
+            fits = bool(told["sign"]) or lead is None or any(map(str.isalpha, lead[0]))
+    else:
+        fits = _fits(kind, value, False) if told["sign"] or told["said"] else _looks(value)
+    if not fits:
+        return None
+    return at, whole(text, at, end, BARE_MORE), kind, ""
+
+
+def _fits(kind: str, value: str, quoted: bool) -> bool:
+    """Whether it can be a secret of this kind; a token may be as short as a password there, if no
+    word, type or version looks so."""
+    if can_be(kind, plainly(value), quoted, False):
+        return True
+    return kind not in ("password", "private-key") and _looks(value)
+
+
+def _looks(value: str) -> bool:
+    """Whether its looks alone tell that it is a secret."""
+    if not telling("password", value) or not sure("password", value):
+        return False
+    signs = any(not c.isalnum() and c not in "_-./:" for c in value)
+    return len(value) >= 8 and (signs or changes(value) >= 5)

@@ -1,0 +1,126 @@
+"""The default redactor: finds common secrets in texts and says in their place what they were.
+
+It knows the keys and tokens of some seventy providers by their form, private keys, and whatever
+stands where passwords and tokens stand: after a name, in an address, a header, a cookie, a command.
+Its time grows with the length of a text and with nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from conspectus.redaction.escapes import unescaped
+from conspectus.redaction.redactor import Redacted
+from conspectus.redaction.values import MARK, without_values
+from conspectus_secrets.ends import Found
+from conspectus_secrets.formats import FORMATS
+from conspectus_secrets.in_json import within_strings
+from conspectus_secrets.keys import private_keys
+from conspectus_secrets.labels import labelled_secrets
+from conspectus_secrets.names import named_secrets
+from conspectus_secrets.pairs import paired_secrets
+from conspectus_secrets.places import placed_secrets
+from conspectus_secrets.spreading import spreading
+from conspectus_secrets.words import value_kind
+
+VERSION = 6
+"""Goes up whenever something else is found, so that drafts made before are not used."""
+
+ROUNDS = 4
+"""A text is searched again while something was found: what a secret hid is found too."""
+
+
+_SAYING = {
+    "authorization": "authorization: ",
+    "proxy-authorization": "authorization: ",
+    "cookie": "cookie: ",
+    "set-cookie": "cookie: ",
+    "-u": "curl -u ",
+    "--user": "curl -u ",
+}
+"""What tells of a secret in what stands under these names: a header, the argument of a command."""
+
+
+class SecretRedactor:
+    """Replaces common secrets: `[redacted: github-token]`, `[redacted: password]`.
+
+    Example:
+        >>> SecretRedactor().redact("export DB_PASSWORD=tr0ub4dor&3").text
+        'export DB_PASSWORD=[redacted: password]'
+        >>> SecretRedactor().redact("at most 4,096 tokens; password: str").counts
+        {}
+    """
+
+    identity = f"conspectus.secrets {VERSION}"
+    """Changes when something else is found."""
+
+    def redact(self, text: str, key: str | None = None) -> Redacted:
+        """A text without its secrets, and how many of each kind there were.
+
+        Args:
+            text: any text, of any length.
+            key: the name that it stands under, as in tool arguments; None where there is none.
+        """
+        if key is not None and (kind := value_kind(key, text)) is not None:
+            return Redacted(MARK.format(kind=kind), {kind: 1}, dict(spreading(text, kind)))
+        saying = _SAYING.get(key.lower(), "") if key is not None else ""
+        if saying:
+            done = self.redact(saying + text)
+            return Redacted(done.text[len(saying) :], done.counts, done.values)
+        counts: Counter[str] = Counter()
+        values: dict[str, str] = {}
+        for _ in range(ROUNDS):
+            found = _found(text)
+            if not found:
+                break
+            parts, at = [], 0
+            for begin, end, kind, quotes in found:
+                values.update(spreading(text[begin:end], kind))
+                parts += [text[at:begin], quotes, MARK.format(kind=kind), quotes]
+                counts[kind] += 1
+                at = end
+            text, more = without_values("".join([*parts, text[at:]]), values)
+            counts.update(more)
+        return Redacted(text, dict(counts), values)
+
+
+def _found(text: str) -> list[Found]:
+    """Where secrets stand, in order; of those that overlap, one that begins first."""
+    plain, places = unescaped(text)
+    found = list(_all(plain, _lower(plain)))
+    if places is not None:
+        found = [(places[begin], places[end], kind, quotes) for begin, end, kind, quotes in found]
+    found = within_strings(text, found)
+    best: list[Found] = []
+    for begin, end, kind, quotes in sorted(found, key=lambda one: (one[0], -one[1])):
+        if end <= begin or (best and begin < best[-1][1]):
+            if best and end > best[-1][1]:  # what sticks out of the one before goes with it
+                best[-1] = (best[-1][0], end, *best[-1][2:])
+            continue
+        best.append((begin, end, kind, quotes))
+    return best
+
+
+def _lower(text: str) -> str:
+    """In lower case, each character in its place."""
+    lower = text.lower()
+    if len(lower) == len(text):
+        return lower
+    return "".join([one if len(one := char.lower()) == 1 else char for char in text])
+
+
+def _all(text: str, lower: str) -> Iterator[Found]:
+    for begin, end, kind in private_keys(text):
+        yield begin, end, kind, ""
+    for form in FORMATS:
+        if not any(hint in lower for hint in form.hints):
+            continue
+        group = 1 if form.pattern.groups else 0
+        for match in form.pattern.finditer(text):
+            if form.real is None or form.real(match[group]):
+                yield match.start(group), match.end(group), form.kind, ""
+    yield from placed_secrets(text, lower)
+    yield from named_secrets(text, lower)
+    yield from labelled_secrets(text)
+    yield from paired_secrets(text)

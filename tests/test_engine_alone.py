@@ -1,0 +1,235 @@
+"""The engine alone: neither lab nor secret scanner can be imported, and everything else works.
+
+A fresh interpreter has a copy of `src/conspectus` and what others have written, and nothing else of
+ours: first without our distribution, then with its entry points left over, as where somebody has
+deleted the other packages.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import conspectus
+
+START = """\
+import sys
+sys.path[:] = [*{ours!r}, *(path for path in sys.path if "site-packages" not in path)]
+for name in ("conspectus_lab", "conspectus_secrets"):
+    try:
+        __import__(name)
+    except ModuleNotFoundError:
+        continue
+    raise SystemExit(f"{{name}} can be imported")
+"""
+COMMANDS = """
+import contextlib, io, json
+from conspectus.cli import main
+done = []
+for line in json.loads(sys.argv[1]):
+    sys.argv[1:] = line
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+    done.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps(done))
+"""
+TALK = [
+    {"role": role, "content": f"message {turn}: the port is {8000 + turn}, and nothing else is new"}
+    for turn in range(30)
+    for role in ("user", "assistant")
+]
+
+
+YAML = """\
+summarization:
+  enabled: true
+  redact: true
+  trigger: {type: messages, value: 40}
+"""
+NO_REDACTOR = (
+    "redact=True needs a default redactor, and none is installed; install the package "
+    "conspectus_secrets, or give redact= a function from text to text or a Redactor"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """An interpreter that has the engine only."""
+
+    paths: tuple[str, ...]
+    folder: Path
+
+    def run(self, code: str, *args: object) -> subprocess.CompletedProcess[str]:
+        """Run code with arguments, in a folder of its own."""
+        return subprocess.run(
+            [sys.executable, "-I", "-S", "-c", START.format(ours=self.paths) + code]
+            + [str(arg) for arg in args],
+            cwd=self.folder,
+            env={"HOME": str(self.folder), "TERM": "dumb", "COLUMNS": "100"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def commands(self, *lines: list[str]) -> list[tuple[int, str, str]]:
+        """Exit code, output and errors of each command line, all in one interpreter."""
+        done = self.run(COMMANDS, json.dumps(lines))
+        assert done.returncode == 0, done.stderr
+        return [tuple(one) for one in json.loads(done.stdout)]
+
+
+@pytest.fixture(scope="module", params=["no entry points", "entry points that lead nowhere"])
+def alone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Alone:
+    folder = tmp_path_factory.mktemp("alone")
+    source = Path(conspectus.__file__).parent
+    skipped = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(source, folder / "engine" / "conspectus", ignore=skipped)
+    others = folder / "site-packages"
+    others.mkdir()
+    left_over = request.param == "entry points that lead nowhere"
+    for name in ("purelib", "platlib"):
+        for path in Path(sysconfig.get_path(name)).iterdir():
+            ours = path.name.startswith(("conspectus", "_conspectus", "_editable", "__editable__"))
+            is_there = (others / path.name).is_symlink()
+            if not is_there and (not ours or (left_over and path.suffix == ".dist-info")):
+                (others / path.name).symlink_to(path)
+    assert left_over == any(others.glob("conspectus-*.dist-info/entry_points.txt"))
+    return Alone((str(folder / "engine"), str(others)), folder)
+
+
+def test_a_history_is_compacted_and_recalled(alone: Alone) -> None:
+    code = f"""
+from conspectus import Compactor
+compactor = Compactor(window=2_000, trigger={{"messages": 20}}, archive="memory:")
+result = compactor.compact({TALK!r}, thread_id="t")
+print(result.outcome, len(result.messages), "8003" in compactor.recall("8003", thread_id="t").text)
+assert not [name for name in sys.modules if name.startswith("conspectus_")]
+"""
+    done = alone.run(code)
+    assert done.returncode == 0, done.stderr
+    outcome, messages, found = done.stdout.split()
+    assert (outcome, found) == ("compacted", "True")
+    assert int(messages) < len(TALK)
+
+
+def test_an_agent_and_a_guard_are_built(alone: Alone) -> None:
+    code = """
+from conspectus import ContextGuard, SummarizationMiddleware
+from conspectus.config import load_config
+ContextGuard(window=1_000)
+SummarizationMiddleware(None, trigger=("messages", 6), keep=("messages", 2))
+"""
+    done = alone.run(code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_command_line_shows_its_help_without_the_commands_of_the_lab(alone: Alone) -> None:
+    helps = alone.commands(["--help"], ["config", "--help"], ["tokens", "--help"])
+    assert [(code, errors) for code, _, errors in helps] == [(0, "")] * 3
+    shown = [
+        {line.strip("│ ").partition(" ")[0] for line in out.splitlines()} for _, out, _ in helps
+    ]
+    assert not set().union(*shown) & {"eval", "replay", "explain"}
+    assert {"compact", "recall", "tokens", "archive", "config"} <= shown[0]
+    assert {"check", "schema"} <= shown[1]
+
+
+def test_the_command_line_compacts(alone: Alone) -> None:
+    path = alone.folder / "talk.json"
+    path.write_text(json.dumps(TALK), encoding="utf-8")
+    line = f"compact {path} --window 2000 --trigger messages:20 --archive memory: --json"
+    [(code, out, errors)] = alone.commands(line.split())
+    assert code == 0, errors
+    assert json.loads(out)["outcome"] == "compacted"
+
+
+def test_a_command_of_the_lab_says_on_one_line_what_it_needs(alone: Alone) -> None:
+    names = [["eval"], ["replay"], ["config", "explain"]]
+    lines = [[*name, more] for name in names for more in ("talk.json", "--help")]
+    for line, (code, out, errors) in zip(lines, alone.commands(*lines), strict=True):
+        assert (code, out) == (2, "")
+        assert errors == (
+            f"conspectus: error: 'conspectus {' '.join(line[:-1])}' needs the lab, the package "
+            "conspectus_lab, which is not installed\n"
+        )
+
+
+def test_a_mistyped_command_is_none_of_the_lab(alone: Alone) -> None:
+    [(code, _, errors)] = alone.commands(["evaluate"])
+    assert code == 2
+    assert "No such command 'evaluate'" in errors
+    assert errors.count("\n") == 1
+
+
+def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone: Alone) -> None:
+    code = """
+from pathlib import Path
+from conspectus import Compactor, ConspectusError, ContextGuard, SummarizationMiddleware
+from conspectus.config import load_config
+from conspectus.config.building import redact_of
+Path("on.yaml").write_text(sys.argv[1])
+asked = [
+    lambda: Compactor(window=1_000, redact=True),
+    lambda: Compactor(window=1_000, redact="secrets"),
+    lambda: SummarizationMiddleware(None, redact=True),
+    lambda: ContextGuard(window=1_000, redact=True),
+    lambda: redact_of(load_config("on.yaml")),
+]
+for one in asked:
+    try:
+        one()
+    except ConspectusError as error:
+        print(type(error).__name__, error)
+    else:
+        print("passed over")
+"""
+    done = alone.run(code, YAML)
+    assert done.returncode == 0, done.stderr
+    python, yaml = done.stdout.splitlines()[:4], done.stdout.splitlines()[4:]
+    assert python == [f"PolicyError {NO_REDACTOR}"] * 4
+    assert yaml[0].startswith("ConfigError ")
+    assert "line 3" in "".join(yaml)
+    assert NO_REDACTOR in "".join(yaml)
+
+
+def test_the_command_line_refuses_to_redact_without_the_scanner(alone: Alone) -> None:
+    path = alone.folder / "talk.json"
+    path.write_text(json.dumps(TALK), encoding="utf-8")
+    (alone.folder / "on.yaml").write_text(YAML)
+    compacted, checked = alone.commands(
+        ["compact", str(path), "--window", "2000", "--redact", "--archive", "memory:"],
+        ["config", "check", str(alone.folder / "on.yaml")],
+    )
+    assert compacted == (2, "", f"conspectus: error: {NO_REDACTOR}\n")
+    assert checked[0] == 2
+    assert NO_REDACTOR in checked[2]
+
+
+def test_a_redactor_of_ones_own_needs_no_scanner(alone: Alone) -> None:
+    code = f"""
+from conspectus import Compactor
+compactor = Compactor(
+    window=2_000,
+    trigger={{"messages": 20}},
+    archive="memory:",
+    redact=lambda text: text.replace("8003", "[port]"),
+)
+result = compactor.compact({TALK!r}, thread_id="t")
+print(result.outcome, result.redacted["redacted"], "8003" in str(result.messages))
+"""
+    done = alone.run(code)
+    assert done.returncode == 0, done.stderr
+    outcome, count, told = done.stdout.split()
+    assert (outcome, told) == ("compacted", "False")
+    assert int(count) > 0
