@@ -75,8 +75,9 @@ def section(defects: Sequence[Defect]) -> str:
         f"{HEADING}\n"
         "`make mutants` plants defects in a copy of the package, one at a time, and runs the test\n"
         "that must catch each: it has to fail by what it asserts, and to pass without the defect.\n"
-        "[mutants.md](mutants.md) lists them all.\n\n"
-        "```console\n$ make mutants\n```\n\n"
+        "[mutants.md](mutants.md) lists them all. `make mutants-fast` shows for each promise one\n"
+        "that the tests of `make test` notice.\n\n"
+        "```console\n$ make mutants\n$ make mutants-fast\n```\n\n"
         f"{table}\n\n"
     )
 
