@@ -117,6 +117,11 @@ bench-checkpoints: $(READY)
 bench-lead-agent: $(READY)
 	@$(BIN)/python benchmarks/lead_agent_turns.py $(if $(POSTGRES),--postgres "$(POSTGRES)")
 
+# What an import takes, beside LangChain's agents.
+.PHONY: bench-import
+bench-import: $(READY)
+	@$(BIN)/python benchmarks/import_time.py
+
 bench-recall: $(READY)
 	@$(BIN)/python benchmarks/recall_speed.py
 

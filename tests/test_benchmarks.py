@@ -10,6 +10,7 @@ import importlib
 import io
 import json
 import os
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -287,6 +288,16 @@ def test_every_size_is_measured_and_its_result_is_right(
     scale.show(found, screen)
     assert isinstance(screen.file, io.StringIO)
     assert "From 200 to 2,000 messages" in screen.file.getvalue()
+
+
+# Imports
+
+
+def test_an_import_is_timed_in_a_fresh_interpreter(script: Callable[[str], ModuleType]) -> None:
+    timing = script("import_time")
+    assert timing.seconds("import conspectus", runs=1) > 0
+    with pytest.raises(subprocess.CalledProcessError):
+        timing.seconds("raise SystemExit(3)", runs=1)
 
 
 # Recall

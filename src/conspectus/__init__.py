@@ -7,46 +7,46 @@ Example:
     'kept'
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from conspectus._core.items import Window
-from conspectus._core.policy import ContextSize, Policy, TriggerClause
-from conspectus._core.records import Cost, Record
-from conspectus.archive import Archive, RecallResult
-from conspectus.compactor import CompactionResult, Compactor
-from conspectus.errors import (
-    ArchiveError,
-    ArchiveOvertaken,
-    ArchiveTimeout,
-    ArchiveUnconfirmed,
-    ConspectusError,
-    InputError,
-    MessageError,
-    NotFoundError,
-    PolicyError,
-    RedactionError,
-    StuckError,
-    SummarizerOverflow,
-    SummarizerTimeout,
-    SummaryError,
-    SummaryRejected,
-)
-from conspectus.ledger import Fact, Ledger
-from conspectus.messages import SUMMARY_LINE, is_summary_message
-from conspectus.redaction import Redacted, Redactor
-from conspectus.summarize import (
-    ChatModelSummarizer,
-    EmbeddedSummarizer,
-    ExtractiveSummarizer,
-    Summarizer,
-    Summary,
-    SummaryRequest,
-)
-from conspectus.tokens import TokenMeter
-
 if TYPE_CHECKING:
+    from conspectus._core.items import Window
+    from conspectus._core.policy import ContextSize, Policy, TriggerClause
+    from conspectus._core.records import Cost, Record
+    from conspectus.archive import Archive, RecallResult
+    from conspectus.compactor import CompactionResult, Compactor
+    from conspectus.errors import (
+        ArchiveError,
+        ArchiveOvertaken,
+        ArchiveTimeout,
+        ArchiveUnconfirmed,
+        ConspectusError,
+        InputError,
+        MessageError,
+        NotFoundError,
+        PolicyError,
+        RedactionError,
+        StuckError,
+        SummarizerOverflow,
+        SummarizerTimeout,
+        SummaryError,
+        SummaryRejected,
+    )
     from conspectus.guard import ContextGuard
+    from conspectus.ledger import Fact, Ledger
+    from conspectus.messages import SUMMARY_LINE, is_summary_message
     from conspectus.middleware import SummarizationMiddleware
+    from conspectus.redaction import Redacted, Redactor
+    from conspectus.summarize import (
+        ChatModelSummarizer,
+        EmbeddedSummarizer,
+        ExtractiveSummarizer,
+        Summarizer,
+        Summary,
+        SummaryRequest,
+    )
+    from conspectus.tokens import TokenMeter
 
 __version__ = "0.1.0"
 
@@ -95,14 +95,39 @@ __all__ = [
 ]
 
 
+_MODULES = {
+    "conspectus._core.items": "Window",
+    "conspectus._core.policy": "ContextSize Policy TriggerClause",
+    "conspectus._core.records": "Cost Record",
+    "conspectus.archive": "Archive RecallResult",
+    "conspectus.compactor": "CompactionResult Compactor",
+    "conspectus.errors": (
+        "ArchiveError ArchiveOvertaken ArchiveTimeout ArchiveUnconfirmed ConspectusError "
+        "InputError MessageError NotFoundError PolicyError RedactionError "
+        "StuckError SummarizerOverflow SummarizerTimeout SummaryError SummaryRejected"
+    ),
+    "conspectus.ledger": "Fact Ledger",
+    "conspectus.messages": "SUMMARY_LINE is_summary_message",
+    "conspectus.redaction": "Redacted Redactor",
+    "conspectus.summarize": (
+        "ChatModelSummarizer EmbeddedSummarizer ExtractiveSummarizer Summarizer Summary "
+        "SummaryRequest "
+        ""
+    ),
+    "conspectus.tokens": "TokenMeter",
+    "conspectus.guard": "ContextGuard",
+    "conspectus.middleware": "SummarizationMiddleware",
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
 def __getattr__(name: str) -> Any:
-    """What stands on LangChain's agents, imported when it is asked for: they take a second."""
-    if name == "SummarizationMiddleware":
-        from conspectus.middleware import SummarizationMiddleware
+    """Import a public name when it is first asked for: all of them together take two seconds."""
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    return value
 
-        return SummarizationMiddleware
-    if name == "ContextGuard":
-        from conspectus.guard import ContextGuard
 
-        return ContextGuard
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

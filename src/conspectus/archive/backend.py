@@ -12,17 +12,19 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
-from langgraph.store.sqlite import SqliteStore
 
 from conspectus.archive.address import check_address
 from conspectus.archive.file_form import bring_up, holds_old, is_old, shape, shrink
 from conspectus.archive.file_store import FileStore, drop_empty_places
 from conspectus.archive.trouble import explain
 from conspectus.errors import ArchiveError, InputError
+
+if TYPE_CHECKING:
+    from langgraph.store.sqlite import SqliteStore
 
 BUSY = 5.0
 """Seconds to wait for another process that is writing to the same file."""
@@ -158,7 +160,7 @@ def _open_sqlite(path: Path) -> Backend:
             path, timeout=BUSY, isolation_level=None, check_same_thread=False
         )
         # What an earlier version made stays in its form until it is brought up.
-        store = SqliteStore(connection) if is_old(connection) else FileStore(connection)
+        store = _old(connection) if is_old(connection) else FileStore(connection)
         _set_up(store)
         if isinstance(store, FileStore) and holds_old(connection):
             bring_up(connection)  # an earlier version has written to it meanwhile
@@ -167,6 +169,12 @@ def _open_sqlite(path: Path) -> Backend:
             connection.close()
         raise ArchiveError(f"The archive {path} cannot be opened: {explain(error)}.") from error
     return _in_file(store, connection, path)
+
+
+def _old(connection: sqlite3.Connection) -> SqliteStore:
+    from langgraph.store.sqlite import SqliteStore  # it takes half a second
+
+    return SqliteStore(connection)
 
 
 def _in_file(store: FileStore | SqliteStore, connection: sqlite3.Connection, path: Path) -> Backend:

@@ -13,6 +13,7 @@ import json
 import math
 import re
 import sqlite3
+import sys
 import threading
 import time
 from base64 import b64decode, b64encode
@@ -32,7 +33,6 @@ from langgraph.store.base import (
     SearchOp,
 )
 from langgraph.store.memory import InMemoryStore
-from langgraph.store.sqlite import SqliteStore
 
 from conspectus._drive import Flow, Io, StepTimeout, in_a_daemon
 from conspectus.archive.breaker import Breaker
@@ -126,7 +126,8 @@ class Wire:
     def _patience(self) -> float | None:
         """How long to wait. Waiting takes a thread, which stores that cannot hang are spared: a
         dict in memory, and a SQLite file, which waits for its own time-out and no longer."""
-        plain = type(self.store) in (InMemoryStore, SqliteStore, FileStore) and not self.semantic
+        known = type(self.store) in (InMemoryStore, FileStore) or _is_sqlite(self.store)
+        plain = known and not self.semantic
         return None if plain else self.timeout
 
     @property
@@ -380,3 +381,9 @@ def expired(data: Mapping[str, Any] | None) -> bool:
     """Whether a value's time to live is over, swept or not."""
     ends = data.get("expires") if data is not None else None
     return isinstance(ends, (int, float)) and time.time() >= ends
+
+
+def _is_sqlite(store: object) -> bool:
+    """Whether it is LangGraph's store in a SQLite file, which takes half a second to import."""
+    module = sys.modules.get("langgraph.store.sqlite")
+    return module is not None and type(store) is module.SqliteStore

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any
 
 WIDE = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -23,6 +24,41 @@ _PARTS = {
     "^": r"(?:(?<=^)|(?<=[,:;，、：；(\"“„«「–—-] )|(?<=[，、：；(\"“„«「]))",
     "#": _NUMBER,
 }
+
+
+class Phrases:
+    """All phrases of some lists, for texts in lower case; made a pattern when first looked for.
+
+    Args:
+        lists: of phrases.
+
+    Example:
+        >>> Phrases(["never / at most #"]).search("use at most 3 of them").group()
+        'at most 3'
+    """
+
+    def __init__(self, lists: Iterable[str]) -> None:
+        self._lists = lists
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return pattern(self._lists)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first of them in a text."""
+        return self._pattern.search(text)
+
+    def match(self, text: str) -> re.Match[str] | None:
+        """The one that a text begins with."""
+        return self._pattern.match(text)
+
+    def findall(self, text: str) -> list[str]:
+        """All of them in a text."""
+        return self._pattern.findall(text)
+
+    def sub(self, other: str, text: str) -> str:
+        """A text with something else in their places."""
+        return self._pattern.sub(other, text)
 
 
 def pattern(lists: Iterable[str]) -> re.Pattern[str]:

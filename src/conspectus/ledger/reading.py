@@ -11,20 +11,20 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from conspectus.ledger.patterns import pattern
+from conspectus.ledger.patterns import Phrases
 from conspectus.ledger.pieces import pieces
 from conspectus.ledger.words import LANGUAGES
 
 Stated = Literal["rule", "preference", "decision", "fact", "task", ""]
 
 _PURPOSES = ("bind", "lean", "like", "decide", "give", "ask", "tale", "change")
-_HEAD = pattern(one["head"] for one in LANGUAGES)
+_HEAD = Phrases([one["head"] for one in LANGUAGES])
 _LOUD = re.compile(
     r"\b(?:MUST|NEVER|DO NOT|DON'T|EXACTLY|ONLY|ALWAYS|CRITICAL|IMPORTANT|REQUIRED|NICHT|NIEMALS|MUSS"
     r"|NUNCA|SIEMPRE|JAMAIS|TOUJOURS)\b"
 )
 _ITEM = re.compile(r"\s*(?:[-*•+–・①-⑳]|[（(]?\d{1,2}[.)）、])")
-_WORDS = tuple({name: pattern([one[name]]) for name in _PURPOSES} for one in LANGUAGES)
+_WORDS = tuple({name: Phrases([one[name]]) for name in _PURPOSES} for one in LANGUAGES)
 _SPACED = {n: frozenset(one["filler"].split()) for n, one in enumerate(LANGUAGES[:4])}
 _KANA, _HANGUL, _HAN = (
     re.compile(f"[{s}]") for s in ("\u3040-\u30ff", "\uac00-\ud7af", "\u3400-\u9fff")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
 
-from conspectus.ledger.patterns import pattern
+from conspectus.ledger.patterns import Phrases
 from conspectus.ledger.reading import bare, values_in
 from conspectus.ledger.words import LANGUAGE_NAMES, LANGUAGES
 
@@ -33,7 +33,7 @@ MAYBE = 0.6
 MARGIN = 0.05
 """Two statements that fit a change so nearly as well leave it open which is meant."""
 
-_CHANGE = pattern(language["change"] for language in LANGUAGES)
+_CHANGE = Phrases([language["change"] for language in LANGUAGES])
 _FILLER = frozenset(
     word for language in LANGUAGES for word in language["filler"].replace(" / ", " ").split()
 )
