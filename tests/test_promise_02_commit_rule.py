@@ -13,6 +13,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import SummaryError
 from conspectus.archive import Archive
+from conspectus.summarize.checks import wrong_with
 from engine import SCOPE, Scripted, compacted, engine, short
 from histories import talk
 
@@ -98,6 +99,10 @@ def test_a_bad_summary_never_reaches_the_history(text: str) -> None:
     assert (result.outcome, result.messages) == ("kept", MESSAGES)
     with pytest.raises(SummaryError):
         compacted(MESSAGES, engine(Scripted(lambda _: text), on_failure="raise"), force=True)
+
+
+def test_a_summary_of_blanks_is_refused_as_an_empty_one() -> None:
+    assert wrong_with(BAD["blank"], []) == wrong_with("", []) == ("it is empty",)
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD.keys())
