@@ -28,6 +28,7 @@ from made_thread import made_thread
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from transcripts import holds_messages
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope
@@ -179,7 +180,7 @@ def transcripts(paths: Sequence[Path]) -> Iterator[tuple[str, list[Message]]]:
         for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
             data = json.loads(file.read_text(encoding="utf-8"))
             messages = data.get("messages") if isinstance(data, dict) else data
-            if isinstance(messages, list):
+            if holds_messages(messages):
                 yield file.stem, messages
 
 

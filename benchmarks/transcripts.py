@@ -111,15 +111,18 @@ def transcripts(data: Path, limit: int | None = None) -> dict[str, list[Path]]:
     """The transcripts of each folder, by its name; at most `limit` of each."""
     folders = sorted(folder for folder in data.glob("*") if folder.is_dir())
     found = {
-        folder.name: list(islice(filter(_holds_messages, sorted(folder.glob("*.json"))), limit))
+        folder.name: list(islice(filter(_is_history, sorted(folder.glob("*.json"))), limit))
         for folder in folders
     }
     return {name: paths for name, paths in found.items() if paths}
 
 
-def _holds_messages(path: Path) -> bool:
-    """Whether the file is a history, and not questions or a list of cuts beside one."""
-    read = json.loads(path.read_text(encoding="utf-8"))
+def _is_history(path: Path) -> bool:
+    return holds_messages(json.loads(path.read_text(encoding="utf-8")))
+
+
+def holds_messages(read: object) -> bool:
+    """Whether what a file holds is a history, and not questions or a list of cuts beside one."""
     return isinstance(read, list) and all(isinstance(m, dict) and "role" in m for m in read)
 
 

@@ -286,6 +286,25 @@ def test_a_compaction_waits_for_a_store_that_hangs_once() -> None:
     store.release.set()
 
 
+def test_a_store_in_a_sqlite_file_is_asked_without_a_thread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It waits for its own time-out, so that a thread of ours would only cost time."""
+    asked, batch = set[int](), SqliteStore.batch
+
+    def seen(self: SqliteStore, ops: Any) -> Any:
+        asked.add(threading.get_ident())
+        return batch(self, ops)
+
+    monkeypatch.setattr(SqliteStore, "batch", seen)
+    with SqliteStore.from_conn_string(":memory:") as store:
+        store.setup()
+        archive, entries = Archive(store, timeout=5), talk("one")
+        archive.put(SCOPE, entries)
+        assert archive.get(SCOPE, [entries[0].key])
+    assert asked == {threading.get_ident()}
+
+
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), True, "60"])
 def test_a_time_that_means_nothing_is_refused(timeout: Any) -> None:
     for make in (

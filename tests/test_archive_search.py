@@ -9,16 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langgraph.store.base import Op, PutOp
 
 from conspectus._core.records import Record
-from conspectus._drive import run
+from conspectus._drive import Flow, run
 from conspectus.archive import Archive, RecallResult, Scope, recall_flow
 from conspectus.archive.index import TOGETHER
 from conspectus.archive.postings import Part
 from conspectus.archive.stems import stem
 from conspectus.archive.wire import unpack
 from conspectus.archive.words import query_of, terms_of
-from conspectus.errors import InputError
+from conspectus.errors import ArchiveError, InputError
 from conspectus.messages import Entry
 from conspectus_lab.testing.archive_conformance import record_of, talk
 
@@ -253,6 +254,30 @@ def test_many_parts_become_few(archive: Archive) -> None:
     abandoned = archive.chain(SCOPE)[: TOGETHER + 1]
     flow = recall_flow(archive, SCOPE, abandoned, query="apple 20x", tokens=100_000, count=len)
     assert "20x" not in run(flow).text
+
+
+def test_a_damaged_block_is_read_anew_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = SCOPE.namespace("index")
+    with Archive.open(tmp_path / "archive.db") as archive:
+        archived(archive, SCOPE, *(f"message {n} about apples" for n in range(40)))
+        [item] = archive._wire.store.search(place)
+        data = unpack(item)
+        assert data is not None
+        data["blocks"] = ["no block"]
+        archive._wire.store.batch([archive._wire.put_op(place, item.key, data)])
+    with Archive.open(tmp_path / "archive.db") as archive:
+        batch = archive._wire.batch
+
+        def reads_only(ops: Sequence[Op]) -> Flow[Any]:
+            if any(isinstance(op, PutOp) for op in ops):
+                raise ArchiveError("the disk is read-only")
+            return (yield from batch(ops))
+
+        monkeypatch.setattr(archive._wire, "batch", reads_only)
+        assert "message 17 about apples" in found(archive, "apples 17")
+        assert "message 18 about apples" in found(archive, "apples 18")
 
 
 def test_damaged_parts_become_one_that_is_read_anew(archive: Archive) -> None:

@@ -290,6 +290,20 @@ def test_every_size_is_measured_and_its_result_is_right(
     assert "From 200 to 2,000 messages" in screen.file.getvalue()
 
 
+# Size of an archive
+
+
+def test_an_archive_is_measured_with_histories_and_not_with_what_stands_beside_them(
+    script: Callable[[str], ModuleType],
+) -> None:
+    size = script("archive_size")
+    [(name, messages)] = size.transcripts([size.EXAMPLES])
+    assert name == "demo-transcript"
+    row = size.measured(name, messages[:60])
+    assert row.messages
+    assert row.originals
+
+
 # Imports
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import subprocess
 import sys
@@ -33,7 +35,7 @@ def test_a_caller_with_dicts_and_a_file_loads_no_agents_and_no_numpy() -> None:
         "    message = {'role': 'user', 'content': 'hi'}\n"
         "    compactor.compact([message], thread_id='t')"
     )
-    assert "langchain_core" in found
+    assert "conspectus.compactor" in found
     assert not {"langchain.agents", "langgraph.graph", "numpy", "sqlite_vec"} & found
 
 
@@ -41,6 +43,19 @@ def test_every_public_name_is_found_and_listed() -> None:
     for name in conspectus.__all__:
         assert getattr(conspectus, name) is not None
         assert name in dir(conspectus)
+
+
+def test_a_name_is_imported_from_where_type_checkers_take_it() -> None:
+    tree = ast.parse(inspect.getsource(conspectus))
+    [block] = [node for node in tree.body if isinstance(node, ast.If)]
+    typed = {
+        name.name: node.module
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert typed == conspectus._PLACES
+    assert {*typed, "__version__"} == {*conspectus.__all__}
 
 
 def test_another_name_is_an_error_that_names_it() -> None:

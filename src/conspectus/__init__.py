@@ -111,8 +111,7 @@ _MODULES = {
     "conspectus.redaction": "Redacted Redactor",
     "conspectus.summarize": (
         "ChatModelSummarizer EmbeddedSummarizer ExtractiveSummarizer Summarizer Summary "
-        "SummaryRequest "
-        ""
+        "SummaryRequest"
     ),
     "conspectus.tokens": "TokenMeter",
     "conspectus.guard": "ContextGuard",

@@ -39,8 +39,8 @@ class Corpus:
         self.starts, self.ends, self.sizes = array("I"), array("I"), array("I")
         self.calls: dict[int, str] = {}
         self._parts: list[tuple[int, Part]] = []
-        # By place: the row of a message in all parts together, and what it does.
-        self._docs: dict[int, Doc] = {}
+        self._docs: dict[int, Doc] = {}  # those that were asked for, by place
+        # By place the row of a message in all parts together; and the first row of each part.
         self._rows, self._first_rows = array("q", [-1]) * len(covered), array("q")
         kinds, total, row = [Kind.SAYS] * len(covered), 0, 0
         for part in parts:

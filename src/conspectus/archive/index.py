@@ -74,8 +74,13 @@ class SearchIndex:
         self._corpora: OrderedDict[tuple[Scope, str], Corpus] = OrderedDict()
         self._names: dict[object, dict[object, list[str]]] = {}
 
-    def corpus_flow(self, scope: Scope, chain: Chain) -> Flow[Corpus]:
+    def corpus_flow(self, scope: Scope, chain: Chain, anew: bool = False) -> Flow[Corpus]:
         """What the messages of a chain are found by.
+
+        Args:
+            scope: whose history.
+            chain: the records in force.
+            anew: build it from the originals, as what is kept turned out to be damaged.
 
         Raises:
             ArchiveError: the archive cannot be read.
@@ -84,9 +89,9 @@ class SearchIndex:
             return Corpus([], [])
         name = scope, chain[-1].id
         with self._lock:
-            corpus = self._corpora.get(name)
+            corpus = None if anew else self._corpora.get(name)
         if corpus is None or _over(corpus.expires):
-            parts = yield from self._parts_flow(scope, _blocks(chain))
+            parts = yield from self._parts_flow(scope, _blocks(chain), anew)
             corpus = yield Io(partial(Corpus, parts, manifest(chain)))
         if corpus.gone and self._wire.ttl is None:
             # An original that is gone may come back with a restored archive.
@@ -157,9 +162,11 @@ class SearchIndex:
         for name in [name for name in self._corpora if which(name[0])]:
             del self._corpora[name]
 
-    def _parts_flow(self, scope: Scope, blocks: Sequence[Chain]) -> Flow[list[Part]]:
-        place = scope.namespace("index")
-        read = yield from self._wire.read(place, [_name(block) for block in blocks])
+    def _parts_flow(
+        self, scope: Scope, blocks: Sequence[Chain], anew: bool = False
+    ) -> Flow[list[Part]]:
+        names = [] if anew else [_name(block) for block in blocks]
+        read = yield from self._wire.read(scope.namespace("index"), names)
         parts = []
         for block in blocks:
             packed = read.get(_name(block))

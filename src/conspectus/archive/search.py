@@ -39,8 +39,7 @@ def search_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, text: str) ->
     try:
         by_words: list[Match] = yield Io(partial(look_up, corpus, query))
     except DamagedError:
-        yield from archive.index.drop_flow(scope, chain, corpus.covered)
-        corpus = yield from archive.index.corpus_flow(scope, chain)
+        corpus = yield from archive.index.corpus_flow(scope, chain, anew=True)
         by_words = yield Io(partial(look_up, corpus, query))
     meant = yield from archive.meant_flow(scope, text, MEANT)
     return _both(by_words, meant, corpus.covered) if meant else by_words

@@ -9,6 +9,7 @@ stepped over, as a talk goes on after it where it stood before.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import IntEnum
 
@@ -53,18 +54,12 @@ class Steps:
             self._earlier.extend(follows)
             self._ends.append(len(self._earlier))
         # For each place the first of those that follow it, and for each of these the next one.
-        edges = len(self._earlier)
         self._first = array("i", [-1]) * len(kinds)
-        self._next, self._later = array("i", [-1]) * edges, array("I", [0]) * edges
-        edge = edges - 1
-        for place in range(len(kinds) - 1, -1, -1):
-            begin = self._ends[place - 1] if place else 0
-            while edge >= begin:
-                earlier = self._earlier[edge]
-                self._later[edge] = place
-                self._next[edge] = self._first[earlier]
-                self._first[earlier] = edge
-                edge -= 1
+        self._next = array("i", [-1]) * len(self._earlier)
+        for edge in range(len(self._earlier) - 1, -1, -1):
+            earlier = self._earlier[edge]
+            self._next[edge] = self._first[earlier]
+            self._first[earlier] = edge
         self._kinds = kinds
         self._around: dict[int, dict[int, int]] = {}
 
@@ -76,7 +71,7 @@ class Steps:
         """Places of those that follow it by one step."""
         found, edge = [], self._first[place]
         while edge >= 0:
-            found.append(self._later[edge])
+            found.append(bisect_right(self._ends, edge))
             edge = self._next[edge]
         return tuple(found)
 
