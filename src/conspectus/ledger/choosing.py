@@ -199,7 +199,12 @@ class _Choice:
             rules, short = 0, len(self._talk[place].text) <= SHORT
             for at, one in enumerate(read):
                 rules += one.kind == "rule"
-                rank = (0 if short or not one.kind else -TEMPLATE) + one.weight + _ORDER[one.kind] - CROWD * max(0, rules - FIRST)
+                rank = (
+                    (0 if short or not one.kind else -TEMPLATE)
+                    + one.weight
+                    + _ORDER[one.kind]
+                    - CROWD * max(0, rules - FIRST)
+                )
                 rank = -1.0 if (place, at) in self._gone else rank
                 if one.own:
                     binds = one.kind == "rule" and rank >= PLAIN

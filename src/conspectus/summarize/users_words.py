@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from conspectus.ledger import Ledger, Said, choose, statements
 from conspectus.ledger.pieces import left_open
 from conspectus.messages import Entry, is_summary_message
-from conspectus.ledger.choosing import GAP
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.compacting import cut, one_line
 from conspectus.summarize.notes import apart, cited
@@ -48,12 +47,11 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
         before: lines of segments that stand.
     """
     first: dict[str, str] = {}
-    stood: list[tuple[str, str]] = []
+    stood: dict[str, str] = {}
     for line in before:
         text, cites = apart(line)
         first.setdefault(_shape(text), cites[0] if cites else "")
-        if len(text) >= REPEATED and cites:
-            stood.append((one_line(text), cites[0]))
+        stood.setdefault(one_line(text), cites[0] if cites else "")
     said_by = [(_words(entry), entry.cite) for entry in entries if _users(entry)]
     often = Counter(_shape(text) for text, _ in said_by)
     lines: list[str] = []
@@ -61,7 +59,7 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
     texts: dict[str, str] = {}
     for text, cite in said_by:
         shape = _shape(text)
-        if len(text) >= REPEATED and (name := _stands_in(one_line(text), stood)):
+        if len(text) >= REPEATED and (name := stood.get(one_line(text))):
             first[shape] = name
             texts.setdefault(shape, text)
         # What was other than in an earlier segment cannot be told: there it stands whole once more.
@@ -69,7 +67,7 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
             first.setdefault(shape, cite)
             texts.setdefault(shape, text)
             lines.append(cited(text, [cite]))
-            stood.append((one_line(text), cite))
+            stood.setdefault(one_line(text), cite)
             continue
         differs, cites = again.setdefault(shape, ([], []))
         cites.append(cite)
@@ -107,21 +105,6 @@ def counted(lines: Sequence[str]) -> list[str]:
 
 def _times(count: int) -> str:
     return f"{count} times" if count > 1 else "once"
-
-
-def _stands_in(text: str, stood: Sequence[tuple[str, str]]) -> str:
-    """The name of a message whose words, as far as they stand, are words of this one in order."""
-    for other, name in stood:
-        at, parts = 0, [part.strip() for part in other.split(GAP.strip())]
-        if sum(map(len, parts)) * 3 < len(text) or max(map(len, parts)) < REPEATED // 2:
-            continue
-        for part in parts:
-            if (at := text.find(part, at)) < 0:
-                break
-            at += len(part)
-        else:
-            return name
-    return ""
 
 
 def _words(entry: Entry) -> str:
