@@ -216,8 +216,8 @@ def _behind(blocks: Sequence[Block], mark: int, look_back: int | None) -> Sequen
 
 
 def _in_common(known: Sequence[Block], blocks: Sequence[Block]) -> tuple[int, int]:
-    """Whole blocks, and tokens, with which two requests begin alike; of the first blocks that differ
-    as many tokens as their texts begin alike."""
+    """Whole blocks, and tokens, with which two requests begin alike; of the first blocks that
+    differ as many tokens as their texts begin alike."""
     tokens = count = 0
     for old, new in zip(known, blocks, strict=False):
         if old.text != new.text:

@@ -16,7 +16,7 @@ LEAST_OF_ANTHROPIC = {
     r"claude-opus-4-[56]|claude-haiku-4-5": 4_096,
     r"claude": 1_024,
 }
-"""Tokens of the shortest prefix that is cached, by the name of the model; the first match counts."""
+"""Tokens of the shortest prefix that is cached, by the name of the model; the first match holds."""
 
 LEAST_OF_GEMINI = {r"gemini-2\.5": 2_048, r"gemini": 4_096}
 """Likewise."""
