@@ -137,14 +137,15 @@ class Till:
         )
 
     def summarizer(self, cost: Cost) -> None:
-        """One call of the summariser; a model that has no price of its own costs what the agent's
-        does. A call that reports no use of a cache makes none, where a provider writes by itself
-        it is written whole."""
+        """Calls of the summariser; a model that has no price of its own costs what the agent's
+        does. A call that reports no use of a cache makes none; where a provider writes by itself,
+        it is written whole. Several together are taken to be short ones."""
         if self._rules.moving is not None and not cost.cached_tokens + cost.written_tokens:
             cost = replace(cost, written_tokens=cost.input_tokens)
         names = list(cost.models)
         own = (self._prices or {}).get(names[0]) if len(names) == 1 else None
-        money = (own or self._price).of(cost)
+        price = own or self._price
+        money = (price if cost.calls == 1 else replace(price, long=None)).of(cost)
         self._bill += Bill(self._bill.model, summarizer=cost, money=money, summarizer_money=money)
 
     def bill(self) -> Bill:

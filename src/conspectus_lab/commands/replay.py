@@ -18,9 +18,9 @@ from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
-    from conspectus.cli.readers import History
     from rich.table import Table
 
+    from conspectus.cli.readers import History
     from conspectus_lab.billing import Bill
     from conspectus_lab.replay import PolicyRun, Replay
 
@@ -279,10 +279,10 @@ def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
             drawn.add_row(*_cells(runs[0].title, totals(runs)))
     width, screen.width = screen.width, 10_000  # a number cut short would be another number
     screen.print(drawn, crop=False)
-    screen.width = width
     one = found[0]
     if one.without:
-        screen.print(_bills(found), crop=False, soft_wrap=True)
+        screen.print(_bills(found), crop=False)
+    screen.width = width
     screen.print(
         f"Window {one.window:,} tokens, trigger {one.trigger}, keep {one.keep}, summariser "
         f"{one.summarizer}, for all alike. {NOTE}.",

@@ -228,8 +228,8 @@ def _priced(replays: Sequence[Replay]) -> str:
         return ""
     money = sum(bill.money for bill in bills)
     return (
-        f" Money at the prices of {bills[0].model}, its prefix cache simulated; without compaction, "
-        f"in a window without end: ${money:,.3f}."
+        f" Money at the prices of {bills[0].model}, its prefix cache simulated; without "
+        f"compaction, in a window without end: ${money:,.3f}."
     )
 
 
