@@ -11,6 +11,7 @@ from typing import Literal
 
 from conspectus_lab.replay import Compaction, Original, PolicyRun, Replay
 from conspectus_lab.report.charts import COLOURS as PALETTE
+from conspectus_lab.report.replay_money import cached, money, priced
 from conspectus_lab.report.tables import NOTHING, Table
 
 OURS, NO_POLICY = "conspectus", "none"
@@ -209,30 +210,6 @@ def _fine(runs: Runs) -> bool:
     return False
 
 
-def _cached(runs: Runs) -> float | None:
-    """Share of the input that came from the provider's cache."""
-    bills = [run.bills[0] for run in runs if run.bills]
-    whole = sum(bill.input_tokens for bill in bills)
-    return sum(bill.cached_tokens for bill in bills) / whole if whole else None
-
-
-def _money(runs: Runs) -> str:
-    bills = [run.bills[0] for run in runs if run.bills]
-    return f"${sum(bill.money for bill in bills):,.3f}" if bills else NOTHING
-
-
-def _priced(replays: Sequence[Replay]) -> str:
-    """Whose prices are meant, and the money in a window without end."""
-    bills = [replay.without[0] for replay in replays if replay.without]
-    if not bills:
-        return ""
-    money = sum(bill.money for bill in bills)
-    return (
-        f" Money at the prices of {bills[0].model}, its prefix cache simulated; without "
-        f"compaction, in a window without end: ${money:,.3f}."
-    )
-
-
 MEASURES: tuple[tuple[str, Callable[[Runs], str], Callable[[Runs], bool]], ...] = (
     ("model calls", _count(lambda run: len(run.steps)), _fine),
     ("peak tokens of a request", lambda runs: f"{max((r.peak for r in runs), default=0):,}", _fine),
@@ -248,8 +225,8 @@ MEASURES: tuple[tuple[str, Callable[[Runs], str], Callable[[Runs], bool]], ...] 
     ("facts carried", _count(lambda run: run.carried), _fine),
     ("requests with a broken pair", _count(lambda run: run.broken), _any(lambda run: run.broken)),
     ("requests over the window", _count(lambda run: run.over), _any(lambda run: run.over)),
-    ("input from the cache", lambda runs: percent(_cached(runs)), _fine),
-    ("money of the session", _money, _fine),
+    ("input from the cache", lambda runs: percent(cached(runs)), _fine),
+    ("money of the session", money, _fine),
     ("seconds waited", lambda runs: f"{sum(run.waited for run in runs):,.1f}", _fine),
     ("messages missing", _count(lambda run: run.missing), _any(lambda run: run.missing)),
 )
@@ -266,7 +243,7 @@ def policy_table(replay: Replay) -> Table:
     note = (
         f"{replay.messages:,} messages, {replay.tokens:,} tokens; window {replay.window:,} tokens. "
         f"Trigger: {replay.trigger}. Kept: {replay.keep}. Summariser of all: {replay.summarizer}."
-        f"{_priced([replay])}"
+        f"{priced([replay])}"
     )
     return _table("Policies side by side", note, _by_policy([replay]))
 
@@ -274,7 +251,7 @@ def policy_table(replay: Replay) -> Table:
 def total_table(replays: Sequence[Replay]) -> Table:
     """The same over all transcripts: sums, the highest peak, the share of all text that left."""
     note = f"{len(replays):,} transcripts together; the peak is the highest of them."
-    note += _priced(replays)
+    note += priced(replays)
     return _table("Policies side by side, all transcripts", note, _by_policy(replays))
 
 
