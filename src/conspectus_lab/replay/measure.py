@@ -71,7 +71,8 @@ class Session:
 
     def __init__(self, recording: Recording, sizes: Sizes, pace: Pace) -> None:
         self._recording, self._sizes, self._pace = recording, sizes, pace
-        self._blocks: dict[tuple[str, str], Block] = {}
+        self._blocks: dict[Block, Block] = {}
+        self._known: dict[int, tuple[BaseMessage, Block]] = {}
         self._at, self._position = 0.0, -1
 
     def pay(
@@ -108,8 +109,11 @@ class Session:
             till.request(blocks, output, self._at, waited)
 
     def _block(self, message: BaseMessage) -> Block:
-        made = block_of(message, self._sizes.message(message))
-        return self._blocks.setdefault((made.text, made.run), made)
+        known = self._known.get(id(message))
+        if known is None:  # the message is held, so no other takes its place in memory
+            made = block_of(message, self._sizes.message(message))
+            known = self._known[id(message)] = (message, self._blocks.setdefault(made, made))
+        return known[1]
 
 
 class Measure:
