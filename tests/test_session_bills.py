@@ -104,6 +104,7 @@ def test_a_pause_that_outlasts_the_cache_costs_all_of_it_again() -> None:
         assert slow.money > quick.money * 2
 
 
+@pytest.mark.slow
 def test_the_summarisers_calls_are_on_the_bill_of_each_policy() -> None:
     usage = (5_000, 100)
     models = [
@@ -112,9 +113,13 @@ def test_the_summarisers_calls_are_on_the_bill_of_each_policy() -> None:
     prices = {"m": Price(1.0, 10.0)}
     for policy, model in zip(("langchain", "conspectus"), models, strict=True):
         found = replay(
-            talk(), window=6_000, summarizer=model, policies=[policy], priced_as=["m"],
+            talk(10),
+            window=3_500,
+            summarizer=model,
+            policies=[policy],
+            priced_as=["m"],
             prices=prices,
-        )  # fmt: skip
+        )
         [run] = found.runs
         [bill] = run.bills
         assert bill.summarizer.calls == len(model.calls) > 0
@@ -124,8 +129,9 @@ def test_the_summarisers_calls_are_on_the_bill_of_each_policy() -> None:
         assert agent == pytest.approx((bill.input_tokens + bill.output_tokens * 10) / 1_000_000)
 
 
+@pytest.mark.slow
 def test_the_embedded_summariser_costs_nothing() -> None:
-    [run] = replay(talk(), window=6_000, policies=["conspectus"]).runs
+    [run] = replay(talk(10), window=3_500, policies=["conspectus"]).runs
     assert run.compactions
     assert run.bills[0].summarizer == Cost()
     assert run.bills[0].summarizer_money == 0.0
