@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -45,7 +45,8 @@ class Bill:
         summarizer: calls and tokens of the summariser; the embedded one calls no model.
         money: what all of it costs, in US dollars.
         summarizer_money: the summariser's part of it.
-        waited: seconds that the agent waited for its context before its requests, on this machine.
+        waited: seconds that the agent waited for its context before its requests, on this machine;
+            bills are compared without it.
     """
 
     model: str
@@ -58,7 +59,7 @@ class Bill:
     summarizer: Cost = Cost()  # noqa: RUF009 - it is frozen
     money: float = 0.0
     summarizer_money: float = 0.0
-    waited: float = 0.0
+    waited: float = field(default=0.0, compare=False)
 
     @property
     def cached_share(self) -> float | None:

@@ -88,7 +88,8 @@ class Step:
         compacted: whether a compaction came with it.
         broken: tool calls and results in the request that have lost their partner.
         over: tokens by which the request exceeds the window; 0 if it fits.
-        waited: seconds that it took to prepare, compactions included, on this machine.
+        waited: seconds that it took to prepare, compactions included, on this machine; steps are
+            compared without it.
     """
 
     number: int
@@ -97,7 +98,7 @@ class Step:
     compacted: bool
     broken: int
     over: int
-    waited: float = 0.0
+    waited: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
