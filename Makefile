@@ -102,6 +102,11 @@ bench-auto-recall: $(READY)
 bench-replay: $(READY)
 	@$(BIN)/python benchmarks/replay.py
 
+# What real sessions cost under Conspectus, under LangChain's middleware, and without compaction.
+.PHONY: bench-bill
+bench-bill: $(READY)
+	@$(BIN)/python benchmarks/bill.py
+
 # A long deep agent, killed and resumed, then under faults beside Deep Agents' own middleware; give
 # POSTGRES=an address of an empty database to resume from there too. Takes some minutes.
 .PHONY: bench-deep bench-checkpoints

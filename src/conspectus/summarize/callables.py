@@ -110,7 +110,7 @@ class CallableSummarizer:
                         retry_unknown=False,
                     )
                     seen.tell(outcome=outcome_of(failure))
-                    failure.cost = cost + Cost(1)
+                    failure.cost = cost + Cost(1).asked_of(self._name)
                     try:
                         raise failure from error
                     finally:
@@ -123,7 +123,7 @@ class CallableSummarizer:
                 text = answer.strip()
                 spent = Cost(1, sent, request.count(text), estimated_calls=1)
                 seen.tell(**told(spent))
-            cost += spent
+            cost += spent.asked_of(self._name)
         return Summary(text, tuple(entry.key for entry in request.entries), cost)
 
     def _call(self, given: list[BaseMessage]) -> Io:

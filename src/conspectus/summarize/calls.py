@@ -167,7 +167,8 @@ class Caller:
             finally:
                 del failure  # it holds this frame
         finally:
-            self.bill.settle(size + limit, spent, unreported)
+            asked = self._asked or self.name
+            self.bill.settle(size + limit, spent.asked_of(asked), unreported)
         try:
             text = answer_text(answer, self.name)
             if repeats(text, prompt):
@@ -203,12 +204,17 @@ def reported(usage: Mapping[str, Any]) -> Cost:
         found = (usage.get(which) or {}).get(name)
         return found if isinstance(found, int) and found > 0 else 0
 
+    # LangChain tells writes to Anthropic's cache by their lifetime, or as a whole, never both.
+    hour = detail("input_token_details", "ephemeral_1h_input_tokens")
+    minutes = detail("input_token_details", "ephemeral_5m_input_tokens")
     return Cost(
         1,
         max(0, int(usage["input_tokens"])),
         max(0, int(usage["output_tokens"])),
         detail("input_token_details", "cache_read"),
         detail("output_token_details", "reasoning"),
+        written_tokens=(hour + minutes) or detail("input_token_details", "cache_creation"),
+        hour_tokens=hour,
     )
 
 
@@ -219,6 +225,8 @@ def told(cost: Cost) -> dict[str, Any]:
         "output_tokens": cost.output_tokens,
         "cached_tokens": cost.cached_tokens,
         "reasoning_tokens": cost.reasoning_tokens,
+        "written_tokens": cost.written_tokens,
+        "hour_tokens": cost.hour_tokens,
         "estimated": cost.estimated_calls > 0,
     }
 
