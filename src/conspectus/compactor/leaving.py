@@ -10,9 +10,8 @@ from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import BaseMessage
-
 from conspectus._drive import Flow, Io
+from conspectus._langchain import is_message
 from conspectus.archive import Scope
 from conspectus.errors import PolicyError
 from conspectus.events.notes import noted
@@ -98,12 +97,10 @@ def _closed(entry: Entry) -> Source:
 
 def _copy(message: Source) -> Source:
     try:
-        return (
-            message.model_copy(deep=True) if isinstance(message, BaseMessage) else deepcopy(message)
-        )
+        return message.model_copy(deep=True) if is_message(message) else deepcopy(message)
     except Exception:
         # It holds what cannot be copied, such as a lock: its parts are the history's own then.
-        return message.model_copy() if isinstance(message, BaseMessage) else copy(message)
+        return message.model_copy() if is_message(message) else copy(message)
 
 
 def tell(
