@@ -11,7 +11,6 @@ from conspectus._core.records import Chain, Draft, Record
 from conspectus._drive import arun, run
 from conspectus._langchain import is_store
 from conspectus.archive.backend import Backend, open_backend
-from conspectus.archive.file_store import FileStore
 from conspectus.archive.flows import TIMEOUT, ArchiveFlows
 from conspectus.archive.scope import Scope
 from conspectus.archive.trouble import explain
@@ -48,13 +47,9 @@ class Archive(ArchiveFlows):
     """
 
     def __init__(
-        self,
-        store: BaseStore | FileStore,
-        *,
-        ttl: float | None = None,
-        timeout: float | None = TIMEOUT,
+        self, store: BaseStore, *, ttl: float | None = None, timeout: float | None = TIMEOUT
     ) -> None:
-        if not (is_store(store) or isinstance(store, FileStore)):
+        if not is_store(store):
             raise ArchiveError(
                 f"An archive needs a LangGraph store, not {type(store).__name__}; for a file or an "
                 "address use Archive.open(...)."
