@@ -24,8 +24,6 @@ from conspectus.ledger.skills import Skills
 from conspectus.messages import summary_message, summary_text
 from conspectus.redaction import Redact, Redaction
 from conspectus.summarize import (
-    CallableSummarizer,
-    ChatModelSummarizer,
     EmbeddedSummarizer,
     NotesSetting,
     Shares,
@@ -121,6 +119,8 @@ class Engine:
                 return embedded
             if isinstance(given, Summarizer):
                 return given
+            from conspectus.summarize import CallableSummarizer, ChatModelSummarizer
+
             if isinstance(given, str) or is_chat_model(given):
                 return ChatModelSummarizer(
                     given,

@@ -16,7 +16,6 @@ from conspectus.archive import Scope
 from conspectus.errors import PolicyError
 from conspectus.events.notes import noted
 from conspectus.messages import Entry, Source, decode
-from conspectus.summarize.callables import apart
 
 logger = logging.getLogger("conspectus")
 
@@ -128,6 +127,8 @@ def tell(
 def _call(hook: BeforeSummarization, event: SummarizationEvent) -> None:
     answer = hook(event)
     if inspect.isawaitable(answer):
+        from conspectus.summarize.callables import apart
+
         apart(lambda: answer)
 
 
