@@ -307,11 +307,16 @@ def test_an_archive_is_measured_with_histories_and_not_with_what_stands_beside_t
 # Imports
 
 
-def test_an_import_is_timed_in_a_fresh_interpreter(script: Callable[[str], ModuleType]) -> None:
+def test_an_import_is_timed_in_a_fresh_interpreter(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
     timing = script("import_time")
-    assert timing.seconds("import conspectus", runs=1) > 0
+    taken, heavy = timing.seconds("import conspectus", tmp_path, runs=1)
+    assert taken > 0
+    assert not heavy
+    assert timing.seconds("import langgraph", tmp_path, runs=1)[1]
     with pytest.raises(subprocess.CalledProcessError):
-        timing.seconds("raise SystemExit(3)", runs=1)
+        timing.seconds("raise SystemExit(3)", tmp_path, runs=1)
 
 
 # Recall
