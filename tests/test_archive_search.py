@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,14 @@ from conspectus.archive.operations import Op, PutOp
 from conspectus.archive.postings import Part
 from conspectus.archive.stems import stem
 from conspectus.archive.wire import unpack
-from conspectus.archive.words import query_of, terms_of
+from conspectus.archive.words import _apart, query_of, terms_of
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages import Entry
 from conspectus_lab.testing.archive_conformance import record_of, talk
 from stored_values import store_of
 
 SCOPE = Scope("ann", "thread")
+ENDINGS = ("", "s", "ed", "ing", "ings", "able", "ation", "ational", "fulness", "iveness")
 
 TALK = {
     "english": "Deployments are failing because the cache was purged at 5 pm.",
@@ -240,7 +242,32 @@ def test_a_lost_part_is_built_again(tmp_path: Path, damage: str) -> None:
     with Archive.open(tmp_path / "archive.db") as archive:
         assert ask(archive, "apples 17") == before
         assert parts(archive).keys() == {name}
-        assert len(str(parts(archive)[name])) == len(str(value))
+        assert parts(archive)[name] == value
+
+
+def test_an_index_that_stands_on_other_stems_is_built_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as other:
+        other.setattr("conspectus.archive.words.stem", lambda word: word)
+        other.setattr("conspectus.archive.words._taken", _apart)
+        other.setattr("conspectus.archive.postings.rules", lambda: "1.9.1")
+        with Archive.open(tmp_path / "archive.db") as archive:
+            archived(archive, SCOPE, "The deployments are failing.", "Nothing else.")
+            old = parts(archive)
+    with Archive.open(tmp_path / "archive.db") as archive:
+        assert found(archive, "deployed") == {"The deployments are failing."}
+        new = parts(archive)
+    assert new.keys() == old.keys()
+    assert new != old
+
+
+def test_threads_that_look_for_stems_at_once_find_the_same() -> None:
+    words = [f"{start}{end}" for start in ("paint", "adopt", "relat") for end in ENDINGS]
+    alone = [stem.__wrapped__(word) for word in words]
+    with ThreadPoolExecutor(4) as threads:
+        made = threads.map(lambda _: [stem.__wrapped__(word) for word in words], range(40))
+        assert all(one == alone for one in made)
 
 
 def test_many_parts_become_few(archive: Archive) -> None:

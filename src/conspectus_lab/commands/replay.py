@@ -99,9 +99,9 @@ def replay(
     size = options.size(keep, "--keep")
     clauses = options.triggers(trigger or [])
     if report is not None:
-        from conspectus_lab.report import chart_library
+        from conspectus_lab.report import templates
 
-        chart_library()  # so that what is missing is known before the work is done
+        templates()  # so that what is missing is known before the work is done
     from conspectus_lab.commands.live import Live
     from conspectus_lab.replay import replay as run
 
