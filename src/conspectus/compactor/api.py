@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from langchain_core.language_models import BaseChatModel
 
-from conspectus._core.flow import OnFailure
+from conspectus._core.choices import OnFailure
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._drive import Flow, arun, run
