@@ -311,11 +311,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
     def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
         if self._built.shown["trigger"] != self._built.trigger:  # its own list was changed
             self._set("trigger", self._built.shown["trigger"])
-        now = self._built
-        update = yield from now.planner.step(state, runtime)
-        if now.recalling is None:
-            return update
-        return (yield from now.recalling.step(state, update, runtime))
+        return (self._built.recalling or self._built.planner).step(state, runtime)
 
     def compact(
         self, state: Any, runtime: Any, *, focus: str | None = None
