@@ -152,7 +152,7 @@ class Step:
 
         # A caller's history decides what is made anew: drafts are kept in archives only.
         anchor = records.RunningAnchor(
-            archive, Memory(), scope, chain, names=lambda record: name_of(after(record))
+            archive, Memory(), scope, head=chain, names=lambda record: name_of(after(record))
         )
         work = Compaction(_tools(given, archive), scope, anchor, history, decided, "")
         try:
