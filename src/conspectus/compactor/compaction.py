@@ -183,7 +183,7 @@ class Compaction:
                 error.cost = spent
             why = f"the record could not be written: {error}"
             return Failed(why, error, spent, failures=failures)
-        found = {} if self.tools.redaction is None else {"redacted": record.redacted}
+        found = {} if self.tools.redaction is None else {"redacted": dict(record.redacted)}
         yield from self._tell(
             "end", record=record.id, tokens=record.tokens_after, by=record.by, **found
         )

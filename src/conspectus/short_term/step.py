@@ -154,9 +154,10 @@ class Step:
         anchor = records.RunningAnchor(
             archive, Memory(), scope, head=chain, names=lambda record: name_of(after(record))
         )
-        work = Compaction(_tools(given, archive), scope, anchor, history, decided, "")
+        tools = _tools(given, archive)
         try:
-            outcome, view = yield from work.run()
+            compaction = Compaction(tools, scope, anchor, history, decided, "")
+            outcome, view = yield from compaction.run()
         except (SummaryError, RedactionError) as error:
             self._failed(scope, running, history)
             if isinstance(error, RedactionError):
