@@ -43,7 +43,7 @@ def compacted(model: Any, messages: list[Any], *, on_loop: bool = False, **setti
 
 
 def test_a_good_summary_above_the_default_limit_is_used_as_it_came() -> None:
-    """2,000 tokens are asked for, a third of what the trigger waits for, and the window has room."""
+    """2,000 tokens are asked for, a third of what the trigger waits for; the window has room."""
     assert estimate(LONG) > 2_400
     model = ScriptedChatModel(answers=lambda _: LONG)
     trigger = ("tokens", 6_000)
