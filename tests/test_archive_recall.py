@@ -252,12 +252,13 @@ def test_a_question_that_stayed_in_view_stands_before_the_work_that_left_first()
     def look(n: int) -> list[dict[str, Any]]:
         call = {"id": f"call{n}", "function": {"name": "look", "arguments": "{}"}}
         said = {"role": "assistant", "content": "", "id": f"asks{n}", "tool_calls": [call]}
-        text = f"nothing {n} " * 30
+        text = f"nothing {n} " * 60
         return [said, {"role": "tool", "tool_call_id": f"call{n}", "content": text, "id": f"is{n}"}]
 
     for n in range(12):
         add(*look(n))
     first = [row["id"] for row in exported(compactor)]
+    assert first
     assert "question" not in first
     add({"role": "user", "content": "Thanks. And the host?", "id": "next"}, *look(12))
     for n in range(13, 20):

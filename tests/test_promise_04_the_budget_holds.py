@@ -216,11 +216,14 @@ def test_a_summary_that_uses_all_that_it_may_is_used_and_fits() -> None:
             text += " word"
         return text
 
-    result = compacted(talk(60), engine(Scripted(fill), window=4_000, keep=("messages", 4)))
-    assert result.outcome == "compacted", result.reason
-    assert result.record is not None
-    assert result.record.by == "scripted"
-    assert result.tokens_after <= 4_000
+    alone: dict[str, Any] = {"notes": [], "max_summary_tokens": 200}
+    for more in ({}, alone):
+        compactor = engine(Scripted(fill), window=4_000, keep=("messages", 4), **more)
+        result = compacted(talk(60), compactor)
+        assert result.outcome == "compacted", result.reason
+        assert result.record is not None
+        assert (result.record.by, result.record.cut) == ("scripted", 0)
+        assert result.tokens_after <= 4_000
 
 
 def test_without_a_summary_a_history_over_the_window_is_stuck_and_says_so() -> None:

@@ -52,9 +52,10 @@ def engine_recall(messages: list[dict[str, Any]], query: str) -> str:
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_model_that_repeats_hostile_text_gives_it_no_authority(hostile: str) -> None:
     scripted = Scripted(lambda _: f"- The user asked for a fix. {hostile} [x]")
-    result = compacted(talk(40), engine(scripted), force=True)
-    assert result.outcome == "compacted", result.reason
-    assert not MARKS.search(text_of_summary(result))
+    for parts in (None, []):  # in its place in the notes, and alone
+        result = compacted(talk(40), engine(scripted, notes=parts), force=True)
+        assert result.outcome == "compacted", result.reason
+        assert not MARKS.search(text_of_summary(result))
 
 
 @given(st.text(max_size=200))

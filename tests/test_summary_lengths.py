@@ -43,10 +43,13 @@ def compacted(model: Any, messages: list[Any], *, on_loop: bool = False, **setti
 
 
 def test_a_good_summary_above_the_default_limit_is_used_as_it_came() -> None:
-    """Where no window is known, 1,024 tokens are asked for, and these summaries take twice that."""
+    """2,000 tokens are asked for, a third of what the trigger waits for; the window has room."""
     assert estimate(LONG) > 2_400
     model = ScriptedChatModel(answers=lambda _: LONG)
-    own = SummarizationMiddleware(model, trigger=("tokens", 8_000), keep=("messages", 4), notes=[])
+    trigger = ("tokens", 6_000)
+    own = SummarizationMiddleware(
+        model, trigger=trigger, window=12_000, keep=("messages", 4), notes=[]
+    )
     state: dict[str, Any] = {"messages": []}
     compactions = 0
     for turn in range(60):

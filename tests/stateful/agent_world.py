@@ -251,10 +251,12 @@ class AgentWorld(AgentTalk):
         archive, scope = Archive(self.store), self.scope(held)
         chain = run(archive.chain_at_flow(scope, held["head"]))
         assert chain, "the record in force is not in the archive"
-        keys = [row["key"] for row in archive.export(scope, chain)]
-        covered = len({key for record in chain for key in record.covers})
+        gone = {key for record in chain for key in record.covers}
+        # Those that are only shown short stand between them where the archive knows their place.
+        rows = archive.export(scope, chain)
+        keys = sorted((row["key"] for row in rows), key=lambda key: key not in gone)
         found = [one.message for one in archive.get(scope, keys)]
-        return found, covered, repr(dict(chain[-1].ledger)), chain[-1].summary
+        return found, len(gone), repr(dict(chain[-1].ledger)), chain[-1].summary
 
     def all_kept(self, state: Any) -> list[Any]:
         """Every original of this thread in the archive, of whatever branch."""

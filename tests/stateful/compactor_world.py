@@ -323,7 +323,9 @@ class CompactorWorld(Talk):
         assert self.archive is not None
         scope = self.at.scope
         chain = self.archive.chain(scope)
-        rows = [row["key"] for row in self.archive.export(scope)]
+        gone = {key for record in chain for key in record.covers}
+        # Those that are only shown short stand between them where the archive knows their place.
+        rows = sorted((r["key"] for r in self.archive.export(scope)), key=lambda k: k not in gone)
         look.reach = [one.message for one in self.archive.get(scope, rows)]
         look.covered = sum(len(record.covers) for record in chain)
         look.facts = repr(dict(chain[-1].ledger)) if chain else ""

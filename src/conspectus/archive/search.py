@@ -67,4 +67,4 @@ def _both(
 
 def resolve_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -> Flow[list[str]]:
     """Keys of messages with an id or cited by a name, in order, among those of the chain."""
-    return (yield from archive.index.named_flow(scope, chain, name))
+    return archive.index.named_flow(scope, chain, name)

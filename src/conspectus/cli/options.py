@@ -75,7 +75,7 @@ def summarizer_of(name: str) -> Any:
     Raises:
         InputError: it is neither `embedded` nor `provider:model`.
     """
-    from conspectus._core.flow import names_embedded
+    from conspectus._core.choices import names_embedded
 
     if names_embedded(name):
         return None

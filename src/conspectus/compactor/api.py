@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from conspectus._core.flow import OnFailure
+from conspectus._core.choices import OnFailure
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._drive import Flow, arun, run

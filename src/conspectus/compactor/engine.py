@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from conspectus._core.flow import EMBEDDED, FAILURES, OnFailure, names_embedded
+from conspectus._core.choices import EMBEDDED, FAILURES, OnFailure, names_embedded
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.anchors import Anchor, ArchiveAnchor, MemoryAnchor
+from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.preview import Preview
@@ -186,8 +186,7 @@ class Engine:
     ) -> Session:
         """One agent's history; see `Session`. Without `anchor`, its records are in the archive."""
         if anchor is None:
-            archive, memory = self.tools.archive, self.tools.memory
-            anchor = ArchiveAnchor(archive, scope) if archive else MemoryAnchor(memory, scope)
+            anchor = Anchor(self.tools.archive, self.tools.memory, scope)
         return Session(
             self.tools, self.policy, room, self.pin, scope, anchor, asked, last, sizes, ratio
         )

@@ -13,14 +13,14 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
-from conspectus._core.flow import EMBEDDED
+from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.compactor.agent_state import Held, Requested, Tenant, is_checkpointed, scope_of
-from conspectus.compactor.anchors import MemoryAnchor, StateAnchor
+from conspectus.compactor.anchors import Anchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.memory import Failure, Memory
@@ -86,7 +86,7 @@ class GraphEngine:
         """What the state holds, the archive put right where the thread went back, over to another
         branch or was copied; see `Branches.follow`."""
         archive = self._open(runtime)
-        return (yield from self._branches.follow(held, channel, archive, runtime, turn=turn))
+        return self._branches.follow(held, channel, archive, runtime, turn=turn)
 
     def session(
         self,
@@ -118,7 +118,7 @@ class GraphEngine:
         return engine.session(
             scope,
             room,
-            StateAnchor(archive, tools.memory, scope, held.head, is_checkpointed()),
+            StateAnchor(archive, tools.memory, scope, head=held.head, kept=is_checkpointed()),
             asked=asked,
             last=held.after,
             sizes=self.sizes,
@@ -150,7 +150,7 @@ class GraphEngine:
             kept_in=KEPT,
         )
         engine = replace(self.engine, tools=alone)
-        anchor = MemoryAnchor(memory, scope)
+        anchor = Anchor(None, memory, scope)
         return engine.session(scope, room, anchor, sizes=self.sizes, ratio=ratio)
 
     def clips(self, runtime: object) -> bool:

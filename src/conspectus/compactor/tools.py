@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conspectus._core import flow
+from conspectus._core.choices import OnFailure
 from conspectus.archive import Archive
 from conspectus.compactor.leaving import BeforeSummarization
 from conspectus.compactor.memory import Memory
@@ -57,7 +57,7 @@ class Tools:
     memory: Memory
     summarizers: Mapping[str, Summarizer]
     order: tuple[str, ...]
-    on_failure: flow.OnFailure
+    on_failure: OnFailure
     timeout: float | None
     on_event: OnEvent | None
     preview: Preview | None = None
@@ -74,3 +74,7 @@ class Tools:
     def where(self) -> str | None:
         """Where originals of clips are, as a clip says it; None where nothing may be clipped."""
         return self.kept_in if self.archive is None else ARCHIVED
+
+    def text_within(self, tokens: int) -> int:
+        """Tokens for the text of a summary, of those for its message."""
+        return max(1, tokens - self.frame - SLACK)

@@ -107,7 +107,7 @@ class Redaction:
         Raises:
             RedactionError: the redactor failed, took too long, or answered what cannot be used.
         """
-        done = yield from self._all(entries, (), apart=True)
+        done = yield from self.together(entries, (), apart=True)
         counts: Counter[str] = Counter()
         for one in done.counts:
             counts.update(one)
@@ -121,15 +121,19 @@ class Redaction:
         """
         return (yield from self.together((), texts)).texts
 
-    def together(self, entries: Sequence[Entry], texts: Sequence[str]) -> Flow[Together]:
+    def together(
+        self, entries: Sequence[Entry], texts: Sequence[str], apart: bool = False
+    ) -> Flow[Together]:
         """Messages and texts without their secrets, each taken out of all of them.
+
+        Args:
+            entries: the messages.
+            texts: what stands beside them.
+            apart: take out of each message what was recognised in it alone.
 
         Raises:
             RedactionError: as above.
         """
-        return (yield from self._all(entries, texts, apart=False))
-
-    def _all(self, entries: Sequence[Entry], texts: Sequence[str], apart: bool) -> Flow[Together]:
         names = [_name(entry) for entry in entries]
         with self._lock:
             known = {name: self._known[name] for name in names if name in self._known}

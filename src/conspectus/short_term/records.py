@@ -32,7 +32,7 @@ REMEMBERED = 256
 """Ledgers of callers without an archive, and threads followed, at most."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, kw_only=True)
 class RunningAnchor(StateAnchor):
     """A head in the caller's hands; what stands on it is named after the running summary.
 

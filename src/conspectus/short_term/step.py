@@ -9,20 +9,21 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from conspectus._core.flow import EMBEDDED, Failed
+from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Compact, Keep, Plan, Stuck
 from conspectus._core.oldest_first import Limits, oldest_first
 from conspectus._core.policy import grown
 from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
+from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import Failure, Memory
 from conspectus.compactor.observed import log_failures, whose_of
+from conspectus.compactor.outcome import Failed
 from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.session import SUMMARY_FLOOR
 from conspectus.compactor.tools import SLACK, Tools
 from conspectus.compactor.view import SMALL, History, look_flow, with_floors
-from conspectus.compactor.work import Work
 from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
 from conspectus.events import HistoryStuck, tell
 from conspectus.events.notes import noted
@@ -151,11 +152,12 @@ class Step:
 
         # A caller's history decides what is made anew: drafts are kept in archives only.
         anchor = records.RunningAnchor(
-            archive, Memory(), scope, chain, names=lambda record: name_of(after(record))
+            archive, Memory(), scope, head=chain, names=lambda record: name_of(after(record))
         )
-        work = Work(_tools(given, archive), scope, anchor, history, decided, "")
+        tools = _tools(given, archive)
         try:
-            outcome, view = yield from work.run()
+            compaction = Compaction(tools, scope, anchor, history, decided, "")
+            outcome, view = yield from compaction.run()
         except (SummaryError, RedactionError) as error:
             self._failed(scope, running, history)
             if isinstance(error, RedactionError):

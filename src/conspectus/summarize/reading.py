@@ -171,7 +171,8 @@ class Reading:
                 return (yield from self._within_limit(text))
             except SummarizerOverflow as error:
                 room = self._halved(self._room, self._size(piece), error)
-            notes += yield from self._read(self._messages, piece, room)
+            pieces = divide(self._messages.texts, room, self._count, piece)
+            notes += yield from self._read_all(self._messages, pieces, room)
         else:
             room = self._room
             notes += yield from self._read_all(self._messages, self._pieces, self._notes_room)
@@ -183,11 +184,6 @@ class Reading:
         flows = [self._notes_on(source, piece, room) for piece in pieces]
         answers: list[list[str]] = yield Gather(flows, self._concurrency)
         return [notes for answer in answers for notes in answer]
-
-    def _read(self, source: _Source, piece: Piece, room: int) -> Flow[list[str]]:
-        """The same for a piece that has to be divided further first."""
-        pieces = divide(source.texts, room, self._count, piece)
-        return (yield from self._read_all(source, pieces, room))
 
     def _notes_on(self, source: _Source, piece: Piece, room: int) -> Flow[list[str]]:
         """Notes on one piece; on its halves, one after the other, if it is too long."""

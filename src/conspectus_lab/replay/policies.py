@@ -123,7 +123,7 @@ def recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[Bas
     held = read_held(state, None, state.get("messages", []))
     scope = scope_of(held, None, None)
     with Archive(setting.store) as archive:
-        chain = run(StateAnchor(archive, Memory(), scope, held.head).chain_flow())
+        chain = run(StateAnchor(archive, Memory(), scope, head=held.head).chain_flow())
         keys = dict.fromkeys(key for record in chain for key in _keys(record))
         found = run(archive.find_flow(scope, list(keys)))
     by_id: dict[str, list[BaseMessage]] = {}
