@@ -46,7 +46,7 @@ contracts: $(READY)
 # The site of docs/, into site/; a broken link, a page outside of `nav` or a bad docstring fails it.
 .PHONY: docs
 docs: $(READY)
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 check: lint types contracts docs test test-all
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import os
 import re
 import subprocess
@@ -46,9 +47,9 @@ def described() -> list[str]:
 
 def built(folder: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
     """Build the site into a folder, as `make docs` does."""
+    options = ["--strict", "--config-file", str(config), "--site-dir", str(folder)]
     return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"]
-        + ["--config-file", str(config), "--site-dir", str(folder)],
+        [sys.executable, "-m", "mkdocs", "build", *options],
         cwd=config.parent,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
@@ -105,6 +106,14 @@ def test_a_page_with_a_broken_link_fails_the_build(line: str, why: str, tmp_path
     broken = built(tmp_path / "broken", config)
     assert broken.returncode != 0
     assert why in broken.stdout + broken.stderr
+
+
+def test_docstrings_are_put_into_the_form_that_the_reference_shows() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS / "site")
+        module = import_module("docstrings")
+    result = doctest.testmod(module)
+    assert (result.attempted, result.failed) == (1, 0)
 
 
 def test_the_reference_has_every_name_that_the_pages_import_and_none_twice() -> None:

@@ -1,7 +1,7 @@
 """Turns our docstrings into those that the API reference can show.
 
-They begin an example with `Example:`, which Google's form knows in the plural only, and name several
-parameters on one line, `first, second: as for ...`, which it wants one by one.
+They begin an example with `Example:`, which Google's form knows in the plural only, and name
+several parameters on one line, `first, second: as for ...`, which it wants one by one.
 """
 
 from __future__ import annotations
