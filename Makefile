@@ -45,7 +45,12 @@ types: $(READY)
 contracts: $(READY)
 	$(BIN)/lint-imports
 
-check: lint types contracts test test-all
+# The site of docs/, into site/; a broken link, a page outside of `nav` or a bad docstring fails it.
+.PHONY: docs
+docs: $(READY)
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+check: lint types contracts docs test test-all
 
 # Resolve the dependencies anew; the lock names packages and hashes, never a host.
 lock:
@@ -60,7 +65,7 @@ conformance: $(READY)
 	@PYTHONPATH=tests $(BIN)/python -m langchain_conformance.page
 
 clean:
-	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # What README and docs/benchmarks.md claim, printed anew; each fails if a claim does not hold.
 .PHONY: bench bench-transcripts bench-faults bench-scale bench-recall bench-facts

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from conspectus import Compactor
+from conspectus import CompactionResult, Compactor
 
 ROOT = Path(__file__).resolve().parents[1]
 SESSION = ROOT / "examples" / "data" / "demo-transcript.json"
@@ -24,8 +24,8 @@ WINDOW = 16_000
 BEGIN, END = "<!-- after -->\n```text\n", "```\n<!-- end -->"
 
 
-def notes(window: int = WINDOW) -> str:
-    """The summary message at the end of the session."""
+def played(window: int = WINDOW) -> CompactionResult:
+    """The session, step by step, and the compaction at its end."""
     compactor = Compactor(window=window, archive="memory:")
     view: list[Any] = []
     step: list[Any] = []
@@ -34,8 +34,12 @@ def notes(window: int = WINDOW) -> str:
             view = list(compactor.compact([*view, *step], thread_id="views").messages)
             step = []
         step.append(message)
-    result = compactor.compact(view, thread_id="views", force=True)
-    body: str = result.summary
+    return compactor.compact(view, thread_id="views", force=True)
+
+
+def notes(window: int = WINDOW) -> str:
+    """The summary message at the end of the session."""
+    body: str = played(window).summary
     return body.replace("```", "'''") + "\n"
 
 

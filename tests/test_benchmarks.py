@@ -10,6 +10,7 @@ import importlib
 import io
 import json
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,7 +22,7 @@ import pytest
 from langgraph.store.memory import InMemoryStore
 from rich.console import Console
 
-from conspectus import CompactionResult, Compactor
+from conspectus import CompactionResult, Compactor, TokenMeter
 from conspectus.archive import Archive, Scope
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -176,10 +177,30 @@ def test_the_page_of_views_shows_what_is_written_today(script: Callable[[str], M
 def test_readme_shows_lines_of_that_page(script: Callable[[str], ModuleType]) -> None:
     page = script("views").PAGE.read_text(encoding="utf-8").splitlines()
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    shown = readme.partition("## What the model sees")[2].partition("```text\n")[2]
-    lines = [line for line in shown.partition("\n```")[0].splitlines() if line != "…"]
+    section = readme.partition("## What the model sees")[2].partition("\n## Choose")[0]
+    before, after = re.findall(r"```text\n(.*?)\n```", section, re.DOTALL)
+    lines = [line for line in after.splitlines() if line != "…"]
     assert len(lines) > 10
     assert [line for line in lines if line not in page] == []
+
+    session = json.loads((EXAMPLES / "data" / "demo-transcript.json").read_text(encoding="utf-8"))
+    said = {f"{one['id']} {one['role']}": one["content"] for one in session}
+    for line in before.splitlines():
+        speaker, _, start = line.removesuffix(" …").partition(": ")
+        assert said[speaker].startswith(start), line
+
+
+@pytest.mark.slow
+def test_readme_says_how_large_that_view_is(script: Callable[[str], ModuleType]) -> None:
+    result = script("views").played()
+    session = json.loads((EXAMPLES / "data" / "demo-transcript.json").read_text(encoding="utf-8"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"({len(session)} messages, {TokenMeter().messages(session):,} tokens" in readme
+    left = len(session) - (len(result.messages) - 1)
+    assert f"After, {result.tokens_after:,} tokens: system prompt, the newest" in readme
+    assert f"newest {len(result.messages) - 2} messages" in readme
+    assert re.search(rf"The other {left}\s+are archived", readme)
+    assert result.archived
 
 
 @pytest.mark.slow

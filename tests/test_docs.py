@@ -40,10 +40,10 @@ import conspectus_secrets
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     ROOT / "README.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "examples" / "lead_agent" / "README.md",
 ]
-STARTING = "README guide cli config deep_agents evaluate replay telemetry".split()
+STARTING = "README cli config deep_agents evaluate replay telemetry".split()
 """Pages whose blocks start processes, or replay a session."""
 MODULES = sorted(
     module.name

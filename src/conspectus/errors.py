@@ -134,7 +134,7 @@ class RedactionError(ConspectusError):
 
 
 class NotFoundError(ConspectusError, LookupError):
-    """Nothing is kept under that id, range or thread."""
+    """Nothing is archived under that id, range or thread."""
 
 
 class StuckError(ConspectusError):

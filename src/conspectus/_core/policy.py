@@ -234,7 +234,7 @@ class Policy:
 
     Attributes:
         trigger: clauses, any of which asks for a compaction.
-        keep: how much of the newest history stays, as one `ContextSize`.
+        keep: how much of the newest history stays in view, as one `ContextSize`.
         max_summary_tokens: the most that the text of a summary may take; a longer one is cut. None
             asks for a third of the budget, or of what the trigger waits for, and at least 256
             tokens, and takes a longer one that fits.

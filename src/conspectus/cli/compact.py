@@ -34,7 +34,7 @@ def compact(
         ),
     ] = None,
     keep: Annotated[
-        str, typer.Option(help="How much of the newest history stays, in the same form.")
+        str, typer.Option(help="How much of the newest history stays in view, in the same form.")
     ] = "messages:20",
     window: Annotated[
         int | None, typer.Option(help="Input limit of the model that will answer, in tokens.")
@@ -44,7 +44,10 @@ def compact(
     ] = 0,
     summarizer: Annotated[
         str,
-        typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5."),
+        typer.Option(
+            help="provider:model such as openai:gpt-5, which is recommended, or embedded, which "
+            "extracts by rules and needs no model."
+        ),
     ] = "embedded",
     max_summary_tokens: Annotated[
         int | None, typer.Option(help="The most that the text of the summary may take, in tokens.")

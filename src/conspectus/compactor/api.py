@@ -51,11 +51,12 @@ class Compactor:
     Args:
         summarizer: a `Summarizer`, a LangChain chat model, a `provider:model` string, a callable
             or Runnable that takes messages and returns text, or `"embedded"`. Default:
-            `"embedded"`, the `EmbeddedSummarizer`, which needs no model and no network.
+            `"embedded"`, the `EmbeddedSummarizer`, which needs no model and no network, and
+            extracts by rules; a model is recommended.
         trigger: when to compact: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
             window; a dict for conditions that must all hold; a list for alternatives. Default:
             `("fraction", 0.85)` where `window` is given, else `("tokens", 170_000)`.
-        keep: how much of the newest history stays, as one such tuple. Default: 20 messages.
+        keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
         window: input limit of the model that will answer, in tokens. The result always fits it.
             Default: unknown; then the smallest `tokens` trigger is what the result must fit in.
         reserved_tokens: tokens of the window for output, system prompt and tools that are not in
@@ -270,7 +271,7 @@ class Compactor:
 
         Raises:
             InputError: not exactly one of query, id and range; or there is no archive.
-            NotFoundError: nothing is kept of that thread, or nothing of that name is within reach.
+            NotFoundError: nothing is archived of that thread, or nothing of that name is in reach.
             ArchiveError: the archive cannot be read.
         """
         scope = _scope(tenant, thread_id, session)

@@ -1,4 +1,8 @@
-"""The engine as graphs use it: whose history, in which archive, told to which stream."""
+"""The engine as graphs use it: whose history, in which archive, told to which stream.
+
+Middleware and guard share one, so that no decision is made twice. Both ask for it at each step and
+keep none, as it is built anew when a setting changes.
+"""
 
 from __future__ import annotations
 

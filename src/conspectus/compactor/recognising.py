@@ -1,4 +1,16 @@
-"""Which messages of a history, as it was sent, are our own: summaries, and clips of others."""
+"""Which messages of a history, as it was sent, are our own: summaries, and clips of others.
+
+Users paste what they see, and agents repeat it. So a clip is known once in a history: where it
+comes first, and not behind the summary that covers its original. Messages that say the same are cut
+to the same text; their clips are given their originals in order.
+
+A LangChain message bears our mark; a dict has none, and a converted history has lost it. There one
+summary is known, in the user's role, where the view puts it: first behind system messages. Further
+on it is known only while its record is in force, and only behind what callers put before their
+history each time. All else that has its text is a message, so nobody brings an abandoned branch
+back by pasting its summary. Messages that stand after a summary are numbered from where the covered
+ones ended, so that the same words said again are another message.
+"""
 
 from __future__ import annotations
 

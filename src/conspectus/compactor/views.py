@@ -1,4 +1,10 @@
-"""What is known of channels, kept while they only grow: what the model sees of them, for one."""
+"""What is known of channels, kept while they only grow: what the model sees of them, for one.
+
+With `history="preserve"` the channel is never written. What the model sees of it is remembered by
+identity while it only grows, and by fingerprints once it comes back from a checkpoint. Other
+middleware may have changed the messages of a request; records are about the channel, so that is
+folded, and their changes are laid over it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Several workers of one process at one summary: who comes second waits for the first."""
+"""Several workers of one process at one summary: who comes second waits for the first.
+
+Between processes nothing can be locked, as stores cannot compare and set. There a commit holds the
+archive's pointer against the one that its plan was made on, before it writes and after
+(`ArchiveFlows.commit_flow`); where it was moved, the history is looked at again.
+"""
 
 from __future__ import annotations
 

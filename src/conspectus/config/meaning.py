@@ -109,7 +109,7 @@ def _reads(config: SummarizationConfig) -> str:
 
 def _writes(config: SummarizationConfig) -> str:
     if names_embedded(config.model_name):
-        return "the embedded summariser, which needs no model"
+        return "the embedded summariser, which extracts by rules and needs no model"
     first = config.shown(("model_name",)) if config.model_name else "the agent's own model"
     later = [config.shown(("fallback_models", i)) for i in range(len(config.fallback_models))]
     if config.model_name:

@@ -195,7 +195,7 @@ class SubagentSettings(Plain):
     model_name: Text | None = Field(
         None,
         description="the model that writes summaries; null for the agent's own, embedded for the "
-        "summariser that needs no model",
+        "summariser that extracts by rules and needs no model",
     )
     trigger: Trigger | None = Field(
         None,
@@ -204,7 +204,7 @@ class SubagentSettings(Plain):
     )
     keep: Size = Field(
         default_factory=lambda: Size(type="messages", value=20),
-        description="how much of the newest history stays",
+        description="how much of the newest history stays in view",
     )
     trim_tokens_to_summarize: Whole | None = Field(
         4000,

@@ -45,7 +45,7 @@ class SummarizationDefaults(TypedDict):
 
     Attributes:
         trigger: when to summarise.
-        keep: how much of the newest history stays.
+        keep: how much of the newest history stays in view.
         window: input limit of the model in tokens, where it was given and not read.
         reserved_tokens: tokens that the model may answer with, where its settings say so.
         truncate_args_settings: when large arguments of old calls are shortened.

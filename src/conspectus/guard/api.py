@@ -91,8 +91,10 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             where it has one, and at most half of the window.
         on_stuck: where nothing can make it fit: `"raise"` a `StuckError` with the numbers, or
             `"send"` it all the same.
-        summarizer, archive, keep, token_counter, file_tokens, tenant, pin, on_failure, on_event,
-            telemetry, redact: as for `SummarizationMiddleware`, without which they are used.
+        summarizer, archive, keep, token_counter, file_tokens, tenant, pin: as for
+            `SummarizationMiddleware`, without which they are used.
+        on_failure, on_event, telemetry, redact: as for `SummarizationMiddleware`, without which
+            they are used.
         name: of this instance.
 
     Raises:

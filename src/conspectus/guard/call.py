@@ -1,4 +1,12 @@
-"""One call of a model on its way through the guard: the request as it stands, and what follows."""
+"""One call of a model on its way through the guard: the request as it stands, and what follows.
+
+A request is measured as it is sent, and its overhead goes into the state for the next plan. A
+record that the guard makes goes into the state as `pending`: the originals are still in the
+channel, and the next `before_model` folds the record over them, so nothing is summarised twice.
+What was recalled for the turn is taken out before anything is measured, planned or archived, and
+put back before the request is sent. It is told by its marker and by not being in the channel, so
+that no message of the history is left out because somebody marked it.
+"""
 
 from __future__ import annotations
 

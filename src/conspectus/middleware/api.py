@@ -61,7 +61,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         trigger: when to summarise: `("tokens", N)`, `("messages", N)`, `("fraction", F)` of the
             model's window; a dict for conditions that must all hold; a list for alternatives.
             Default: never.
-        keep: how much of the newest history stays, as one such tuple. Default: 20 messages.
+        keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
         token_counter: what trigger and keep count with. Default: LangChain's approximation. Whether
             a history fits the window is told by a `TokenMeter`, unless a counter is given.
         summary_prompt: instructions for a model, with `{messages}` where they go. Default: ours.

@@ -2,6 +2,9 @@
 
 Users have chosen their thresholds by that count, so it stays theirs. Whether the history fits the
 window is another question, which the meter answers.
+
+Where the first answer after a compaction reports that system prompt and tools alone meet the
+trigger, that report is what the compaction reached: the history has to grow by a tenth from there.
 """
 
 from __future__ import annotations

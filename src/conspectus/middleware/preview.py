@@ -1,4 +1,8 @@
-"""A person reads a summary before it takes effect: the question, and what answers to it mean."""
+"""A person reads a summary before it takes effect: the question, and what answers to it mean.
+
+The graph is interrupted between the check and the commit, after the draft is stored. On resume the
+node runs again, makes the same plan, finds the draft, gets the answer, and commits.
+"""
 
 from __future__ import annotations
 

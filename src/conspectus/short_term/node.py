@@ -40,8 +40,9 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
     something was summarised. It works without and with an event loop.
 
     Args:
-        model, max_tokens, max_tokens_before_summary, max_summary_tokens, token_counter,
-            initial_summary_prompt, existing_summary_prompt, final_prompt: as for
+        model, max_tokens, max_tokens_before_summary, max_summary_tokens: as for
+            `summarize_messages`.
+        token_counter, initial_summary_prompt, existing_summary_prompt, final_prompt: as for
             `summarize_messages`.
         input_messages_key: where the state has the history. Default: `"messages"`.
         output_messages_key: where the result goes. Default: `"summarized_messages"`. The same as

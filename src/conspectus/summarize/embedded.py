@@ -10,8 +10,9 @@ from conspectus.summarize.writing import Answer, write
 class EmbeddedSummarizer:
     """Write the notes from the messages alone: no model, no network, no sentence of its own.
 
-    What the user said and what was done is written by the same code whoever summarises; here the
-    agent's own conclusions take the place of a model's findings.
+    It extracts and compresses by rules, and understands nothing: what the user said and what was
+    done is written by the same code whoever summarises; the agent's own conclusions, picked by
+    their form, take the place of a model's findings. Where there is a model, that is recommended.
 
     Example:
         >>> EmbeddedSummarizer().name

@@ -1,4 +1,10 @@
-"""Which parts of the notes are written, and how much of their room each may take."""
+"""Which parts of the notes are written, and how much of their room each may take.
+
+All parts together take a third of the window. The user's words take half of that before the ledger
+chooses among them, messages typed by the way two thirds, and all of them more where nothing else
+needs it; a model's goal and next step a fifth. Deeds and findings take one token for three to ten
+that leave, as the room allows.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class RecordedCall:
 class ScriptedChatModel(BaseChatModel):
     """Answers from a list, in the order of the calls, or from a callable that sees the prompt.
 
-    Args:
+    Attributes:
         answers: `["first", AIMessage("second"), TimeoutError()]`, or a callable
             `(messages) -> AIMessage | str | error`. A list that is used up raises `RuntimeError`.
         delay: seconds that each answer takes.

@@ -1,0 +1,147 @@
+"""The site: it is built strictly, shows every public name, and its longest pages stay short."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import os
+import re
+import subprocess
+import sys
+import textwrap
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from test_docs import PAGES, ROOT, blocks_of
+
+DOCS = ROOT / "docs"
+REFERENCE = re.compile(r"^::: (\S+)$", re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)(?:#[^)\s]*)?\)")
+LOADED = re.compile(r"""<(?:script|img|iframe)[^>]*\ssrc=["'](?:https?:)?//""")
+STYLES = re.compile(r"""<link[^>]*\shref=["'](?:https?:)?//""")
+
+
+def imported() -> set[str]:
+    """Each of our names that an example of the documentation imports, with its module."""
+    found = set()
+    for path in PAGES:
+        for block in blocks_of(path.name, path.read_text(encoding="utf-8")):
+            if block.language != "python" or block.text.startswith(">>>"):
+                continue
+            for node in ast.walk(ast.parse(textwrap.dedent(block.text))):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                    conspectus.__name__
+                ):
+                    found |= {f"{node.module}.{name.name}" for name in node.names}
+    return found
+
+
+def described() -> list[str]:
+    """The names that the API reference asks for, as often as it does."""
+    pages = (page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("reference/*.md")))
+    return [name for page in pages for name in REFERENCE.findall(page)]
+
+
+def built(folder: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
+    """Build the site into a folder, as `make docs` does."""
+    options = ["--strict", "--config-file", str(config), "--site-dir", str(folder)]
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", *options],
+        cwd=config.parent,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_the_site_is_built_strictly_and_shows_every_public_name(tmp_path: Path) -> None:
+    done = built(tmp_path)
+    assert done.returncode == 0, done.stderr
+    pages = {page: page.read_text(encoding="utf-8") for page in tmp_path.rglob("*.html")}
+    for page, text in pages.items():
+        assert not LOADED.search(text), f"{page.name} loads a script or an image from elsewhere"
+        assert not STYLES.search(text), f"{page.name} loads a style from elsewhere"
+    entries = {
+        name
+        for page, text in pages.items()
+        if page.parent.name == "reference"
+        for name in re.findall(r'<h\d id="([\w.]+)" class="doc', text)
+    }
+    wanted = {f"conspectus.{name}" for name in conspectus.__all__}
+    assert sorted(wanted - entries) == []
+    assert sorted(set(described()) - entries) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("[gone](gone.md)", "gone.md"),
+        ("[gone](summaries.md#gone)", "#gone"),
+        ("::: conspectus.Gone", "conspectus.Gone"),
+    ],
+)
+def test_a_page_with_a_broken_link_fails_the_build(line: str, why: str, tmp_path: Path) -> None:
+    config = tmp_path / "mkdocs.yml"
+    settings = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    config.write_text(
+        re.sub(r"^nav:.*?\n\n", "", settings, count=1, flags=re.DOTALL | re.MULTILINE)
+        .replace("paths: [src]", f"paths: [{ROOT / 'src'}]")
+        .replace("docs/site/docstrings.py", str(DOCS / "site" / "docstrings.py")),
+        encoding="utf-8",
+    )
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "summaries.md").write_text("# Summaries\n", encoding="utf-8")
+    page = tmp_path / "docs" / "index.md"
+    page.write_text("# Start\n\n[there](summaries.md#summaries)\n", encoding="utf-8")
+    sound = built(tmp_path / "sound", config)
+    assert sound.returncode == 0, sound.stderr
+    page.write_text(f"# Start\n\n{line}\n", encoding="utf-8")
+    broken = built(tmp_path / "broken", config)
+    assert broken.returncode != 0
+    assert why in broken.stdout + broken.stderr
+
+
+def test_docstrings_are_put_into_the_form_that_the_reference_shows() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(DOCS / "site")
+        module = import_module("docstrings")
+    result = doctest.testmod(module)
+    assert (result.attempted, result.failed) == (1, 0)
+
+
+def test_the_reference_has_every_name_that_the_pages_import_and_none_twice() -> None:
+    there = described()
+    assert sorted({name for name in there if there.count(name) > 1}) == []
+    assert sorted(imported() - {*there}) == []
+
+
+def test_what_the_reference_shows_of_a_module_is_all_that_it_offers() -> None:
+    there = described()
+    for module in ("deep_agents", "short_term", "config", "telemetry"):
+        names = import_module(f"conspectus.{module}").__all__
+        missing = {f"conspectus.{module}.{name}" for name in names} - {*there}
+        assert sorted(missing) == [], module
+
+
+def test_readme_and_architecture_stay_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len((DOCS / "architecture.md").read_text(encoding="utf-8").split()) <= 1_800
+
+
+def test_the_links_of_pages_outside_of_the_site_lead_somewhere() -> None:
+    for page in (ROOT / "README.md", ROOT / "examples" / "lead_agent" / "README.md"):
+        for target in LINK.findall(page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_sources_name_no_page_that_is_gone() -> None:
+    for path in (ROOT / "src").rglob("*.py"):
+        for name in re.findall(r"\bdocs/(\w+\.md)\b", path.read_text(encoding="utf-8")):
+            assert (DOCS / name).exists(), f"{path}: {name}"
