@@ -1,0 +1,1 @@
+"""Loops of other SDKs kept inside their windows."""
