@@ -131,7 +131,8 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
         chain = kept.chain(Scope(place.tenant, place.thread))
     if not chain:
         return ""
-    lines, used = [], 0
+    lines: list[str] = []
+    used = 0
     every = list(standing_lines(chain[-1].ledger))
     for line in every:
         used += len(line) + 1
@@ -171,7 +172,7 @@ def _given(raw: bytes) -> Mapping[str, Any]:
         data = json.loads(raw)
     except (ValueError, RecursionError) as error:
         raise InputError(
-            "a hook reads the client's JSON on standard input; this is none"
+            "standard input holds no JSON of a hook; is this called by one?"
         ) from error
     if not isinstance(data, dict):
         raise InputError(f"a hook is given a JSON object, not {type(data).__name__}")

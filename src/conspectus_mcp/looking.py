@@ -85,8 +85,6 @@ class Looking:
         """Messages that words find, in one thread or in all of them."""
         if not query.strip():
             raise InputError("query is empty; give words, names, paths or numbers to look for")
-        if limit < 1:
-            raise InputError(f"limit is a number of messages, at least 1; got {limit}")
         places = yield from self._named(thread) if thread else self.places()
         searched, texts = places[:SEARCHED], []
         for place in searched:
@@ -105,7 +103,8 @@ class Looking:
                 best = max(hit.score for hit in result.hits)
                 texts.append((best, place, result.text, len(result.hits)))
         texts.sort(key=lambda one: -one[0])
-        parts, used, shown = [], 0, 0
+        parts: list[str] = []
+        used = shown = 0
         for _, place, text, hits in texts:
             part = text if len(places) == 1 else f"{place.line}\n{text}"
             used += self.count(part)
@@ -272,8 +271,6 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def _listed(lines: Sequence[str], start: int, none: str) -> str:
-    if start < 0:
-        raise InputError(f"start counts from 0; got {start}")
     page = list(lines[start : start + PAGE])
     if not page:
         return none if not lines else f"The list ends at {len(lines):,}."
