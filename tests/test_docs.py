@@ -35,6 +35,8 @@ import yaml
 
 import conspectus
 import conspectus_lab
+import conspectus_mcp
+import conspectus_sdk
 import conspectus_secrets
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,11 +45,17 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     ROOT / "examples" / "lead_agent" / "README.md",
 ]
-STARTING = "README guide cli config deep_agents evaluate replay telemetry".split()
+STARTING = "README guide cli config deep_agents evaluate mcp replay sdk telemetry".split()
 """Pages whose blocks start processes, or replay a session."""
 MODULES = sorted(
     module.name
-    for package in (conspectus, conspectus_lab, conspectus_secrets)
+    for package in (
+        conspectus,
+        conspectus_lab,
+        conspectus_mcp,
+        conspectus_sdk,
+        conspectus_secrets,
+    )
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__")
 )
