@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # before its import, which would ask a network
-
 import litellm
+import pytest
 
 from conspectus.archive import Scope
 from conspectus_lab.testing.fault_server import FaultServer
