@@ -47,6 +47,9 @@ PAGES = [
 ]
 STARTING = "README guide cli config deep_agents evaluate mcp replay sdk telemetry".split()
 """Pages whose blocks start processes, or replay a session."""
+IMPORTED_SLOWLY = ("litellm_proxy", "openai_agents")
+"""Modules that take seconds to import, and have no examples; docs/sdk.md uses them."""
+
 MODULES = sorted(
     module.name
     for package in (
@@ -57,7 +60,7 @@ MODULES = sorted(
         conspectus_secrets,
     )
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    if not module.name.endswith("__main__")
+    if not module.name.endswith(("__main__", *IMPORTED_SLOWLY))
 )
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})[ \t]*([^`]*)$")
 EXITS = re.compile(r"#\s*exits\s+(\d+)\s*$")

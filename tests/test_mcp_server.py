@@ -169,6 +169,7 @@ def test_over_http_a_token_says_what_is_seen(archive: str, tmp_path: Path) -> No
         run(main(url))
 
 
+@pytest.mark.slow
 def test_injected_text_gains_nothing(tmp_path: Path) -> None:
     path = str(tmp_path / "a.db")
     archived(path, HOSTILE, "t1")
@@ -193,6 +194,7 @@ def test_injected_text_gains_nothing(tmp_path: Path) -> None:
     run(main())
 
 
+@pytest.mark.slow
 def test_names_of_any_characters_reach_their_own_thread_only(tmp_path: Path) -> None:
     path = str(tmp_path / "a.db")
     names = [*LABELS[::4], *HOSTILE[::60]]

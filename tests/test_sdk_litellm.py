@@ -8,13 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import litellm
 import pytest
 
 from conspectus.archive import Scope
 from conspectus_lab.testing.fault_server import FaultServer
 from conspectus_sdk import Fitter
-from conspectus_sdk.litellm_proxy import FittingLogger
 from sdk_support import (
     ANTHROPIC_TOOL,
     OPENAI_TOOL,
@@ -29,6 +27,8 @@ from sdk_support import (
     size,
 )
 
+pytestmark = pytest.mark.slow  # the import of LiteLLM takes seconds
+
 ANN, BOB = (SimpleNamespace(api_key=name * 16) for name in ("a", "b"))
 
 
@@ -38,14 +38,20 @@ def fitter(tmp_path: Path) -> Iterator[Fitter]:
         yield made
 
 
-async def hooked(logger: FittingLogger, key: Any, data: dict[str, Any], kind: str) -> Any:
+def logger_of(fitter: Fitter, **settings: Any) -> Any:
+    from conspectus_sdk.litellm_proxy import FittingLogger
+
+    return FittingLogger(fitter, **settings)
+
+
+async def hooked(logger: Any, key: Any, data: dict[str, Any], kind: str) -> Any:
     """A request as the proxy sends it on."""
     return await logger.async_pre_call_hook(key, None, data, kind)
 
 
-@pytest.mark.slow
 def test_a_chat_of_ten_windows(fitter: Fitter) -> None:
-    logger, history = FittingLogger(fitter), list[Any]([{"role": "system", "content": PROMPT}])
+
+    logger, history = logger_of(fitter), list[Any]([{"role": "system", "content": PROMPT}])
     sent: list[Any] = []
 
     async def ask(server: FaultServer) -> Any:
@@ -79,9 +85,9 @@ def test_a_chat_of_ten_windows(fitter: Fitter) -> None:
     check_kept(fitter.archive, Scope(ANN.api_key, thread), history, [*sent, history[-1]])
 
 
-@pytest.mark.slow
 def test_anthropic_s_messages_of_ten_windows(fitter: Fitter) -> None:
-    logger, history = FittingLogger(fitter), list[Any]()
+
+    logger, history = logger_of(fitter), list[Any]()
     sent: list[Any] = []
 
     async def ask(server: FaultServer) -> Any:
@@ -126,9 +132,8 @@ def large(first: str) -> list[Any]:
     return said
 
 
-@pytest.mark.slow
 def test_a_conversation_is_told_by_its_beginning_within_its_key(fitter: Fitter) -> None:
-    logger = FittingLogger(fitter)
+    logger = logger_of(fitter)
 
     async def main() -> None:
         for key, first in ((ANN, "one"), (ANN, "two"), (BOB, "one"), (ANN, "one")):
@@ -142,7 +147,7 @@ def test_a_conversation_is_told_by_its_beginning_within_its_key(fitter: Fitter) 
 
 
 def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter: Fitter) -> None:
-    logger = FittingLogger(fitter, tenant=lambda key, data: data["user"])
+    logger = logger_of(fitter, tenant=lambda key, data: data["user"])
 
     async def main() -> None:
         items = {"model": "gpt-4o", "input": large("x"), "instructions": PROMPT, "user": "eve"}
@@ -158,7 +163,8 @@ def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter: Fitter)
 
 
 def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter: Fitter) -> None:
-    logger = FittingLogger(fitter)
+
+    logger = logger_of(fitter)
     tools = [{**ANTHROPIC_TOOL, "description": looked(1) * 10}]
     data = {"model": "m", "messages": large("x"), "tools": tools}
     with pytest.raises(litellm.ContextWindowExceededError, match="tools"):

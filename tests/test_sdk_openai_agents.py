@@ -9,21 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agents import (
-    Agent,
-    OpenAIChatCompletionsModel,
-    RunConfig,
-    Runner,
-    SQLiteSession,
-    function_tool,
-)
-from openai import AsyncOpenAI
 
 from conspectus.archive import Scope
 from conspectus.errors import StuckError
 from conspectus_lab.testing.fault_server import Answer, FaultServer, Request, ToolCall
 from conspectus_sdk import Fitter
-from conspectus_sdk.openai_agents import FittedSession, input_filter
 from sdk_support import (
     PROMPT,
     WINDOW,
@@ -36,15 +26,7 @@ from sdk_support import (
     size,
 )
 
-
-@function_tool
-def look(n: int) -> str:
-    """Read a module.
-
-    Args:
-        n: Which module.
-    """
-    return looked(n)
+pytestmark = pytest.mark.slow  # the import of the SDK takes seconds
 
 
 @pytest.fixture
@@ -54,16 +36,27 @@ def fitter(tmp_path: Path) -> Iterator[Fitter]:
 
 
 @asynccontextmanager
-async def agent_at(server: FaultServer) -> AsyncIterator[Agent[Any]]:
+async def agent_at(server: FaultServer) -> AsyncIterator[Any]:
+    """An agent with one tool, whose model is the server's."""
+    from agents import Agent, OpenAIChatCompletionsModel, function_tool
+    from openai import AsyncOpenAI
+
+    def look(n: int) -> str:
+        """Read a module."""
+        return looked(n)
+
     async with AsyncOpenAI(base_url=server.openai_url, api_key="none", max_retries=0) as client:
         model = OpenAIChatCompletionsModel("gpt-4o", client)
-        yield Agent("coder", instructions=PROMPT, model=model, tools=[look])
+        yield Agent("coder", instructions=PROMPT, model=model, tools=[function_tool(look)])
 
 
-@pytest.mark.slow
 def test_a_session_of_ten_windows_stays_inside_and_keeps_everything(
     fitter: Fitter, tmp_path: Path
 ) -> None:
+    from agents import RunConfig, Runner, SQLiteSession
+
+    from conspectus_sdk.openai_agents import FittedSession
+
     inner = SQLiteSession("s", tmp_path / "s.db")
     session = FittedSession(inner, fitter, model="gpt-4o", tenant="ann")
     config = RunConfig(tracing_disabled=True, call_model_input_filter=session.input_filter)
@@ -88,8 +81,11 @@ def test_a_session_of_ten_windows_stays_inside_and_keeps_everything(
     check_kept(fitter.archive, Scope("ann", "s"), items, shown)
 
 
-@pytest.mark.slow
 def test_one_run_of_many_turns_stays_inside_by_the_filter_alone(fitter: Fitter) -> None:
+    from agents import RunConfig, Runner
+
+    from conspectus_sdk.openai_agents import input_filter
+
     turns = 50
 
     def working(request: Request) -> Answer:
@@ -119,6 +115,10 @@ def test_one_run_of_many_turns_stays_inside_by_the_filter_alone(fitter: Fitter) 
 
 
 def test_the_session_is_what_the_one_inside_is(fitter: Fitter) -> None:
+    from agents import SQLiteSession
+
+    from conspectus_sdk.openai_agents import FittedSession
+
     async def main() -> None:
         inner = SQLiteSession("s")
         session = FittedSession(inner, fitter, model="gpt-4o")
@@ -137,6 +137,10 @@ def test_the_session_is_what_the_one_inside_is(fitter: Fitter) -> None:
 
 
 def test_a_thread_may_be_told_from_the_call(fitter: Fitter) -> None:
+    from agents import RunConfig, Runner
+
+    from conspectus_sdk.openai_agents import input_filter
+
     made = input_filter(fitter, thread_id=lambda data: data.context["conversation"])
     config = RunConfig(tracing_disabled=True, call_model_input_filter=made)
 
@@ -154,6 +158,10 @@ def test_a_thread_may_be_told_from_the_call(fitter: Fitter) -> None:
 
 
 def test_what_nothing_makes_fit_ends_the_run_with_the_numbers() -> None:
+    from agents import RunConfig, Runner
+
+    from conspectus_sdk.openai_agents import input_filter
+
     async def main(server: FaultServer) -> None:
         with Fitter(archive="memory:", window=60) as fitter:
             config = RunConfig(
