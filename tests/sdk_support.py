@@ -59,8 +59,10 @@ def size(messages: Sequence[Any]) -> int:
 
 def check_kept(archive: Archive, scope: Scope, history: Sequence[Any], sent: Sequence[Any]) -> None:
     """All of a history is in view or archived, each message as it was."""
-    kept = [row["message"] for row in archive.export(scope)] + [plain(one) for one in sent]
-    assert len(archive.export(scope)) > len(history) / 2
+    rows = archive.export(scope)
+    kept = [row["message"] for row in rows] + [plain(one) for one in sent]
+    assert len(rows) > len(history) / 2
+    assert len({row["cite"] for row in rows}) == len(rows)  # each can be recalled by its own name
     for message in history:
         assert plain(message) in kept
 

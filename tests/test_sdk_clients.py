@@ -203,6 +203,23 @@ def test_what_fits_is_sent_as_it_is_with_its_marks(fitter: Fitter) -> None:
     assert block["cache_control"]
 
 
+def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter: Fitter) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    history: list[Any] = []
+    for turn in range(20):
+        text = {"type": "text", "text": f"{asking(turn)} {looked(turn)}"}
+        history.append({"role": "user", "content": [text | mark]})
+        history.append({"role": "assistant", "content": [text]})
+    history.append({"role": "user", "content": "Go on."})
+    first = fitter.fit(history, model="claude-next", thread_id="s")
+    assert first.outcome == "compacted"
+    for message in history[:-1]:
+        message["content"] = message["content"][0]["text"]
+    again = fitter.fit(history, model="claude-next", thread_id="s")
+    assert again.outcome == "kept"
+    assert again.dropped == first.evicted
+
+
 def test_what_nothing_makes_fit_is_told_with_the_numbers(fitter: Fitter) -> None:
     tools = [{**ANTHROPIC_TOOL, "description": looked(1) * 10}]
     with pytest.raises(StuckError, match="system prompt, tools") as stuck:

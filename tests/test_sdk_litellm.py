@@ -50,6 +50,7 @@ async def hooked(logger: Any, key: Any, data: dict[str, Any], kind: str) -> Any:
 
 
 def test_a_chat_of_ten_windows(fitter: Fitter) -> None:
+    import litellm
 
     logger, history = logger_of(fitter), list[Any]([{"role": "system", "content": PROMPT}])
     sent: list[Any] = []
@@ -86,6 +87,7 @@ def test_a_chat_of_ten_windows(fitter: Fitter) -> None:
 
 
 def test_anthropic_s_messages_of_ten_windows(fitter: Fitter) -> None:
+    import litellm
 
     logger, history = logger_of(fitter), list[Any]()
     sent: list[Any] = []
@@ -163,6 +165,7 @@ def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter: Fitter)
 
 
 def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter: Fitter) -> None:
+    import litellm
 
     logger = logger_of(fitter)
     tools = [{**ANTHROPIC_TOOL, "description": looked(1) * 10}]
