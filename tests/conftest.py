@@ -32,6 +32,8 @@ for beside in ("short", "fast"):
         report_multiple_bugs=False,
     )
 settings.load_profile(os.environ.get("CONSPECTUS_PROFILE", "short"))
+# LiteLLM would ask a network for prices when it is imported.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

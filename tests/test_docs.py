@@ -35,6 +35,8 @@ import yaml
 
 import conspectus
 import conspectus_lab
+import conspectus_mcp
+import conspectus_sdk
 import conspectus_secrets
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,13 +45,22 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "examples" / "lead_agent" / "README.md",
 ]
-STARTING = "README cli config deep_agents evaluate replay telemetry".split()
+STARTING = "README cli config deep_agents evaluate mcp replay sdk telemetry".split()
 """Pages whose blocks start processes, or replay a session."""
+IMPORTED_SLOWLY = ("litellm_proxy", "openai_agents")
+"""Modules that take seconds to import, and have no examples; docs/sdk.md uses them."""
+
 MODULES = sorted(
     module.name
-    for package in (conspectus, conspectus_lab, conspectus_secrets)
+    for package in (
+        conspectus,
+        conspectus_lab,
+        conspectus_mcp,
+        conspectus_sdk,
+        conspectus_secrets,
+    )
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    if not module.name.endswith("__main__")
+    if not module.name.endswith(("__main__", *IMPORTED_SLOWLY))
 )
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})[ \t]*([^`]*)$")
 EXITS = re.compile(r"#\s*exits\s+(\d+)\s*$")

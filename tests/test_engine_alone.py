@@ -1,4 +1,4 @@
-"""The engine alone: neither lab nor secret scanner can be imported, and everything else works.
+"""The engine alone: no other package of ours can be imported, and everything else works.
 
 A fresh interpreter has a copy of `src/conspectus` and what others have written, and nothing else of
 ours: first without our distribution, then with its entry points left over, as where somebody has
@@ -22,7 +22,7 @@ import conspectus
 START = """\
 import sys
 sys.path[:] = [*{ours!r}, *(path for path in sys.path if "site-packages" not in path)]
-for name in ("conspectus_lab", "conspectus_secrets"):
+for name in ("conspectus_lab", "conspectus_mcp", "conspectus_sdk", "conspectus_secrets"):
     try:
         __import__(name)
     except ModuleNotFoundError:

@@ -31,7 +31,9 @@ def test_the_wheel_alone_runs_the_examples_of_the_readme(tmp_path: Path) -> None
     [wheel] = (tmp_path / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as file:
         names = file.namelist()
-    for package in ("conspectus", "conspectus_lab", "conspectus_secrets"):
+    for package in (
+        "conspectus", "conspectus_lab", "conspectus_mcp", "conspectus_sdk", "conspectus_secrets",
+    ):  # fmt: skip
         assert f"{package}/py.typed" in names
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
 

@@ -128,9 +128,9 @@ def best_place(text: str, marks: Sequence[str]) -> int:
 
 def _line(piece: Piece, cited: bool) -> str:
     # The frame is short, as it is paid for with each message.
-    who = piece.role + (f"/{_label(piece.name)}" if piece.name else "")
-    date = f" · {_label(piece.date)}" if piece.date else ""
-    name = f"{_label(piece.cite)} " if cited else ""
+    who = piece.role + (f"/{label(piece.name)}" if piece.name else "")
+    date = f" · {label(piece.date)}" if piece.date else ""
+    name = f"{label(piece.cite)} " if cited else ""
     head = f"[{name}{who}{date}]"
     note = f" {piece.shortened}" if piece.shortened else ""
     # Lines after the first are indented, so that none can pass for the line of another message.
@@ -138,7 +138,7 @@ def _line(piece: Piece, cited: bool) -> str:
     return f"{head}{note} {text}".rstrip()
 
 
-def _label(text: str) -> str:
-    """A name or a date on one line, unable to close the bracket that it stands in."""
+def label(text: str) -> str:
+    """A name or a date on one line of 64 characters, unable to close the bracket around it."""
     bare = " ".join(_UNSENDABLE.sub("\ufffd", text).split())[:64]
     return as_notes(bare).translate(str.maketrans("[]·", "()-"))

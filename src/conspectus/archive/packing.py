@@ -40,6 +40,7 @@ class Room:
         count: tokens of a text.
         marks: pieces of the query as they may stand in a text.
         cited: whole messages are named too, not only those that are shortened.
+        most: the most messages that a query may put in; None for as many as there is room for.
         pieces: what is in it, in the order in which it came.
         left_out: how many others are known for which there was no room; said in the text.
         read: how many messages were looked at.
@@ -50,6 +51,7 @@ class Room:
     count: Callable[[str], int]
     marks: tuple[str, ...] = ()
     cited: bool = True
+    most: int | None = None
     pieces: list[Piece] = field(default_factory=list)
     left_out: int = 0
     read: int = 0
@@ -61,7 +63,7 @@ class Room:
     @property
     def full(self) -> bool:
         """Whether it is not worth while to offer more."""
-        return self._in_a_row >= MISSES
+        return self._in_a_row >= MISSES or len(self.pieces) == self.most
 
     def add(self, piece: Piece, more: int, *, alone: bool) -> bool:
         """Put a message in, whole or shortened; False if there is no room even for a bit of it.

@@ -82,6 +82,7 @@ def recall_flow(
     range: tuple[str, str] | None = None,
     start: int = 0,
     tokens: int = 1024,
+    most: int | None = None,
     without: Collection[str] = (),
     cited: bool = True,
     count: Callable[[str], int],
@@ -102,6 +103,7 @@ def recall_flow(
         start: characters of a message asked for by id that are left out at its beginning, to read
             on in one that does not fit.
         tokens: the most that the text may take.
+        most: the most messages that a query may find; None for as many as there is room for.
         without: ids of messages that a query does not show.
         cited: each message is named by its citation; without it only those that are shortened,
             which leaves room for more of them.
@@ -121,7 +123,7 @@ def recall_flow(
         raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
     if isinstance(start, bool) or not isinstance(start, int) or start < 0 or (start and id is None):
         raise InputError(f"start is a whole number of characters, and goes with id; got {start!r}")
-    room = Room(tokens, count, cited=cited)
+    room = Room(tokens, count, cited=cited, most=most)
     if query is not None:
         _text("query", query)
         return (yield from _by_query(archive, scope, chain, query, room, without))

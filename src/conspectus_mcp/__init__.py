@@ -1,0 +1,14 @@
+"""An archive for any agent: a server of the Model Context Protocol, and hooks for Claude Code.
+
+It stands beside the engine, `conspectus`, which imports nothing of it. The server needs the extra
+`mcp`; the hooks need nothing.
+
+Example:
+    >>> from conspectus_mcp import Grant
+    >>> Grant.of(["ann"]).allows("ann", "session-1"), Grant.of(["ann"]).allows("bob", "session-1")
+    (True, False)
+"""
+
+from conspectus_mcp.grants import Client, Grant, read_grants
+
+__all__ = ["Client", "Grant", "read_grants"]

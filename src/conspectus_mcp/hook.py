@@ -1,0 +1,186 @@
+"""`conspectus hook`: a session of Claude Code is archived before it is compacted there.
+
+A hook never stands in the client's way: whatever fails, it ends with 0 and one line on standard
+error. Where it prints something, that is what the client asks for and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from conspectus.cli import options
+from conspectus.cli.failures import one_line
+from conspectus.cli.options import ArchiveOption
+from conspectus.errors import InputError
+
+PROJECT = "CLAUDE_PROJECT_DIR"
+"""The variable in which Claude Code names the project's folder to its hooks."""
+
+BACK = ("compact", "resume")
+"""Sources of a session that begins with something left out."""
+
+END = "(Archived here.)"
+"""Stands behind the last message, so that the user's newest one may be archived too."""
+
+SUMMARY = 4_000
+"""Tokens of the notes on a session at most."""
+
+LONGEST = 9_000
+"""Characters that are brought back; Claude Code takes 10,000 of a hook."""
+
+
+def hook(
+    event: Annotated[str, typer.Argument(help="pre-compact or session-start.")],
+    archive: ArchiveOption = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Take secrets out of what is archived.")
+    ] = False,
+) -> None:
+    """Answer a hook of Claude Code, whose JSON comes on standard input. Always exits with 0.
+
+    `pre-compact` archives the session. `session-start` brings back what its user has stated and
+    still holds, where it begins compacted or resumed.
+    """
+    try:
+        data = _given(sys.stdin.buffer.read())
+        where = options.archive_of(archive)
+        match event:
+            case "pre-compact":
+                archive_session(data, where, redact=redact)
+            case "session-start":
+                if context := standing_context(data, where):
+                    said = {"hookEventName": "SessionStart", "additionalContext": context}
+                    sys.stdout.write(json.dumps({"hookSpecificOutput": said}) + "\n")
+            case _:
+                raise InputError(
+                    f"there is no hook {event!r}; write conspectus hook pre-compact, or "
+                    "session-start"
+                )
+    except Exception as error:
+        print(f"conspectus: error: {one_line(str(error))}", file=sys.stderr)
+
+
+def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> int:
+    """Archive all of a session that is not archived yet.
+
+    Args:
+        data: what the client says to the hook `PreCompact`.
+        where: the archive, a path or a URL.
+        redact: take secrets out of it.
+
+    Returns:
+        How many messages were archived now.
+
+    Raises:
+        InputError: the session cannot be read.
+        ArchiveError: the archive cannot be written.
+    """
+    from conspectus.cli.readers import mended, read_history
+    from conspectus.compactor import Compactor
+
+    session, path = _text(data, "session_id"), _text(data, "transcript_path")
+    given = mended(read_history(Path(path).expanduser()))
+    with options.opened(where) as kept:
+        compactor = Compactor(
+            archive=kept,
+            keep=("messages", 1),
+            clip_over=None,
+            max_summary_tokens=SUMMARY,
+            redact=redact,
+        )
+        result = compactor.compact(
+            [*given.messages, {"role": "user", "content": END}],
+            thread_id=session,
+            tenant=tenant_of(_project(data)),
+            force=True,
+        )
+    if result.failed is not None or result.outcome == "stuck":
+        raise InputError(f"the session {session} was not archived: {result.reason}")
+    return result.evicted
+
+
+def standing_context(data: Mapping[str, Any], where: str) -> str:
+    """What a session's user has stated and still holds, word for word; empty where nothing does.
+
+    Args:
+        data: what the client says to the hook `SessionStart`.
+        where: the archive, a path or a URL.
+
+    Raises:
+        InputError: the client's words cannot be understood.
+        ArchiveError: the archive cannot be read.
+    """
+    from conspectus.archive import Scope
+    from conspectus.messages.recalled import recalled_text
+    from conspectus_mcp.looking import Place, standing_lines
+
+    if data.get("source") not in BACK:
+        return ""
+    session, file = _text(data, "session_id"), options.file_of(where)
+    if file is not None and not file.exists():
+        return ""
+    place = Place(tenant_of(_project(data)), session)
+    with options.opened(where, existing=True) as kept:
+        chain = kept.chain(Scope(place.tenant, place.thread))
+    if not chain:
+        return ""
+    lines: list[str] = []
+    used = 0
+    every = list(standing_lines(chain[-1].ledger))
+    for line in every:
+        used += len(line) + 1
+        if used > LONGEST:
+            lines.append(f"({len(every) - len(lines):,} more are in the archive.)")
+            break
+        lines.append(line)
+    about = (
+        f"Earlier messages of this session are archived word for word. The tools of the server "
+        f"conspectus search and read them; the session's id there is {place.handle}."
+    )
+    if not lines:
+        return about
+    said = recalled_text("Stated by the user before, and not replaced since:\n" + "\n".join(lines))
+    return f"{about}\n{said}"
+
+
+def tenant_of(project: Path) -> str:
+    """The tenant of a project's sessions: no other project's server sees them.
+
+    Args:
+        project: the project's folder.
+
+    Example:
+        >>> tenant_of(Path("/work/shop"))
+        'claude-code:/work/shop'
+    """
+    return f"claude-code:{project.expanduser().resolve()}"
+
+
+def _project(data: Mapping[str, Any]) -> Path:
+    return Path(os.environ.get(PROJECT) or _text(data, "cwd"))
+
+
+def _given(raw: bytes) -> Mapping[str, Any]:
+    try:
+        data = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            "standard input holds no JSON of a hook; is this called by one?"
+        ) from error
+    if not isinstance(data, dict):
+        raise InputError(f"a hook is given a JSON object, not {type(data).__name__}")
+    return data
+
+
+def _text(data: Mapping[str, Any], name: str) -> str:
+    value = data.get(name)
+    if not isinstance(value, str) or not value:
+        raise InputError(f"the client's JSON has no {name!r}; is this called by its hook?")
+    return value

@@ -1,0 +1,279 @@
+"""What a client may look up, within its grant, as text with no authority."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from conspectus._core.records import Record
+from conspectus._drive import Flow
+from conspectus.archive import Archive, Scope, recall_flow
+from conspectus.archive.layout import Piece, label, render
+from conspectus.errors import InputError, NotFoundError
+from conspectus.ledger import Ledger
+from conspectus.messages.framing import as_notes
+from conspectus.messages.recalled import recalled_text
+from conspectus_mcp.grants import Grant
+
+PAGE = 100
+"""Threads, compactions or messages on one page of a list."""
+
+SEARCHED = 50
+"""Threads that one search reads at most."""
+
+HEAD = 120
+"""Characters of a message in a list."""
+
+SUMMARY = 8_000
+"""Characters of a summary that one answer shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A thread that a client may read.
+
+    Attributes:
+        tenant: whose it is.
+        thread: its name.
+    """
+
+    tenant: str
+    thread: str
+
+    @property
+    def handle(self) -> str:
+        """16 hexadecimal digits for it, whatever characters its name has."""
+        tenant, thread, _ = Scope(self.tenant, self.thread).hashes
+        return hashlib.sha256(f"{tenant}{thread}".encode()).hexdigest()[:16]
+
+    @property
+    def line(self) -> str:
+        """The thread on one line."""
+        return f'[{self.handle}] "{label(self.thread)}" of {label(self.tenant)}'
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """One archive as one client sees it. Each method is a flow that gives the text of an answer.
+
+    Args:
+        archive: the archive; it is only read.
+        grant: what the client may read.
+        count: tokens of a text.
+    """
+
+    archive: Archive
+    grant: Grant
+    count: Callable[[str], int]
+
+    def places(self) -> Flow[list[Place]]:
+        """All threads that are kept and granted, by tenant and name."""
+        found = []
+        for tenant in self.grant.tenants:
+            threads = yield from self.archive.threads_flow(tenant)
+            found += [Place(tenant, one) for one in threads if self.grant.allows(tenant, one)]
+        return found
+
+    def threads(self, start: int) -> Flow[str]:
+        """A page of the threads."""
+        found = yield from self.places()
+        lines = [place.line for place in found]
+        return _listed(lines, start, "No thread is kept that you may read.")
+
+    def search(self, query: str, thread: str, session: str, limit: int, tokens: int) -> Flow[str]:
+        """Messages that words find, in one thread or in all of them."""
+        if not query.strip():
+            raise InputError("query is empty; give words, names, paths or numbers to look for")
+        places = yield from self._named(thread) if thread else self.places()
+        searched, texts = places[:SEARCHED], []
+        for place in searched:
+            scope = Scope(place.tenant, place.thread, session)
+            chain = yield from self.archive.chain_flow(scope)
+            result = yield from recall_flow(
+                self.archive,
+                scope,
+                chain,
+                query=query,
+                most=limit,
+                tokens=max(1, tokens // max(1, min(len(searched), 4))),
+                count=self.count,
+            )
+            if result.hits:
+                best = max(hit.score for hit in result.hits)
+                texts.append((best, place, result.text, len(result.hits)))
+        texts.sort(key=lambda one: -one[0])
+        parts: list[str] = []
+        used = shown = 0
+        for _, place, text, hits in texts:
+            part = text if len(places) == 1 else f"{place.line}\n{text}"
+            used += self.count(part)
+            shown += hits
+            if parts and (used > tokens or shown > limit):
+                break
+            parts.append(part)
+        notes = []
+        if len(parts) < len(texts):
+            more = len(texts) - len(parts)
+            notes.append(f"({more:,} more threads hold something; name one of them to see it.)")
+        if len(searched) < len(places):
+            notes.append(f"(Searched: the first {SEARCHED} of {len(places):,} threads; name one.)")
+        if not parts:
+            return "\n".join(["Nothing was found; try other words, or an id.", *notes])
+        return "\n".join([recalled_text("\n".join(parts)), *notes])
+
+    def read(
+        self, id: str, until: str, start: int, thread: str, session: str, tokens: int
+    ) -> Flow[str]:
+        """A message by its id, from a character on, or a range of messages."""
+        if until and start:
+            raise InputError("start goes with one id; leave out until to read on in one message")
+        scope = yield from self._scope(thread, session)
+        chain = yield from self.archive.chain_flow(scope)
+        result = yield from recall_flow(
+            self.archive,
+            scope,
+            chain,
+            id=None if until else id,
+            range=(id, until) if until else None,
+            start=start,
+            tokens=tokens,
+            count=self.count,
+        )
+        if not result.text:
+            raise InputError(f"tokens={tokens} is too little to show any of it; ask for more")
+        notes = []
+        if result.truncated:
+            notes.append(
+                "(Not all is shown. Read on in one message with its id and start= the last "
+                "character shown, in a range with the next id, or ask for more tokens.)"
+            )
+        return "\n".join([recalled_text(result.text), *notes])
+
+    def compactions(self, start: int, thread: str, session: str) -> Flow[str]:
+        """A page of the compactions in force, the first one first."""
+        scope = yield from self._scope(thread, session)
+        chain = yield from self.archive.chain_flow(scope)
+        lines = [f"{number}. {_outline(record)}" for number, record in enumerate(chain, 1)]
+        return _listed(lines, start, "No compaction is in force in this thread.")
+
+    def compaction(self, id: str, start: int, thread: str, session: str) -> Flow[str]:
+        """What left the view in one compaction, why, and what stands for it."""
+        scope = yield from self._scope(thread, session)
+        chain = yield from self.archive.chain_flow(scope)
+        record = next((one for one in chain if one.id == id.strip()), None)
+        if record is None:
+            raise NotFoundError(
+                f"no compaction in force here has the id {id[:80]!r}; list_compactions names them"
+            )
+        left = yield from self._lines(scope, record.covers[start : start + PAGE])
+        short = [] if start else (yield from self._clips(scope, record))
+        text = [_outline(record), *_why(record), *_section("Left the view", left)]
+        if start + PAGE < len(record.covers):
+            text.append(f"({len(record.covers) - start - PAGE:,} more: start={start + PAGE})")
+        text += _section("Shown short from then on", short)
+        if not start:
+            summary = as_notes(record.summary[:SUMMARY])
+            text += _section("Summary from then on", summary.splitlines())
+            if len(record.summary) > SUMMARY:
+                text.append(f"({len(record.summary) - SUMMARY:,} more characters)")
+        return recalled_text("\n".join(text))
+
+    def overview(self, handle: str) -> Flow[str]:
+        """One thread: its compactions, what stands in it, and its newest summary."""
+        [place] = yield from self._named(handle)
+        chain = yield from self.archive.chain_flow(Scope(place.tenant, place.thread))
+        lines = [f"{number}. {_outline(one)}" for number, one in enumerate(chain, 1)][-PAGE:]
+        text = [place.line, *_section("Compactions", lines)]
+        if chain:
+            text += _section("Stated and standing", list(standing_lines(chain[-1].ledger)))
+            summary = as_notes(chain[-1].summary[:SUMMARY])
+            text += _section("Summary", summary.splitlines())
+        return recalled_text("\n".join(text))
+
+    def _scope(self, thread: str, session: str) -> Flow[Scope]:
+        places = yield from self._named(thread)
+        return Scope(places[0].tenant, places[0].thread, session)
+
+    def _named(self, thread: str) -> Flow[list[Place]]:
+        """The one thread that a handle or a name means, or that there is."""
+        places = yield from self.places()
+        if not thread:
+            found = places
+            if not found:
+                raise NotFoundError("nothing is archived yet that you may read")
+        else:
+            bare = thread.strip().removeprefix("[").removesuffix("]")
+            found = [one for one in places if one.handle == bare]
+            found = found or [one for one in places if one.thread == thread]
+        if not found:
+            raise NotFoundError(
+                f"there is no thread {thread[:80]!r} that you may read; list_threads names them"
+            )
+        if len(found) > 1:
+            why = f"{thread[:80]!r} names several threads" if thread else "there are several"
+            raise InputError(f"{why}; give thread= one of the ids in list_threads")
+        return found
+
+    def _lines(self, scope: Scope, keys: Sequence[str]) -> Flow[list[str]]:
+        found = yield from self.archive.find_flow(scope, keys)
+        pieces = []
+        for key in keys:
+            if (one := found.get(key)) is None:
+                continue
+            text = " ".join(one.text[: 4 * HEAD].split())
+            text = text if len(text) <= HEAD else f"{text[:HEAD]} …"
+            pieces.append(
+                Piece(one.id, one.cite, key, one.role, one.name, one.date, text, score=0.0)
+            )
+        lines = render(pieces, 0).splitlines() if pieces else []
+        if gone := len(keys) - len(pieces):
+            lines.append(f"({gone:,} are gone: they have expired or were forgotten)")
+        return lines
+
+    def _clips(self, scope: Scope, record: Record) -> Flow[list[str]]:
+        return (yield from self._lines(scope, [clip.key for clip in record.clips[:PAGE]]))
+
+
+def standing_lines(ledger: Mapping[str, object]) -> Iterator[str]:
+    """What users have stated and still holds, a line each, with its source."""
+    book, _ = Ledger.recovered(ledger)
+    for fact in book.standing():
+        yield f"- {as_notes(fact.shown)} [{label(fact.source)} {label(fact.role)}]"
+
+
+def _outline(record: Record) -> str:
+    by = f", by {label(record.by)}" if record.by else ""
+    clips = f", {len(record.clips):,} shown short" if record.clips else ""
+    return (
+        f"[{record.id}] {label(record.cause)}: {len(record.covers):,} messages left{clips}; "
+        f"{record.tokens_before:,} tokens before, {record.tokens_after:,} after{by}"
+    )
+
+
+def _why(record: Record) -> list[str]:
+    lines = [
+        f"Asked for by: {as_notes(' '.join(record.cause.split()))}",
+        "Originals: " + ("archived and read back" if record.archived else "not archived"),
+    ]
+    if record.cost.calls:
+        lines.append(f"Cost: {record.cost.calls:,} calls, {record.cost.tokens:,} tokens")
+    if record.redacted:
+        kinds = ", ".join(f"{label(kind)} {count}" for kind, count in record.redacted.items())
+        lines.append(f"Secrets taken out: {kinds}")
+    if record.cut:
+        lines.append(f"Cut off at the end of the summary: {record.cut:,} tokens")
+    return lines
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"## {title}", *lines] if lines else []
+
+
+def _listed(lines: Sequence[str], start: int, none: str) -> str:
+    page = list(lines[start : start + PAGE])
+    if not page:
+        return none if not lines else f"The list ends at {len(lines):,}."
+    if start + PAGE < len(lines):
+        page.append(f"({len(lines) - start - PAGE:,} more: start={start + PAGE})")
+    return recalled_text("\n".join(page))

@@ -1,0 +1,212 @@
+"""The messages of one request made to fit the window of the model that it goes to."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+from conspectus import CompactionResult
+from conspectus._core.items import Window
+from conspectus._core.plan import budget_of
+from conspectus._core.policy import Policy
+from conspectus._drive import Flow, arun, run
+from conspectus.archive import Scope
+from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, open_archive, window_of
+from conspectus.config.windows import profile_of
+from conspectus.errors import PolicyError, StuckError
+from conspectus.events import heard_by
+from conspectus.messages import Source
+from conspectus.redaction import Redact
+from conspectus.tokens import TokenCounter, TokenMeter
+from conspectus_sdk.plain import plain
+
+LOCAL = "local"
+"""The tenant where none is named."""
+
+MOST_ANSWER = 1 / 2
+"""Share of the window that is left free for an answer at most."""
+
+KNOWN = 64
+"""Models whose engine is remembered: a proxy's names of models come from clients."""
+
+
+class Fitter:
+    """Fits the messages of requests, whichever model they go to.
+
+    Args:
+        archive: where originals go: an `Archive`, a LangGraph store, a path or a URL. It stays
+            open until `close`.
+        window: input limit of the models in tokens; or a mapping of their names to limits. Default,
+            and for models that the mapping does not name: what their LangChain profile says.
+        summarizer: as for `Compactor`. Default: `"embedded"`.
+        trigger, keep: when to compact, and how much of the newest history stays, as for
+            `Compactor`. Default: 85 % of the window, 20 messages.
+        token_counter: as for `Compactor`. Default: an estimate for the model's tokenizer.
+        max_summary_tokens: the most that the text of a summary takes. Default: a third of the room.
+        redact: takes secrets out of all that is archived or summarised; see `Compactor`.
+
+    Raises:
+        PolicyError: a setting that cannot mean anything.
+        ArchiveError: the archive cannot be opened.
+
+    Example:
+        >>> with Fitter(archive="memory:", window={"own-model": 32_000}) as fitter:
+        ...     said = [{"role": "user", "content": "hi"}]
+        ...     fitter.fit(said, model="own-model", thread_id="t").outcome
+        'kept'
+    """
+
+    def __init__(
+        self,
+        *,
+        archive: AnyArchive,
+        window: int | Mapping[str, int] | None = None,
+        summarizer: AnySummarizer | None = None,
+        trigger: object = ("fraction", 0.85),
+        keep: object = ("messages", 20),
+        token_counter: TokenCounter | str | None = None,
+        max_summary_tokens: int | None = None,
+        redact: Redact = None,
+    ) -> None:
+        for limit in window.values() if isinstance(window, Mapping) else (window,):
+            window_of(limit, 0)
+        self._windows = window
+        self._policy = Policy.build(
+            trigger=trigger, keep=keep, max_summary_tokens=max_summary_tokens
+        )
+        self._summarizer, self._counter, self._redact = summarizer, token_counter, redact
+        opened = open_archive(archive)
+        if opened is None:
+            raise PolicyError("a fitter needs an archive=: a path, a URL, or memory:")
+        self.archive = opened
+        self._engines: OrderedDict[str, tuple[Engine, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        """Give up the archive's connections."""
+        self.archive.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def fit(
+        self,
+        messages: Sequence[Source],
+        *,
+        model: str,
+        thread_id: str,
+        tenant: str = LOCAL,
+        session: str = "main",
+        system: object = None,
+        tools: Sequence[Any] = (),
+        answer_tokens: int | None = None,
+    ) -> CompactionResult:
+        """Make the messages of a request fit; send `messages` of what comes back.
+
+        Send the whole history each time, or what the last call gave back with new messages.
+
+        Args:
+            messages: OpenAI's chat messages, items of Responses, or Anthropic's messages.
+            model: the model that the request goes to.
+            thread_id: names the conversation.
+            tenant: whose it is.
+            session: which agent's own history it is, where several share a thread.
+            system: what the request says beside the messages: Anthropic's `system` (a text or
+                blocks), the `instructions` of Responses.
+            tools: the request's tools, in the provider's form.
+            answer_tokens: the most that the answer may take, as `max_tokens` says, where that is
+                part of the window; half of it at most. Default: nothing is left free for it.
+
+        Returns:
+            What happened. Messages that stay are the caller's own objects.
+
+        Raises:
+            StuckError: nothing makes it fit; carries the numbers.
+            PolicyError: the model's window is not known.
+            MessageError: a message cannot be understood.
+            ArchiveError: the archive cannot be read.
+        """
+        scope = Scope(tenant, thread_id, session)
+        return run(self._fit(messages, model, scope, system, tools, answer_tokens))
+
+    async def afit(
+        self,
+        messages: Sequence[Source],
+        *,
+        model: str,
+        thread_id: str,
+        tenant: str = LOCAL,
+        session: str = "main",
+        system: object = None,
+        tools: Sequence[Any] = (),
+        answer_tokens: int | None = None,
+    ) -> CompactionResult:
+        """`fit` on an event loop."""
+        scope = Scope(tenant, thread_id, session)
+        return await arun(self._fit(messages, model, scope, system, tools, answer_tokens))
+
+    def _fit(
+        self,
+        messages: Sequence[Source],
+        model: str,
+        scope: Scope,
+        system: object,
+        tools: Sequence[Any],
+        answer: int | None,
+    ) -> Flow[CompactionResult]:
+        engine, window = self._engine(model)
+        meter = engine.tools.meter
+        beside = min(answer or 0, int(window * MOST_ANSWER))
+        beside += meter.tools(tools) if tools else 0
+        beside += meter.message(plain({"role": "system", "content": system})) if system else 0
+        if beside >= window:
+            raise StuckError(
+                f"system prompt, tools and the room for the answer take {beside:,} of the window's "
+                f"{window:,} tokens; give the model fewer tools, or a shorter prompt",
+                needed=beside,
+                budget=window,
+            )
+        room = budget_of(engine.policy, Window(window, beside))
+        bare = [plain(message) for message in messages]
+        session = engine.session(scope, room)
+        result = yield from heard_by(engine.tools.listeners, session.compact(bare, False, ""))
+        result.raise_if_stuck()
+        came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
+        return replace(result, messages=[came.get(id(one), one) for one in result.messages])
+
+    def _engine(self, model: str) -> tuple[Engine, int]:
+        """What compacts for a model, and its window."""
+        with self._lock:
+            known = self._engines.get(model)
+            if known is None:
+                window = self._window(model)
+                meter = TokenMeter(self._counter, model=model)
+                engine = Engine.build(
+                    self._summarizer,
+                    self._policy,
+                    meter,
+                    archive=self.archive,
+                    redact=self._redact,
+                )
+                known = engine, window
+            self._engines[model] = known
+            self._engines.move_to_end(model)
+            while len(self._engines) > KNOWN:
+                self._engines.popitem(last=False)
+            return known
+
+    def _window(self, model: str) -> int:
+        given = self._windows.get(model) if isinstance(self._windows, Mapping) else self._windows
+        found = given or profile_of("", model.replace("/", ":", 1))
+        if found is None:
+            raise PolicyError(
+                f"the window of the model {model!r} is not known here; give Fitter(window=...) its "
+                "input limit in tokens, or a mapping of names to limits"
+            )
+        return found

@@ -1,0 +1,107 @@
+"""LiteLLM's proxy: a callback that fits each request before it is sent on.
+
+Needs the extra `litellm`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from litellm.exceptions import ContextWindowExceededError
+from litellm.integrations.custom_logger import CustomLogger
+
+from conspectus.errors import StuckError
+from conspectus_sdk.fitting import LOCAL, Fitter
+from conspectus_sdk.plain import plain
+
+MESSAGES = frozenset("completion acompletion anthropic_messages aanthropic_messages".split())
+ITEMS = frozenset("responses aresponses".split())
+"""Kinds of calls whose history stands under `messages`, and under `input`."""
+
+SESSION = ("litellm_session_id", "session_id", "thread_id")
+"""Where a client names its conversation: in the request or in its `metadata`."""
+
+
+class FittingLogger(CustomLogger):
+    """Fits chat, Responses and Anthropic requests of every client of a proxy.
+
+    A conversation is known by the name that the client gives it; without one by its system prompt
+    and its first message, among the conversations of the same key.
+
+    Args:
+        fitter: what fits the messages.
+        tenant: tells whose a request is, from the key and the request. Default: the key's digest,
+            as LiteLLM keeps it.
+
+    Example:
+        `litellm_settings: {callbacks: your_module.fitting}` in the proxy's file, where
+        `fitting = FittingLogger(Fitter(archive="agents.db"))`
+    """
+
+    def __init__(
+        self, fitter: Fitter, *, tenant: Callable[[Any, Mapping[str, Any]], str] | None = None
+    ) -> None:
+        super().__init__()
+        self._fitter, self._tenant = fitter, tenant or _key_of
+
+    async def async_pre_call_hook(
+        self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
+    ) -> dict[str, Any]:
+        """Fit one request; LiteLLM sends what comes back.
+
+        Raises:
+            ContextWindowExceededError: nothing makes it fit, as a provider would say.
+            ConspectusError: the archive cannot be read, or the model's window is not known.
+        """
+        field = "messages" if call_type in MESSAGES else "input" if call_type in ITEMS else ""
+        messages = data.get(field)
+        if not isinstance(messages, list) or not messages:
+            return data
+        system = data.get("system") or data.get("instructions")
+        model = str(data.get("model") or "")
+        try:
+            result = await self._fitter.afit(
+                messages,
+                model=model,
+                thread_id=_named(data) or _told(messages, system),
+                tenant=self._tenant(user_api_key_dict, data),
+                system=system,
+                tools=data.get("tools") or (),
+                answer_tokens=_answer(data),
+            )
+        except StuckError as error:
+            raise ContextWindowExceededError(str(error), model, "conspectus") from error
+        return {**data, field: result.messages}
+
+
+def _key_of(key: Any, data: Mapping[str, Any]) -> str:
+    return str(getattr(key, "api_key", None) or LOCAL)
+
+
+def _named(data: Mapping[str, Any]) -> str:
+    """The name that a client gives its conversation; empty for none."""
+    metadata = data.get("metadata")
+    places = [data, metadata if isinstance(metadata, Mapping) else {}]
+    found = (one[name] for one in places for name in SESSION if one.get(name))
+    return str(next(found, ""))
+
+
+def _told(messages: list[Any], system: object) -> str:
+    """A name for a conversation from its beginning, up to the first message that is no prompt."""
+    start: list[Any] = [system]
+    for message in messages:
+        start.append(plain(message))
+        role = message.get("role") if isinstance(message, Mapping) else None
+        if role not in ("system", "developer"):
+            break
+    text = json.dumps(start, sort_keys=True, default=str)
+    return f"litellm-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def _answer(data: Mapping[str, Any]) -> int | None:
+    names = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+    found = (data[name] for name in names if isinstance(data.get(name), int))
+    return next(found, None)

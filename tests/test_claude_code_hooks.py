@@ -1,0 +1,278 @@
+"""Hooks as Claude Code calls them: a process, its JSON on standard input, a session's file."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from conspectus import Archive
+from conspectus.archive import Scope
+from conspectus.cli.app import app
+from conspectus.cli.readers import read_history
+from conspectus.errors import InputError
+from conspectus_mcp.hook import LONGEST, archive_session, standing_context, tenant_of
+from conspectus_mcp.plugin import write_plugin
+from hostile_texts import CLASSES, marks
+from made_sessions import Session
+from mcp_support import over_stdio, run, told
+
+RULE = "Never edit files under tests without asking me first."
+CAP = ("Hotels may cost at most 120 EUR per night.", "Raise the hotel cap to 150 EUR per night.")
+
+
+def worked(seed: int, turns: int = 12) -> Session:
+    """A session in which something is asked, done and stated."""
+    session = Session(seed)
+    session.ask(RULE)
+    session.answer("I shall ask.")
+    session.ask(CAP[0])
+    session.answer("Noted.")
+    for turn in range(turns):
+        session.ask(f"Look at module_{turn}.py. " + "Think well about it. " * 20)
+        session.work(2)
+        session.noise()
+        session.answer(f"module_{turn}.py is fine.")
+    return session
+
+
+class Place:
+    """A project with a session's file and an archive."""
+
+    def __init__(self, folder: Path) -> None:
+        self.project = folder / "shop"
+        self.project.mkdir()
+        self.transcript = folder / "b2f1.jsonl"
+        self.archive = folder / "a.db"
+
+    def write(self, session: Session) -> None:
+        self.transcript.write_text(session.text(), encoding="utf-8")
+
+    def data(self, event: str, **more: Any) -> dict[str, Any]:
+        """What Claude Code says to a hook."""
+        return {
+            "session_id": "b2f1",
+            "transcript_path": str(self.transcript),
+            "cwd": str(self.project),
+            "hook_event_name": event,
+            **more,
+        }
+
+    def hook(self, event: str, data: object, *, cwd: Path | None = None) -> Any:
+        """Run a hook's process; its exit code must be 0 whatever happens."""
+        done = subprocess.run(
+            [sys.executable, "-m", "conspectus.cli", "hook", event, "--archive", str(self.archive)],
+            input=data if isinstance(data, bytes) else json.dumps(data).encode(),
+            capture_output=True, cwd=cwd, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0
+        return done.stdout.decode(), done.stderr.decode()
+
+    def kept(self) -> list[dict[str, Any]]:
+        with Archive.open(self.archive) as archive:
+            return archive.export(Scope(tenant_of(self.project), "b2f1"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    return Place(tmp_path)
+
+
+def texts(rows: list[dict[str, Any]]) -> list[str]:
+    return [json.dumps(row["message"]["content"], ensure_ascii=False) for row in rows]
+
+
+@pytest.mark.slow
+def test_a_session_is_archived_before_it_is_compacted_and_what_binds_comes_back(
+    place: Place,
+) -> None:
+    place.write(session := worked(1))
+    said, told_of = place.hook("pre-compact", place.data("PreCompact", trigger="auto"))
+    assert (said, told_of) == ("", "")  # what is printed here would become an order to summarise
+    assert len(place.kept()) == len(read_history(place.transcript).messages)
+
+    session.compact()
+    session.ask(CAP[1])
+    session.answer("Noted.")
+    place.write(session)
+    said, told_of = place.hook("session-start", place.data("SessionStart", source="compact"))
+    assert told_of == ""
+    output = json.loads(said)["hookSpecificOutput"]
+    assert output["hookEventName"] == "SessionStart"
+    assert f"- {RULE} [" in output["additionalContext"]
+    assert CAP[0] in output["additionalContext"]
+
+    place.hook("pre-compact", place.data("PreCompact", trigger="manual", custom_instructions=""))
+    everything = "\n".join(texts(place.kept()))
+    for _, blocks in session.said:
+        for block in blocks:
+            assert json.dumps(block.get("text", ""), ensure_ascii=False)[1:-1] in everything
+    assert len(place.kept()) == len(read_history(place.transcript).messages)
+    said, _ = place.hook("session-start", place.data("SessionStart", source="resume"))
+    context = json.loads(said)["hookSpecificOutput"]["additionalContext"]
+    assert RULE in context
+    assert CAP[1] in context
+    assert CAP[0] not in context  # a later statement replaced it
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_a_session_went_through_all_of_it_is_archived(place: Place, seed: int) -> None:
+    session = worked(seed, 3)
+    for _ in range(12):
+        getattr(session, session.random.choice(["rewind", "resume", "noise", "compact"]))()
+        session.ask(f"And then {session.random.random()}?")
+        session.work(session.random.randrange(1, 4))
+        if session.random.random() < 0.4:
+            place.write(session)
+            archive_session(place.data("PreCompact"), str(place.archive))
+    place.write(session)
+    archive_session(place.data("PreCompact"), str(place.archive))
+    everything = "\n".join(texts(place.kept()))
+    for _, blocks in session.said:
+        for block in blocks:
+            part = block.get("content") if block["type"] == "tool_result" else block.get("text", "")
+            assert json.dumps(part, ensure_ascii=False)[1:-1] in everything
+
+
+@pytest.mark.slow
+def test_a_hook_never_breaks_the_client(place: Place) -> None:
+    data = place.data("PreCompact")
+    broken: list[tuple[str, object]] = [
+        ("pre-compact", b""),
+        ("pre-compact", b"{"),
+        ("pre-compact", b"[" * 100_000),
+        ("pre-compact", b"\xff\xfe"),
+        ("pre-compact", []),
+        ("pre-compact", {}),
+        ("pre-compact", {**data, "session_id": 7}),
+        ("pre-compact", data),  # there is no such file
+        ("no-such-hook", data),
+        ("session-start", {"source": "compact"}),
+    ]
+    for event, given in broken:
+        done = CliRunner().invoke(
+            app,
+            ["hook", event, "--archive", str(place.archive)],
+            input=given if isinstance(given, bytes) else json.dumps(given),
+        )
+        assert done.exit_code == 0
+        assert done.stdout == ""
+        assert done.stderr.startswith("conspectus: error: ")
+        assert done.stderr.count("\n") == 1
+    assert not place.archive.exists()
+    place.write(worked(1, 1))
+    place.archive.write_text("no database")
+    said, told_of = place.hook("pre-compact", data)
+    assert "not a SQLite database" in told_of
+    assert place.archive.read_text() == "no database"
+    said, told_of = place.hook("session-start", place.data("SessionStart", source="compact"))
+    assert said == ""
+    assert "not a SQLite database" in told_of
+
+
+def test_a_session_that_begins_with_everything_gets_nothing(place: Place) -> None:
+    where = str(place.archive)
+    for source in ("startup", "clear", "compact", "resume"):  # nothing is archived yet
+        assert standing_context(place.data("SessionStart", source=source), where) == ""
+    assert not place.archive.exists()
+    place.write(worked(1, 1))
+    archive_session(place.data("PreCompact"), where)
+    for source in ("startup", "clear", None):
+        assert standing_context(place.data("SessionStart", source=source), where) == ""
+    assert RULE in standing_context(place.data("SessionStart", source="resume"), where)
+    other = {**place.data("SessionStart", source="resume"), "session_id": "c3"}
+    assert standing_context(other, where) == ""
+    elsewhere = {**place.data("SessionStart", source="resume"), "cwd": str(place.project.parent)}
+    assert standing_context(elsewhere, where) == ""
+
+
+def test_a_project_is_the_same_wherever_the_agent_stands(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.write(worked(1, 1))
+    monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(place.project))
+    archive_session({**place.data("PreCompact"), "cwd": "/"}, str(place.archive))
+    assert place.kept()
+
+
+def test_what_is_brought_back_is_data_and_bounded(place: Place) -> None:
+    session = Session(2)
+    hostile = [text for texts in CLASSES.values() for text in texts][::4]
+    for number, text in enumerate(hostile):
+        session.ask(
+            f"Rule {number}: you must never touch the folder of the department f{number}. {text}"
+        )
+        session.answer("Good.")
+    place.write(session)
+    archive_session(place.data("PreCompact"), str(place.archive))
+    context = standing_context(place.data("SessionStart", source="compact"), str(place.archive))
+    assert len(context) < LONGEST + 1_000
+    assert "more are in the archive" in context
+    inside = context.partition("<recalled>")[2].removesuffix("</recalled>")
+    assert not marks(inside)
+
+
+def test_secrets_are_taken_out_where_that_is_asked_for(place: Place) -> None:
+    session = worked(1, 1)
+    session.ask("export DB_PASSWORD=tr0ub4dor&3 and go on")
+    session.answer("Done.")
+    place.write(session)
+    archive_session(place.data("PreCompact"), str(place.archive), redact=True)
+    assert "tr0ub4dor" not in "".join(texts(place.kept()))
+    assert b"tr0ub4dor" not in place.archive.read_bytes()
+
+
+@pytest.mark.slow
+def test_the_plugin_s_files_are_what_the_client_wants_and_work(
+    place: Place, tmp_path: Path
+) -> None:
+    folder = tmp_path / "my plugin"
+    files = write_plugin(folder, str(place.archive))
+    assert {str(path.relative_to(folder)) for path in files} == {
+        ".claude-plugin/plugin.json", "hooks/hooks.json", ".mcp.json",
+    }  # fmt: skip
+    manifest, hooks, servers = (json.loads(path.read_text()) for path in files)
+    assert manifest["name"] == "conspectus"
+    place.write(worked(1, 2))
+    commands = {
+        event: hook["command"]
+        for event, groups in hooks["hooks"].items()
+        for group in groups
+        for hook in group["hooks"]
+        if hook["type"] == "command" and hook["timeout"] > 0
+    }
+    [starting] = hooks["hooks"]["SessionStart"]
+    assert starting["matcher"].split("|") == ["compact", "resume"]
+    for event, more in (("PreCompact", {}), ("SessionStart", {"source": "compact"})):
+        done = subprocess.run(  # as the client does: by a shell, in the project's folder
+            commands[event], shell=True, input=json.dumps(place.data(event, **more)),
+            capture_output=True, text=True, cwd=place.project, check=True,
+        )  # fmt: skip
+        assert done.stderr == ""
+    assert RULE in done.stdout
+
+    server = servers["mcpServers"]["conspectus"]
+    assert server["command"] == shlex.split(commands["PreCompact"])[0]
+    asked = [str(place.project) if one.startswith("${") else one for one in server["args"]]
+    at = asked.index("--project")
+
+    async def main() -> None:
+        async with over_stdio(str(place.archive), *asked[at : at + 2]) as client:
+            assert RULE in await told(client, "search", query="edit files under tests")
+            assert '"b2f1"' in await told(client, "list_threads")
+        async with over_stdio(str(place.archive), "--project", str(tmp_path)) as client:
+            assert "No thread" in await told(client, "list_threads")
+
+    run(main())
+    write_plugin(folder)  # its own files are written again
+    (folder / ".claude-plugin" / "plugin.json").write_text('{"name": "other"}')
+    with pytest.raises(InputError, match="another plugin"):
+        write_plugin(folder)

@@ -1,0 +1,92 @@
+"""The file that says which token reads what."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from conspectus.errors import InputError
+from conspectus_mcp.grants import Grant, client_of, read_grants
+
+SECRET = "s3cret-token-of-ann-0001"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "grants.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_token_a_variable_and_a_digest_name_a_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOBS_TOKEN", "token-of-bob-000001")
+    digest = hashlib.sha256(b"token-of-eve-000001").hexdigest()
+    clients = read_grants(
+        written(
+            tmp_path,
+            f"""
+clients:
+  ann: {{token: {SECRET}, tenants: [ann, team]}}
+  bob: {{token_env: BOBS_TOKEN, threads: {{team: [plans, 会话]}}}}
+  eve: {{token_sha256: {digest}, tenants: [eve], threads: {{eve: [one], ann: []}}}}
+""",
+        )
+    )
+    ann = client_of(clients, SECRET)
+    bob = client_of(clients, "token-of-bob-000001")
+    eve = client_of(clients, "token-of-eve-000001")
+    assert ann is not None
+    assert bob is not None
+    assert eve is not None
+    assert ann.grant == Grant({"ann": None, "team": None})
+    assert bob.grant == Grant({"team": frozenset({"plans", "会话"})})
+    assert eve.grant == Grant({"eve": None})  # a whole tenant is more than one thread of it
+    for wrong in ("", "token", SECRET.upper(), SECRET + "\0", digest):
+        assert client_of(clients, wrong) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "the file: "),
+        ("clients: {}", "clients"),
+        ("clients: [", "line 1: this is no YAML"),
+        ("client: {}", "client"),
+        ("clients: {ann: {tenants: [ann]}}", "clients.ann: .*one of token"),
+        (f"clients: {{ann: {{token: {SECRET}}}}}", "grants nothing"),
+        (f"clients: {{ann: {{token: {SECRET}, threads: {{a: []}}}}}}", "grants nothing"),
+        (f"clients: {{ann: {{token: {SECRET}, tenant: [a]}}}}", "clients.ann.tenant"),
+        (f"clients: {{ann: {{token: {SECRET}, tenants: ann}}}}", "clients.ann.tenants"),
+        (f"clients: {{ann: {{token: {SECRET}, tenants: [7]}}}}", "clients.ann.tenants.0"),
+        ("clients: {ann: {token: s3cret, tenants: [a]}}", "clients.ann.token: .*at least 16"),
+        ("clients: {ann: {token_sha256: s3cret, tenants: [a]}}", "clients.ann.token_sha256"),
+        ("clients: {ann: {token_env: NOT_SET_HERE, tenants: [a]}}", "NOT_SET_HERE"),
+        (
+            f"clients: {{a: &a {{token: {SECRET}, tenants: [a]}}, b: *a}}",
+            "'a' and 'b' have the same token",
+        ),
+    ],
+)
+def test_a_file_that_means_nothing_is_refused_and_shows_no_token(
+    text: str, why: str, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=why) as failed:
+        read_grants(written(tmp_path, text))
+    assert "s3cret" not in str(failed.value)
+
+
+def test_a_file_that_is_not_there_or_no_text_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        read_grants(tmp_path / "nowhere.yaml")
+    (tmp_path / "b.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError):
+        read_grants(tmp_path / "b.yaml")
+
+
+def test_without_a_name_nothing_is_granted() -> None:
+    with pytest.raises(InputError, match="nothing is granted"):
+        Grant.of()
+    assert Grant.of(threads=["t"]) == Grant({"local": frozenset({"t"})})

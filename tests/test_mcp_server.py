@@ -1,0 +1,379 @@
+"""`conspectus mcp`: what a client of the SDK finds in an archive, and what it must not find."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import MCPError
+from typer.testing import CliRunner
+
+from conspectus import Archive
+from conspectus.cli.app import app
+from conspectus_mcp.grants import Grant
+from hostile_names import LABELS, QUERIES
+from hostile_texts import CLASSES, ORDER, marks
+from mcp_support import (
+    FRAME,
+    archived,
+    beside,
+    connected,
+    grant_file,
+    http_server,
+    over_http,
+    over_stdio,
+    refused,
+    run,
+    told,
+)
+from postgres_support import postgres_schema
+
+TRANSPORTS = ("stdio", "http")
+HOSTILE = [text for texts in CLASSES.values() for text in texts]
+PORT = "The staging database listens on port 5433."
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> str:
+    """An archive with two threads of ann and one of bob."""
+    path = str(tmp_path / "a.db")
+    archived(path, [PORT, "Never push to main.", *(f"Look at m_{n}.py." for n in range(20))], "t1")
+    archived(path, ["The zebra is in the second thread."], "t2")
+    archived(path, ["The giraffe is bob's."], "t1", tenant="bob")
+    return path
+
+
+def rows_of(path: str) -> list[Any]:
+    """All that a file holds, less the search index, which follows from the rest."""
+    with sqlite3.connect(path) as db:
+        tables = [
+            name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")
+        ]
+        return sorted(repr(row) for one in tables for row in db.execute(f'SELECT * FROM "{one}"'))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_client_searches_reads_and_sees_what_left_and_why(
+    transport: str, archive: str, tmp_path: Path
+) -> None:
+    before = rows_of(archive)
+
+    async def main() -> None:
+        async with connected(transport, archive, tmp_path, {"ann": ["t1"]}) as client:
+            tools = (await client.list_tools()).tools
+            assert {tool.name for tool in tools} == {
+                "list_threads", "search", "read", "list_compactions", "read_compaction",
+            }  # fmt: skip
+            assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
+            assert all(tool.description for tool in tools)
+
+            found = await told(client, "search", query="staging port", limit=1)
+            assert found == f"{FRAME}[u0 user] {PORT}\n</recalled>"
+            assert f"[u0 user] {PORT}\n" in await told(client, "search", query="staging port")
+            assert (await told(client, "search", query="xylophone")).startswith("Nothing was found")
+            many = await told(client, "search", query="look", limit=3)
+            assert many.count("\n[") == 3
+
+            assert await told(client, "read", id="[u0]") == found
+            part = await told(client, "read", id="u0", until="u1")
+            assert [line.split()[0] for line in part.splitlines()[2:5]] == ["[u0", "[a0", "[u1"]
+
+            listed = await told(client, "list_compactions")
+            [number] = re.findall(r"\[([0-9a-f]{16})\]", listed)
+            assert "44 messages left" in listed
+            record = await told(client, "read_compaction", id=number)
+            assert "Asked for by: forced" in record
+            assert "archived and read back" in record
+            assert f"[u0 user] {PORT}" in record
+            assert "Never push to main. [u1]" in record
+
+            [resource] = (await client.list_resources()).resources
+            [content] = (await client.read_resource(resource.uri)).contents
+            assert number in content.text
+            assert "- Never push to main. [u1 user]" in content.text
+
+    run(main())
+    assert rows_of(archive) == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_client_sees_nothing_beyond_its_grant(
+    transport: str, archive: str, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        async with connected(transport, archive, tmp_path, {"ann": None, "bob": None}) as client:
+            handles = dict(
+                re.findall(r'\[(\w{16})\] ("\w+" of \w+)', await told(client, "list_threads"))
+            )
+            assert sorted(handles.values()) == ['"t1" of ann', '"t1" of bob', '"t2" of ann']
+            assert "giraffe" in await told(client, "search", query="giraffe")
+            assert "several" in await refused(client, "read", id="u0")
+            assert "several" in await refused(client, "read", id="u0", thread="t1")
+        [theirs] = [handle for handle, name in handles.items() if name == '"t2" of ann']
+        [foreign] = [handle for handle, name in handles.items() if name == '"t1" of bob']
+        async with connected(transport, archive, tmp_path, {"ann": ["t1"]}) as client:
+            assert len((await client.list_resources()).resources) == 1
+            assert (await told(client, "list_threads")).count("\n[") == 1
+            for word in ("zebra", "giraffe"):
+                assert (await told(client, "search", query=word)).startswith("Nothing was found")
+            errors = set()
+            for name in (theirs, foreign, "t2", "bob", "nothing"):
+                said = await refused(client, "search", query="the", thread=name)
+                errors.add(said.replace(name, "X"))
+                assert "no thread" in await refused(client, "read", id="u0", thread=name)
+                assert "no thread" in await refused(client, "list_compactions", thread=name)
+                assert "no thread" in await refused(client, "read_compaction", id="x", thread=name)
+                with pytest.raises(MCPError, match="no thread"):
+                    await client.read_resource(f"conspectus://threads/{name}")
+            assert len(errors) == 1  # what there is elsewhere is told by no error
+            assert "no archived message" in await refused(client, "read", id="u0", session="other")
+
+    run(main())
+
+
+@pytest.mark.slow
+def test_over_http_a_token_says_what_is_seen(archive: str, tmp_path: Path) -> None:
+    import httpx2
+
+    tokens = {"ann": "a" * 20, "bob": "b" * 20}
+    grants = grant_file(tmp_path, {name: (token, {name: None}) for name, token in tokens.items()})
+
+    async def seen(url: str, token: str) -> str:
+        async with over_http(url, token) as client:
+            found = [await told(client, "search", query="zebra giraffe") for _ in range(5)]
+            assert len(set(found)) == 1
+            return found[0]
+
+    async def main(url: str) -> None:
+        anns, bobs = await asyncio.gather(*(seen(url, token) for token in tokens.values()))
+        assert "zebra" in anns
+        assert "giraffe" not in anns
+        assert "giraffe" in bobs
+        assert "zebra" not in bobs
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        headers = {"Accept": "application/json, text/event-stream"}
+        async with httpx2.AsyncClient(headers=headers) as http:
+            for sent in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic YTpi"}):
+                assert (await http.post(url, json=ping, headers=sent)).status_code == 401
+            right = {"Authorization": f"Bearer {tokens['ann']}"}
+            elsewhere = {**right, "Host": "evil.example"}
+            assert (await http.post(url, json=ping, headers=elsewhere)).status_code == 421
+
+    with http_server(archive, grants) as url:
+        run(main(url))
+
+
+@pytest.mark.slow
+def test_injected_text_gains_nothing(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    archived(path, HOSTILE, "t1")
+
+    def checked(text: str) -> None:
+        assert text.startswith(FRAME)
+        assert text.count("</recalled>") == 1
+        assert not marks(text.removeprefix(FRAME).replace("\n</recalled>", ""))
+
+    async def main() -> None:
+        async with beside(path, Grant.of(["ann"])) as client:
+            for at in range(0, len(HOSTILE) - 9, 40):
+                checked(await told(client, "read", id=f"u{at}", until=f"u{at + 9}"))
+            checked(await told(client, "search", query=ORDER, limit=50, tokens=20_000))
+            [number] = re.findall(r"\[([0-9a-f]{16})\]", await told(client, "list_compactions"))
+            for start in range(0, 2 * len(HOSTILE), 100):
+                checked(await told(client, "read_compaction", id=number, start=start))
+            [resource] = (await client.list_resources()).resources
+            [content] = (await client.read_resource(resource.uri)).contents
+            checked(content.text)
+
+    run(main())
+
+
+@pytest.mark.slow
+def test_names_of_any_characters_reach_their_own_thread_only(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    names = [*LABELS[::4], *HOSTILE[::60]]
+    for number, name in enumerate(names):
+        archived(path, [f"The zebra{number} is here."], name)
+
+    async def main() -> None:
+        async with beside(path, Grant.of(["ann"])) as client:
+            text = await told(client, "list_threads")
+            assert not marks(text.removeprefix(FRAME).replace("\n</recalled>", ""))
+            handles = re.findall(r"^\[(\w{16})\]", text, re.MULTILINE)
+            assert len(set(handles)) == len(names)
+            found = []
+            for handle in handles:
+                said = await told(client, "read", id="u0", thread=handle)
+                found += re.findall(r"zebra(\d+) is", said)
+                [content] = (await client.read_resource(f"conspectus://threads/{handle}")).contents
+                assert f"zebra{found[-1]} " in content.text
+            assert sorted(map(int, found)) == list(range(len(names)))
+            for name in (one for one in names if not re.search("[\ud800-\udfff]", one)):
+                said = await told(client, "search", query="zebra", thread=name)
+                assert f"zebra{names.index(name)} is" in said
+        async with beside(path, Grant.of(["ann"], [names[3]])) as client:
+            assert (await told(client, "list_threads")).count("\n[") == 1
+
+    run(main())
+
+
+@pytest.mark.slow
+def test_queries_of_any_characters_are_answered(archive: str) -> None:
+    async def main() -> None:
+        async with beside(archive, Grant.of(["ann"], ["t2"])) as client:
+            for query in (one for one in QUERIES if not re.search("[\ud800-\udfff]", one)):
+                [block] = (await client.call_tool("search", {"query": query})).content
+                assert block.type == "text"
+                assert "giraffe is" not in block.text
+                assert block.text.startswith((FRAME, "Nothing was found")) or (
+                    "the query" in block.text or "query is empty" in block.text
+                )
+
+    run(main())
+
+
+@pytest.mark.slow
+def test_an_archive_that_is_not_there_yet_is_told_and_not_made(tmp_path: Path) -> None:
+    path = tmp_path / "later.db"
+
+    async def main() -> None:
+        async with over_stdio(str(path), "--tenant", "ann") as client:
+            assert (await client.list_resources()).resources == []
+            for name, arguments in (("search", {"query": "x"}), ("read", {"id": "u0"})):
+                assert "no archive at" in await refused(client, name, **arguments)
+            assert not path.exists()
+            archived(str(path), [PORT], "t1")
+            assert PORT in await told(client, "search", query="staging")
+            assert len((await client.list_resources()).resources) == 1
+
+    run(main())
+
+
+def test_an_empty_archive_is_told(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    Archive.open(path).close()
+
+    async def main() -> None:
+        async with beside(path, Grant.of(["ann"])) as client:
+            assert (await client.list_resources()).resources == []
+            assert await told(client, "list_threads") == "No thread is kept that you may read."
+            assert (await told(client, "search", query="x")).startswith("Nothing was found")
+            for name, arguments in (("read", {"id": "u0"}), ("list_compactions", {})):
+                assert "nothing is archived yet" in await refused(client, name, **arguments)
+
+    run(main())
+
+
+def test_a_file_that_is_no_archive_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    path.write_text("no database")
+
+    async def main() -> None:
+        async with beside(str(path), Grant.of(["ann"])) as client:
+            assert "not a SQLite database" in await refused(client, "list_threads")
+
+    run(main())
+    assert path.read_text() == "no database"
+
+
+def test_chinese_text_is_found_and_shown(tmp_path: Path) -> None:
+    path, said = str(tmp_path / "a.db"), "测试数据库监听端口5433，不要修改生产环境。"
+    archived(path, [said, *(f"看一下第{n}个模块。" for n in range(10))], "会话一")
+
+    async def main() -> None:
+        async with beside(path, Grant.of(["ann"], ["会话一"])) as client:
+            assert said in await told(client, "search", query="数据库的端口是多少", limit=1)
+            assert "会话一" in await told(client, "list_threads")
+
+    run(main())
+
+
+@pytest.mark.slow
+def test_a_giant_message_is_read_page_by_page(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    giant = "".join(f"line {n}: {n * 7919 % 1009}. " for n in range(1_200))
+    archived(path, [giant], "t1")
+
+    async def main() -> None:
+        read, pages = "", 0
+        async with beside(path, Grant.of(["ann"])) as client:
+            while len(read) < len(giant):
+                text = await told(client, "read", id="u0", start=len(read), tokens=2_000)
+                shown = re.search(
+                    r"\[u0 user\](?: \(shortened: characters ([\d,]+) to ([\d,]+) of [\d,]+\))? ",
+                    text,
+                )
+                assert shown, text[:300]
+                page = text[shown.end() :].partition("\n</recalled>")[0]
+                if shown[1]:
+                    assert int(shown[1].replace(",", "")) == len(read) + 1
+                    # Blanks at the end of a page stand for nothing, and are not shown.
+                    page = page.ljust(int(shown[2].replace(",", "")) - len(read))
+                read, pages = read + page, pages + 1
+            assert "ends at character" in await told(client, "read", id="u0", start=len(giant))
+        assert read.rstrip() == giant.rstrip()
+        assert pages > 3
+
+    run(main())
+
+
+def test_lists_are_paged(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    archived(path, [f"Note {n}." for n in range(120)], "t1")
+
+    async def main() -> None:
+        async with beside(path, Grant.of(["ann"])) as client:
+            [number] = re.findall(r"\[([0-9a-f]{16})\]", await told(client, "list_compactions"))
+            seen, start = [], 0
+            while True:
+                text = await told(client, "read_compaction", id=number, start=start)
+                left = text.partition("## Left the view\n")[2].partition("\n## ")[0]
+                seen += re.findall(r"^\[(\w+) ", left, re.MULTILINE)
+                if not (more := re.search(r"more: start=(\d+)", text)):
+                    break
+                start = int(more[1])
+            assert seen == [f"{role}{n}" for n in range(120) for role in "ua"]
+            assert "greater than or equal to 1" in await refused(
+                client, "search", query="x", limit=0
+            )
+
+    run(main())
+
+
+def test_it_reads_postgresql() -> None:
+    with postgres_schema() as address:
+        archived(address, [PORT], "t1")
+
+        async def main() -> None:
+            async with beside(address, Grant.of(["ann"])) as client:
+                assert PORT in await told(client, "search", query="staging")
+
+        run(main())
+
+
+WRONG = {
+    "nothing is granted": [],
+    "--thread goes with one --tenant": ["--tenant", "a", "--tenant", "b", "--thread", "t"],
+    "--grants goes with --http": ["--tenant", "a", "--grants", "x"],
+    "--http needs --grants": ["--http", "127.0.0.1:0"],
+    "a token says": ["--http", "127.0.0.1:0", "--tenant", "a", "--grants", "x"],
+    "cannot be read": ["--http", "127.0.0.1:0", "--grants", "nowhere.yaml"],
+    "ends with its process": ["--tenant", "a", "--archive", "memory:"],
+    "malformed": ["--tenant", "a", "--archive", "postgresql://a:se@cret@host/x"],
+}
+
+
+@pytest.mark.parametrize("why", WRONG)
+def test_options_that_mean_nothing_are_refused_before_anything_is_served(why: str) -> None:
+    done = CliRunner().invoke(app, ["mcp", *WRONG[why]])
+    assert done.exit_code == 2
+    assert why in done.stderr
+    assert "cret" not in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""

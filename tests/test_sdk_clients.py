@@ -1,0 +1,247 @@
+"""`Fitter` with the clients of OpenAI and Anthropic: sessions of ten windows, nothing too long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anthropic import Anthropic, AsyncAnthropic
+from openai import AsyncOpenAI, OpenAI
+
+from conspectus import ArchiveError, PolicyError, StuckError
+from conspectus.archive import Scope
+from conspectus_lab.testing.fault_server import FaultServer
+from conspectus_sdk import Fitter
+from sdk_support import (
+    ANTHROPIC_TOOL,
+    OPENAI_TOOL,
+    PROMPT,
+    RESPONSES_TOOL,
+    WINDOW,
+    asking,
+    check_kept,
+    check_requests,
+    looked,
+    responses_server,
+    script,
+    until_large,
+)
+
+HERE = Scope("local", "s")
+
+
+@pytest.fixture
+def fitter(tmp_path: Path) -> Iterator[Fitter]:
+    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as made:
+        yield made
+
+
+@pytest.mark.slow
+def test_chat_messages_of_openai(fitter: Fitter) -> None:
+    history: list[Any] = [{"role": "system", "content": PROMPT}]
+    sent: list[Any] = []
+    with FaultServer(script, window=WINDOW) as server:
+        client = OpenAI(base_url=server.openai_url, api_key="none", max_retries=0)
+
+        def ask() -> Any:
+            result = fitter.fit(history, model="gpt-4o", thread_id="s", tools=[OPENAI_TOOL])
+            sent[:] = result.messages
+            answer = client.chat.completions.create(
+                model="gpt-4o", messages=sent, tools=[OPENAI_TOOL]
+            )
+            message = answer.choices[0].message
+            history.append(message.model_dump(exclude_none=True))
+            return message
+
+        def step(turn: int) -> None:
+            history.append({"role": "user", "content": asking(turn)})
+            for call in ask().tool_calls:
+                history.append({"role": "tool", "tool_call_id": call.id, "content": looked(turn)})
+            assert ask().content
+
+        until_large(step, history)
+        check_requests(server)
+    assert sent[0] is history[0]
+    check_kept(fitter.archive, HERE, history, [*sent, history[-1]])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("marked", [False, True])
+def test_messages_of_anthropic_with_system_and_tools(fitter: Fitter, marked: bool) -> None:
+    history: list[Any] = []
+    sent: list[Any] = []
+    system = [{"type": "text", "text": PROMPT, "cache_control": {"type": "ephemeral"}}]
+
+    def as_sent(text: str) -> Any:
+        """The newest message bears the mark for the cache, as clients move it on."""
+        if not marked:
+            return text
+        return [{"type": "text", "text": text, "cache_control": {"type": "ephemeral"}}]
+
+    with FaultServer(script, window=WINDOW) as server:
+        client = Anthropic(base_url=server.anthropic_url, api_key="none", max_retries=0)
+
+        def ask() -> Any:
+            result = fitter.fit(
+                history, model="claude-next", thread_id="s", system=system,
+                tools=[ANTHROPIC_TOOL], answer_tokens=200,
+            )  # fmt: skip
+            sent[:] = result.messages
+            answer = client.messages.create(
+                model="claude-next", max_tokens=200, system=system,
+                messages=sent, tools=[ANTHROPIC_TOOL],
+            )  # fmt: skip
+            history.append({"role": "assistant", "content": answer.model_dump()["content"]})
+            return answer
+
+        def step(turn: int) -> None:
+            for message in history:
+                if isinstance(message["content"], list):
+                    for block in message["content"]:
+                        block.pop("cache_control", None)
+            history.append({"role": "user", "content": as_sent(asking(turn))})
+            calls = [block for block in ask().content if block.type == "tool_use"]
+            results = [
+                {"type": "tool_result", "tool_use_id": one.id, "content": looked(turn)}
+                for one in calls
+            ]
+            history.append({"role": "user", "content": results})
+            ask()
+
+        until_large(step, history)
+        check_requests(server)
+        assert max(one.tokens for one in server.requests) <= WINDOW - 200
+    check_kept(fitter.archive, HERE, history, [*sent, history[-1]])
+
+
+@pytest.mark.slow
+def test_items_of_responses(fitter: Fitter) -> None:
+    history: list[Any] = []
+    sent: list[Any] = []
+    with responses_server() as server:
+        client = OpenAI(base_url=server.url, api_key="none", max_retries=0)
+
+        def ask() -> Any:
+            result = fitter.fit(
+                history, model="gpt-4o", thread_id="s", system=PROMPT, tools=[RESPONSES_TOOL]
+            )
+            sent[:] = result.messages
+            answer = client.responses.create(
+                model="gpt-4o", instructions=PROMPT, input=sent, tools=[RESPONSES_TOOL], store=False
+            )
+            history.extend(item.model_dump(exclude_none=True) for item in answer.output)
+            return answer.output
+
+        def step(turn: int) -> None:
+            history.append({"role": "user", "content": asking(turn)})
+            for call in ask():
+                output = {"type": "function_call_output", "call_id": call.call_id}
+                history.append({**output, "output": looked(turn)})
+            assert ask()[0].content[0].text
+
+        until_large(step, history)
+        assert server.wrong == []
+    check_kept(fitter.archive, HERE, history, [*sent, history[-1]])
+
+
+@pytest.mark.slow
+def test_several_sessions_at_once_on_an_event_loop(fitter: Fitter) -> None:
+    async def talk(server: FaultServer, number: int) -> None:
+        history: list[Any] = [{"role": "system", "content": PROMPT}]
+        where = {"model": "gpt-4o", "thread_id": f"s{number}", "tenant": f"tenant {number}"}
+        async with AsyncOpenAI(base_url=server.openai_url, api_key="none") as client:
+            for turn in range(25):
+                history.append({"role": "user", "content": f"{asking(turn)} {looked(number)}"})
+                result = await fitter.afit(history, **where)
+                answer = await client.chat.completions.create(
+                    model="gpt-4o", messages=result.messages
+                )
+                history.append(answer.choices[0].message.model_dump(exclude_none=True))
+                assert f"module_{number + 1}.py: line" not in str(result.messages)
+
+    async def main(server: FaultServer) -> None:
+        await asyncio.gather(*(talk(server, 100 + 10 * number) for number in range(4)))
+
+    with FaultServer(lambda request: "Sound.", window=WINDOW) as server:
+        asyncio.run(main(server))
+        check_requests(server)
+    for number in range(4):
+        assert fitter.archive.export(Scope(f"tenant {100 + 10 * number}", f"s{100 + 10 * number}"))
+
+
+@pytest.mark.slow
+def test_the_async_client_of_anthropic_is_served_the_same(fitter: Fitter) -> None:
+    history: list[Any] = []
+
+    async def main(server: FaultServer) -> None:
+        async with AsyncAnthropic(base_url=server.anthropic_url, api_key="none") as client:
+            for turn in range(12):
+                history.append({"role": "user", "content": f"{asking(turn)} {looked(turn)}"})
+                result = await fitter.afit(
+                    history, model="claude-next", thread_id="s", system=PROMPT
+                )
+                answer = await client.messages.create(
+                    model="claude-next", max_tokens=50, system=PROMPT,
+                    messages=result.messages,
+                )  # fmt: skip
+                history.append({"role": "assistant", "content": answer.model_dump()["content"]})
+
+    with FaultServer(lambda request: "Sound.", window=WINDOW) as server:
+        asyncio.run(main(server))
+        check_requests(server)
+    assert fitter.archive.export(HERE)
+
+
+def test_what_fits_is_sent_as_it_is_with_its_marks(fitter: Fitter) -> None:
+    block = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
+    messages = [{"role": "user", "content": [block]}]
+    result = fitter.fit(messages, model="claude-next", thread_id="t")
+    assert result.messages[0] is messages[0]
+    assert block["cache_control"]
+
+
+def test_a_mark_for_the_cache_that_moves_changes_no_message(fitter: Fitter) -> None:
+    mark = {"cache_control": {"type": "ephemeral"}}
+    history: list[Any] = []
+    for turn in range(20):
+        text = {"type": "text", "text": f"{asking(turn)} {looked(turn)}"}
+        history.append({"role": "user", "content": [text | mark]})
+        history.append({"role": "assistant", "content": [text]})
+    history.append({"role": "user", "content": "Go on."})
+    first = fitter.fit(history, model="claude-next", thread_id="s")
+    assert first.outcome == "compacted"
+    for message in history[:-1]:
+        message["content"] = message["content"][0]["text"]
+    again = fitter.fit(history, model="claude-next", thread_id="s")
+    assert again.outcome == "kept"
+    assert again.dropped == first.evicted
+
+
+def test_what_nothing_makes_fit_is_told_with_the_numbers(fitter: Fitter) -> None:
+    tools = [{**ANTHROPIC_TOOL, "description": looked(1) * 10}]
+    with pytest.raises(StuckError, match="system prompt, tools") as stuck:
+        fitter.fit([{"role": "user", "content": "hi"}], model="x", thread_id="t", tools=tools)
+    assert stuck.value.budget == WINDOW < stuck.value.needed
+
+
+@pytest.mark.slow
+def test_windows_come_by_name_by_profile_or_not_at_all(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "hi"}]
+    with Fitter(archive="memory:", window={"own": 5_000}) as fitter:
+        assert fitter.fit(said, model="own", thread_id="t").budget == 5_000
+        assert fitter.fit(said, model="gpt-4o", thread_id="t").budget == 128_000
+        assert fitter.fit(said, model="openai/gpt-4o", thread_id="t").budget == 128_000
+        with pytest.raises(PolicyError, match="window of the model 'mystery'"):
+            fitter.fit(said, model="mystery", thread_id="t")
+    with pytest.raises(PolicyError, match="window"):
+        Fitter(archive="memory:", window={"own": 0})
+
+
+def test_an_archive_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as fitter:
+        pass
+    with pytest.raises(ArchiveError):
+        fitter.fit([{"role": "user", "content": "hi"}], model="x", thread_id="t")

@@ -1,0 +1,174 @@
+"""LiteLLM's hook, and LiteLLM itself behind it: ten windows in each protocol, nothing lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conspectus.archive import Scope
+from conspectus_lab.testing.fault_server import FaultServer
+from conspectus_sdk import Fitter
+from sdk_support import (
+    ANTHROPIC_TOOL,
+    OPENAI_TOOL,
+    PROMPT,
+    WINDOW,
+    WINDOWS,
+    asking,
+    check_kept,
+    check_requests,
+    looked,
+    script,
+    size,
+)
+
+pytestmark = pytest.mark.slow  # the import of LiteLLM takes seconds
+
+ANN, BOB = (SimpleNamespace(api_key=name * 16) for name in ("a", "b"))
+
+
+@pytest.fixture
+def fitter(tmp_path: Path) -> Iterator[Fitter]:
+    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as made:
+        yield made
+
+
+def logger_of(fitter: Fitter, **settings: Any) -> Any:
+    from conspectus_sdk.litellm_proxy import FittingLogger
+
+    return FittingLogger(fitter, **settings)
+
+
+async def hooked(logger: Any, key: Any, data: dict[str, Any], kind: str) -> Any:
+    """A request as the proxy sends it on."""
+    return await logger.async_pre_call_hook(key, None, data, kind)
+
+
+def test_a_chat_of_ten_windows(fitter: Fitter) -> None:
+    import litellm
+
+    logger, history = logger_of(fitter), list[Any]([{"role": "system", "content": PROMPT}])
+    sent: list[Any] = []
+
+    async def ask(server: FaultServer) -> Any:
+        given = {"model": "openai/gpt-4o", "messages": list(history), "tools": [OPENAI_TOOL]}
+        data = await hooked(logger, ANN, given, "acompletion")
+        assert given["messages"] == history  # the client's own request stays as it is
+        sent[:] = data["messages"]
+        answer = await litellm.acompletion(
+            **data, api_base=server.openai_url, api_key="none", max_retries=0
+        )
+        message = answer.choices[0].message
+        kept = {"role": "assistant", "content": message.content}
+        if message.tool_calls:
+            kept["tool_calls"] = [call.model_dump() for call in message.tool_calls]
+        history.append(kept)
+        return message
+
+    async def main(server: FaultServer) -> None:
+        turn = 0
+        while size(history) <= WINDOWS * WINDOW:
+            history.append({"role": "user", "content": asking(turn)})
+            for call in (await ask(server)).tool_calls:
+                history.append({"role": "tool", "tool_call_id": call.id, "content": looked(turn)})
+            await ask(server)
+            turn += 1
+
+    with FaultServer(script, window=WINDOW) as server:
+        asyncio.run(main(server))
+        check_requests(server)
+    [thread] = fitter.archive.threads(ANN.api_key)
+    check_kept(fitter.archive, Scope(ANN.api_key, thread), history, [*sent, history[-1]])
+
+
+def test_anthropic_s_messages_of_ten_windows(fitter: Fitter) -> None:
+    import litellm
+
+    logger, history = logger_of(fitter), list[Any]()
+    sent: list[Any] = []
+
+    async def ask(server: FaultServer) -> Any:
+        data = {
+            "model": "anthropic/claude-next", "system": PROMPT, "messages": list(history),
+            "tools": [ANTHROPIC_TOOL], "max_tokens": 200, "metadata": {"session_id": "desk 7"},
+        }  # fmt: skip
+        data = await hooked(logger, ANN, data, "anthropic_messages")
+        sent[:] = data["messages"]
+        data.pop("metadata")
+        answer = await litellm.anthropic_messages(
+            **data, api_base=server.anthropic_url, api_key="none"
+        )
+        history.append({"role": "assistant", "content": answer["content"]})
+        return answer["content"]
+
+    async def main(server: FaultServer) -> None:
+        turn = 0
+        while size(history) <= WINDOWS * WINDOW:
+            history.append({"role": "user", "content": asking(turn)})
+            calls = [block for block in await ask(server) if block["type"] == "tool_use"]
+            results = [
+                {"type": "tool_result", "tool_use_id": call["id"], "content": looked(turn)}
+                for call in calls
+            ]
+            history.append({"role": "user", "content": results})
+            await ask(server)
+            turn += 1
+
+    with FaultServer(script, window=WINDOW) as server:
+        asyncio.run(main(server))
+        check_requests(server)
+    assert fitter.archive.threads(ANN.api_key) == ("desk 7",)
+    check_kept(fitter.archive, Scope(ANN.api_key, "desk 7"), history, [*sent, history[-1]])
+
+
+def large(first: str) -> list[Any]:
+    said = [{"role": "user", "content": first}]
+    for turn in range(12):
+        said.append({"role": "assistant", "content": looked(turn)})
+        said.append({"role": "user", "content": asking(turn)})
+    return said
+
+
+def test_a_conversation_is_told_by_its_beginning_within_its_key(fitter: Fitter) -> None:
+    logger = logger_of(fitter)
+
+    async def main() -> None:
+        for key, first in ((ANN, "one"), (ANN, "two"), (BOB, "one"), (ANN, "one")):
+            data = {"model": "gpt-4o", "messages": large(first)}
+            fitted = await hooked(logger, key, data, "acompletion")
+            assert size(fitted["messages"]) < WINDOW
+
+    asyncio.run(main())
+    assert len(fitter.archive.threads(ANN.api_key)) == 2
+    assert len(fitter.archive.threads(BOB.api_key)) == 1
+
+
+def test_items_of_responses_are_fitted_and_other_calls_let_alone(fitter: Fitter) -> None:
+    logger = logger_of(fitter, tenant=lambda key, data: data["user"])
+
+    async def main() -> None:
+        items = {"model": "gpt-4o", "input": large("x"), "instructions": PROMPT, "user": "eve"}
+        fitted = await hooked(logger, ANN, items, "aresponses")
+        assert size(fitted["input"]) < WINDOW
+        assert fitter.archive.threads("eve")
+        texts = {"model": "e", "input": ["a text"] * 9_000}
+        assert await hooked(logger, ANN, texts, "aembedding") is texts
+        plain = {"model": "gpt-4o", "input": "a text"}
+        assert await hooked(logger, ANN, plain, "aresponses") is plain
+
+    asyncio.run(main())
+
+
+def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter: Fitter) -> None:
+    import litellm
+
+    logger = logger_of(fitter)
+    tools = [{**ANTHROPIC_TOOL, "description": looked(1) * 10}]
+    data = {"model": "m", "messages": large("x"), "tools": tools}
+    with pytest.raises(litellm.ContextWindowExceededError, match="tools"):
+        asyncio.run(hooked(logger, ANN, data, "acompletion"))

@@ -1,0 +1,176 @@
+"""The Agents SDK's own runner with our session and filter: ten windows, nothing lost or torn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conspectus.archive import Scope
+from conspectus.errors import StuckError
+from conspectus_lab.testing.fault_server import Answer, FaultServer, Request, ToolCall
+from conspectus_sdk import Fitter
+from sdk_support import (
+    PROMPT,
+    WINDOW,
+    WINDOWS,
+    asking,
+    check_kept,
+    check_requests,
+    looked,
+    script,
+    size,
+)
+
+pytestmark = pytest.mark.slow  # the import of the SDK takes seconds
+
+
+@pytest.fixture
+def fitter(tmp_path: Path) -> Iterator[Fitter]:
+    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as made:
+        yield made
+
+
+@asynccontextmanager
+async def agent_at(server: FaultServer) -> AsyncIterator[Any]:
+    """An agent with one tool, whose model is the server's."""
+    from agents import Agent, OpenAIChatCompletionsModel, function_tool
+    from openai import AsyncOpenAI
+
+    def look(n: int) -> str:
+        """Read a module."""
+        return looked(n)
+
+    async with AsyncOpenAI(base_url=server.openai_url, api_key="none", max_retries=0) as client:
+        model = OpenAIChatCompletionsModel("gpt-4o", client)
+        yield Agent("coder", instructions=PROMPT, model=model, tools=[function_tool(look)])
+
+
+def test_a_session_of_ten_windows_stays_inside_and_keeps_everything(
+    fitter: Fitter, tmp_path: Path
+) -> None:
+    from agents import RunConfig, Runner, SQLiteSession
+
+    from conspectus_sdk.openai_agents import FittedSession
+
+    inner = SQLiteSession("s", tmp_path / "s.db")
+    session = FittedSession(inner, fitter, model="gpt-4o", tenant="ann")
+    config = RunConfig(tracing_disabled=True, call_model_input_filter=session.input_filter)
+
+    async def main(server: FaultServer) -> list[Any]:
+        turn, items = 0, list[Any]()
+        async with agent_at(server) as agent:
+            while size(items) <= WINDOWS * WINDOW:
+                done = await Runner.run(agent, asking(turn), session=session, run_config=config)
+                assert done.final_output.startswith("It is sound")
+                items, turn = await inner.get_items(), turn + 1
+        assert [one["content"] for one in items if one.get("role") == "user"] == [
+            asking(one) for one in range(turn)
+        ]  # what was summarised is no part of what the session keeps
+        return items
+
+    with FaultServer(script, window=WINDOW) as server:
+        items = asyncio.run(main(server))
+        check_requests(server)
+    shown = asyncio.run(session.get_items())
+    assert len(shown) < len(items)
+    check_kept(fitter.archive, Scope("ann", "s"), items, shown)
+
+
+def test_one_run_of_many_turns_stays_inside_by_the_filter_alone(fitter: Fitter) -> None:
+    from agents import RunConfig, Runner
+
+    from conspectus_sdk.openai_agents import input_filter
+
+    turns = 50
+
+    def working(request: Request) -> Answer:
+        if request.number > turns:
+            return Answer("All are sound.")
+        return Answer("I look.", calls=(ToolCall("look", {"n": request.number}),))
+
+    config = RunConfig(
+        tracing_disabled=True, call_model_input_filter=input_filter(fitter, thread_id="run")
+    )
+
+    async def main(server: FaultServer) -> list[Any]:
+        async with agent_at(server) as agent:
+            done = await Runner.run(
+                agent, "Look at all modules.", run_config=config, max_turns=turns + 2
+            )
+        assert done.final_output == "All are sound."
+        return done.to_input_list()
+
+    with FaultServer(working, window=WINDOW) as server:
+        history = asyncio.run(main(server))
+        check_requests(server)
+        assert "Look at all modules." in server.requests[-1].text
+    assert size(history) > 5 * WINDOW
+    shown = fitter.fit(history, model="gpt-4o", thread_id="run").messages
+    check_kept(fitter.archive, Scope("local", "run"), history, shown)
+
+
+def test_the_session_is_what_the_one_inside_is(fitter: Fitter) -> None:
+    from agents import SQLiteSession
+
+    from conspectus_sdk.openai_agents import FittedSession
+
+    async def main() -> None:
+        inner = SQLiteSession("s")
+        session = FittedSession(inner, fitter, model="gpt-4o")
+        assert session.session_id == "s"
+        assert session.session_settings is inner.session_settings
+        items: list[Any] = [{"role": "user", "content": f"{n}"} for n in range(3)]
+        await session.add_items(items)
+        assert await session.get_items() == items
+        assert await session.get_items(2) == items[1:]
+        assert await session.pop_item() == items[2]
+        assert await inner.get_items() == items[:2]
+        await session.clear_session()
+        assert await session.get_items() == []
+
+    asyncio.run(main())
+
+
+def test_a_thread_may_be_told_from_the_call(fitter: Fitter) -> None:
+    from agents import RunConfig, Runner
+
+    from conspectus_sdk.openai_agents import input_filter
+
+    made = input_filter(fitter, thread_id=lambda data: data.context["conversation"])
+    config = RunConfig(tracing_disabled=True, call_model_input_filter=made)
+
+    async def main(server: FaultServer) -> None:
+        async with agent_at(server) as agent:
+            for turn in range(2):
+                text = f"{asking(turn)} {looked(turn) * 10}"
+                context = {"conversation": f"c{turn}"}
+                await Runner.run(agent, text, context=context, run_config=config)
+
+    with FaultServer(lambda request: "Sound.", window=WINDOW) as server:
+        asyncio.run(main(server))
+        check_requests(server)
+    assert set(fitter.archive.threads("local")) == {"c0", "c1"}
+
+
+def test_what_nothing_makes_fit_ends_the_run_with_the_numbers() -> None:
+    from agents import RunConfig, Runner
+
+    from conspectus_sdk.openai_agents import input_filter
+
+    async def main(server: FaultServer) -> None:
+        with Fitter(archive="memory:", window=60) as fitter:
+            config = RunConfig(
+                tracing_disabled=True, call_model_input_filter=input_filter(fitter, thread_id="t")
+            )
+            async with agent_at(server) as agent:
+                with pytest.raises(StuckError, match="system prompt, tools"):
+                    await Runner.run(agent, "hi", run_config=config)
+
+    with FaultServer(["never"]) as server:
+        asyncio.run(main(server))
+        assert server.requests == []
