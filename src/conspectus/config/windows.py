@@ -40,13 +40,19 @@ def find_window(config: SummarizationConfig) -> tuple[int | None, str]:
     if read is not None and named in read.models:
         return read.models[named], f"as 'models' says of {shown}"
     provider, model = (read.kinds if read is not None else {}).get(named, ("", named))
-    limit = _profile(provider, model)
+    limit = profile_of(provider, model)
     if limit is None:
         return None, f"unknown: {shown} has no profile here; set 'window' to its input limit"
     return limit, f"by the profile of {shown}; another model that answers has its own"
 
 
-def _profile(provider: str, model: str) -> int | None:
+def profile_of(provider: str, model: str) -> int | None:
+    """The input limit of a model by its LangChain profile, in tokens; None where it has none here.
+
+    Args:
+        provider: of the model; empty to tell it from the model's name.
+        model: its name, with or without `provider:` in front.
+    """
     if not provider and ":" in model:
         provider, _, model = model.partition(":")
     try:
