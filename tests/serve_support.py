@@ -1,4 +1,4 @@
-"""The real endpoint on a free port of loopback, in a thread, before an upstream that is scripted."""
+"""The real endpoint on a free port of loopback, in a thread, before a scripted upstream."""
 
 from __future__ import annotations
 

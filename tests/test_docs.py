@@ -36,6 +36,7 @@ import yaml
 import conspectus
 import conspectus_lab
 import conspectus_secrets
+import conspectus_serve
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -47,7 +48,7 @@ STARTING = "README guide cli config deep_agents evaluate replay telemetry".split
 """Pages whose blocks start processes, or replay a session."""
 MODULES = sorted(
     module.name
-    for package in (conspectus, conspectus_lab, conspectus_secrets)
+    for package in (conspectus, conspectus_lab, conspectus_secrets, conspectus_serve)
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__")
 )

@@ -19,6 +19,7 @@ from conspectus_lab.testing.fault_server import Answer, FaultServer, ToolCall, f
 from serve_support import SECRET, WINDOW, Serving, serving
 
 METER = TokenMeter(model="m")
+LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
 FILLER = "The function reads its input, checks it, and gives back what it has found there. " * 4
 
 
@@ -37,7 +38,7 @@ def answering(request: Any) -> Answer:
         isinstance(content, list) and any(b.get("type") == "tool_result" for b in content)
     )
     if answered:
-        return Answer(f"Answer {request.number}. {FILLER}")
+        return Answer(f"Answer {request.number}. {LONG}")
     return Answer("", (ToolCall("read_file", {"path": f"module_{request.number}.py"}),))
 
 
@@ -59,7 +60,7 @@ def openai_session(endpoint: Serving, turns: int, key: str = "key-a", **more: An
     tools: Any = [{"type": "function", "function": {"name": "read_file", "parameters": TOOL}}]
     history: list[Any] = [{"role": "system", "content": "You are a careful agent."}]
     for turn in range(turns):
-        history.append({"role": "user", "content": f"Question {turn} of {key}. {FILLER}"})
+        history.append({"role": "user", "content": f"Question {turn} of {key}. {LONG}"})
         while True:
             made = client.chat.completions.create(
                 model="m", messages=history, tools=tools, max_tokens=200, **more
@@ -69,7 +70,7 @@ def openai_session(endpoint: Serving, turns: int, key: str = "key-a", **more: An
             if not message.tool_calls:
                 break
             for call in message.tool_calls:
-                text = f"Contents of {call.function.arguments}: {FILLER}"
+                text = f"Contents of {call.function.arguments}: {LONG}"
                 history.append({"role": "tool", "tool_call_id": call.id, "content": text})
     client.close()
     return history
@@ -81,7 +82,7 @@ def anthropic_session(endpoint: Serving, turns: int, key: str = "key-a") -> list
     tools: Any = [{"name": "read_file", "input_schema": TOOL}]
     history: list[Any] = []
     for turn in range(turns):
-        history.append({"role": "user", "content": f"Question {turn} of {key}. {FILLER}"})
+        history.append({"role": "user", "content": f"Question {turn} of {key}. {LONG}"})
         while True:
             last = history[-1]
             content = last["content"]
@@ -102,7 +103,7 @@ def anthropic_session(endpoint: Serving, turns: int, key: str = "key-a") -> list
                 {
                     "type": "tool_result",
                     "tool_use_id": use["id"],
-                    "content": f"Contents of {use['input']}: {FILLER}",
+                    "content": f"Contents of {use['input']}: {LONG}",
                 }
                 for use in uses
             ]
@@ -124,7 +125,7 @@ def in_view_or_archived(path: Path, key: str, texts: list[str], last: str) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("session", [openai_session, anthropic_session])
 def test_ten_windows_go_through_one(session: Any, tmp_path: Path) -> None:
-    turns = 110
+    turns = 45
     with both(tmp_path / "a.db") as (upstream, endpoint):
         history = session(endpoint, turns)
         assert METER.messages(history) > 10 * WINDOW

@@ -268,7 +268,7 @@ def _told(turn: Turn, note: str = "") -> Raw:
 
 def _json(raw: bytes) -> dict[str, Any]:
     try:
-        body = json.loads(raw)
+        body = json.loads(raw.decode("utf-8"))
     except RecursionError:
         raise Wrong(400, "the body is nested too deeply; send less of it") from None
     except (ValueError, UnicodeDecodeError) as error:

@@ -15,7 +15,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import ArchiveAnchor
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.view import look
-from conspectus.errors import ConspectusError
+from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.events import heard_by
 from conspectus.guard.overflow import read_overflow
 from conspectus.guard.rescue import Refused
@@ -174,7 +174,10 @@ class Fitting:
         session = turn.engine.session(turn.scope, room, anchor)
         listeners = turn.engine.tools.listeners
         result = yield from heard_by(listeners, session.compact(turn.plain, False, ""))
-        if result.outcome == "stuck" and not self._send_stuck:
+        over = room is not None and result.tokens_after > room.budget
+        if over and result.failed == "archive":
+            raise ArchiveError(f"{result.reason}; send the request again")
+        if (over or result.outcome == "stuck") and not self._send_stuck:
             beside = 0 if room is None else room.reserved
             raise TooLarge(
                 f"{result.reason} (system prompt, tools and the room for the answer take "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from conspectus._drive import Flow
 from conspectus.archive import Archive
@@ -37,17 +38,23 @@ class Found:
 
 
 def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> Flow[Found]:
-    """Find the thread whose answered history begins this one, or begin a new one."""
+    """Find the thread whose answered history begins this one, or begin a new one.
+
+    A beginning names a thread, and the thread names the last of its beginnings: of two histories
+    that have gone on from one at the same moment, one leaves the thread with its next request.
+    """
     left = ""
     for page in _pages([name for _, name in prefixes.longest_first()]):
-        known = yield from archive.slips_flow(page, tenant)
-        for name in page:
-            if (slip := known.get(name)) is None:
-                continue
-            thread, head = slip.get("thread"), slip.get("head")
-            if not isinstance(thread, str) or not isinstance(head, str):
-                continue
-            if slip.get("live") is True:
+        slips = yield from archive.slips_flow(page, tenant)
+        named = [(name, str(slips[name].get("thread"))) for name in page if name in slips]
+        stands: dict[str, dict[str, Any]] = {}
+        if named:
+            wanted = list(dict.fromkeys(_stand(thread) for _, thread in named))
+            stands = yield from archive.slips_flow(wanted, tenant)
+        for name, thread in named:
+            stand = stands.get(_stand(thread), {})
+            head = str(stand.get("head") or "")
+            if stand.get("at") == name:
                 return Found(thread, head, name)
             left = left or (thread if head else "")
     return Found(f"t-{secrets.token_hex(8)}", left=left)
@@ -64,10 +71,13 @@ def settle_flow(
     name = prefixes.name
     if name == found.at and head == found.head:
         return
-    slips = {name: {"thread": found.thread, "head": head, "live": True}}
-    if found.at and found.at != name:
-        slips[found.at] = {"thread": found.thread, "head": found.head, "live": False}
+    slips = {name: {"thread": found.thread}, _stand(found.thread): {"at": name, "head": head}}
     yield from archive.put_slips_flow(slips, tenant)
+
+
+def _stand(thread: str) -> str:
+    """The name of the slip that says how far a thread has come."""
+    return f"thread {thread}"
 
 
 def _pages(names: list[str]) -> Iterator[list[str]]:
