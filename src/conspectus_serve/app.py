@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -20,15 +19,18 @@ from starlette.routing import Mount
 from conspectus._drive import Flow, run
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
-from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.summarize.provider_errors import is_overflow
-from conspectus_serve.fitting import Fitting, TooLarge, Turn
-from conspectus_serve.headers import Raw, said, to_client, to_upstream
+from conspectus_serve.asked import COMPACT_PATH
+from conspectus_serve.fitting import Fitting, Turn
+from conspectus_serve.headers import Raw, to_client, to_upstream
+from conspectus_serve.items import Items
 from conspectus_serve.models import Models
-from conspectus_serve.protocols import PATHS, Protocol, error_body
+from conspectus_serve.preparing import Arrived, Prepared, Preparing, Wrong
+from conspectus_serve.protocols import PATHS, error_body
 from conspectus_serve.relay import Answer, Upstream, UpstreamFailed
 from conspectus_serve.secret import Secret, secret_beside
 from conspectus_serve.settings import ServeSettings
+from conspectus_serve.turns import Turns, Watch
 
 logger = logging.getLogger("conspectus")
 
@@ -43,19 +45,8 @@ WORKERS = 8
 CREDENTIALS = ("authorization", "x-api-key", "api-key")
 """Headers with a client's key: OpenAI's, Anthropic's, Azure's."""
 
-LONGEST_NAME = 200
-"""Characters of a thread's name in a header."""
-
 _DOTS = re.compile(r"(?:^|[/\\])(?:\.|%2e){1,2}(?:$|[/\\?#])|%2f|%5c|\\", re.IGNORECASE)
 """Steps out of a path, which the upstream would take from another place than was meant."""
-
-
-class Wrong(Exception):
-    """A request that gets an error of ours."""
-
-    def __init__(self, status: int, message: str, code: str | None = None) -> None:
-        super().__init__(message)
-        self.status, self.code = status, code
 
 
 class Endpoint:
@@ -78,7 +69,12 @@ class Endpoint:
         self._settings, self._secret = settings, secret
         self._enabled = config.enabled
         models = Models(settings, config, archive)
-        self._fitting = Fitting(archive, models, send_stuck=settings.on_stuck == "send")
+        self._preparing = Preparing(
+            Fitting(archive, models, send_stuck=settings.on_stuck == "send"),
+            Turns(archive),
+            Items(settings.signing_keys or [secret.signing_key()]),
+            serves=settings.compaction == "here",
+        )
         self._upstream = Upstream(settings.upstream, settings.timeout, settings.proxy)
         self._workers = ThreadPoolExecutor(WORKERS, "conspectus-serve")
 
@@ -105,14 +101,18 @@ class Endpoint:
     async def _answered(self, scope: Scope_, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         self._check(request)
-        protocol = PATHS.get(request.url.path) if request.method == "POST" else None
-        if protocol is None or not self._enabled:
+        path = request.scope["path"]
+        protocol = PATHS.get(path) if request.method == "POST" and self._enabled else None
+        asks_upstream = path == COMPACT_PATH and self._settings.compaction == "upstream"
+        if protocol is None or asks_upstream:
             answer = await self._sent(request, request.stream())
             await self._relay(answer, [], send)
             return
+        thread = request.headers.get("x-conspectus-thread")
         raw = await self._body(request)
+        arrived = Arrived(self._tenant(request), path, protocol, raw, thread)
         # From here on nothing more comes from the client but that it has gone.
-        work = asyncio.create_task(self._turn(request, protocol, raw, send))
+        work = asyncio.create_task(self._turn(request, arrived, send))
         gone = asyncio.create_task(_gone(receive))
         try:
             await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -155,59 +155,36 @@ class Endpoint:
 
     # One request with a history
 
-    async def _turn(self, request: Request, protocol: Protocol, raw: bytes, send: Send) -> None:
-        body = _json(raw)
-        history = protocol.history(body)
-        turn: Turn | None = None
-        note = ""
-        if history and not any(body.get(one) for one in ("previous_response_id", "conversation")):
-            turn, note = await self._looked_at(request, protocol, body, history)
-        elif history:
-            note = "the upstream holds this history; it is sent on as it came"
-        content = raw if turn is None or turn.view is None else _dumped(turn.body(body))
-        kept = None if turn is None else asyncio.create_task(self._work(self._settled(turn)))
-        answer = await self._sent(request, content)
+    async def _turn(self, request: Request, arrived: Arrived, send: Send) -> None:
+        preparing = self._preparing
+        made = await self._work(preparing.prepared_flow(arrived))
+        settled = self._settled(made.turn)
+        if made.answer is not None:
+            await settled
+            await _whole(made, send)
+            return
+        answer = await self._sent(request, made.content, whole=made.kept)
         try:
-            refusal = None if turn is None else await answer.refusal()
-            if turn is not None and refusal is not None and is_overflow(refusal):
-                smaller = await self._work(self._fitting.again_flow(turn, refusal))
+            refusal = None if made.turn is None else await answer.refusal()
+            if refusal is not None and is_overflow(refusal):
+                smaller = await self._work(preparing.again_flow(made, refusal))
                 if smaller is not None:
                     await answer.close()
-                    turn = smaller
-                    answer = await self._sent(request, _dumped(turn.body(body)))
-                    kept = asyncio.create_task(self._work(self._settled(turn)))
-            if kept is not None:
-                await asyncio.shield(kept)
-            ours = said(note=note) if turn is None else _told(turn, note)
-            await self._relay(answer, ours, send)
+                    made = smaller
+                    answer = await self._sent(request, made.content, whole=made.kept)
+                    await settled
+                    settled = self._settled(made.turn)
+            await settled
+            await self._relay(answer, made.headers, send, made)
         finally:
             await answer.close()
 
-    async def _looked_at(
-        self, request: Request, protocol: Protocol, body: dict[str, Any], history: list[Any]
-    ) -> tuple[Turn | None, str]:
-        thread = request.headers.get("x-conspectus-thread")
-        if thread is not None and not 0 < len(thread) <= LONGEST_NAME:
-            raise Wrong(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
-        flow = self._fitting.fit_flow(self._tenant(request), protocol, body, history, thread)
-        try:
-            return await self._work(flow), ""
-        except TooLarge as error:
-            raise Wrong(400, str(error), "context_length_exceeded") from None
-        except ArchiveError as error:
-            raise Wrong(503, f"the archive is not there just now: {error}") from None
-        except RecursionError:
-            raise Wrong(400, "the request is nested too deeply; send less of it") from None
-        except (ConspectusError, ValueError, TypeError, KeyError, AttributeError) as error:
-            # What a message should be is for the upstream to say.
-            logger.info("sent on as it came: %s", type(error).__name__)
-            return None, "a message was not understood; the request is sent on as it came"
-
-    def _settled(self, turn: Turn) -> Flow[None]:
-        try:
-            yield from self._fitting.settle_flow(turn)
-        except ArchiveError as error:
-            logger.warning("where a thread stands could not be kept: %s", error)
+    def _settled(self, turn: Turn | None) -> Awaitable[None]:
+        """Keep how far a thread has come, while the upstream is at work."""
+        if turn is None:
+            return asyncio.sleep(0)
+        task = asyncio.create_task(self._work(self._preparing.settled_flow(turn)))
+        return asyncio.shield(task)
 
     async def _work(self, flow: Flow[T]) -> T:
         """Drive a flow in a thread; one that has begun comes to its end, whoever waits for it."""
@@ -215,11 +192,16 @@ class Endpoint:
 
     # The way out
 
-    async def _sent(self, request: Request, content: bytes | AsyncIterator[bytes]) -> Answer:
+    async def _sent(
+        self, request: Request, content: bytes | AsyncIterator[bytes], *, whole: bool = False
+    ) -> Answer:
         target = request.scope["raw_path"].decode("latin-1")
         if query := request.scope["query_string"]:
             target += "?" + query.decode("latin-1")
         headers = to_upstream(request.headers.raw)
+        if whole:  # it is read as it goes by
+            headers = [one for one in headers if one[0].lower() != b"accept-encoding"]
+            headers.append((b"accept-encoding", b"identity"))
         length = request.headers.get("content-length")
         if not isinstance(content, bytes):
             if request.method in ("GET", "HEAD") or length in (None, "0"):
@@ -228,66 +210,52 @@ class Endpoint:
                 headers.append((b"content-length", length.encode()))
         return await self._upstream.send(request.method, target, headers, content)
 
-    async def _relay(self, answer: Answer, ours: Raw, send: Send) -> None:
+    async def _relay(
+        self, answer: Answer, ours: Raw, send: Send, made: Prepared | None = None
+    ) -> None:
+        watch = Watch(made.streamed) if made and made.kept and answer.status == 200 else None
+        head = [*to_client(answer.headers), *ours]
+        start: MutableMapping[str, Any] | None = {
+            "type": "http.response.start", "status": answer.status, "headers": head
+        }  # fmt: skip
+        held: list[bytes] = []
         try:
-            head = [*to_client(answer.headers), *ours]
-            start = {"type": "http.response.start", "status": answer.status, "headers": head}
-            begun = False
-            try:
-                async for piece in answer.pieces():
-                    if not begun:
-                        await send(start)
-                        begun = True
-                    more = {"type": "http.response.body", "body": piece, "more_body": True}
-                    await send(more)
-            except UpstreamFailed:
-                if not begun:
-                    raise
-                # The client must see that the body is not whole: the connection ends without its
-                # last piece.
-                logger.warning("the upstream has broken off in the middle of an answer")
-                raise ClientDisconnect from None
-            if not begun:
-                await send(start)
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+            async for piece in answer.pieces():
+                if start is not None:
+                    await send(start)
+                    start = None
+                if watch is not None:
+                    watch.see(piece)
+                    if watch.near:
+                        held.append(piece)
+                        continue
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except UpstreamFailed:
+            if start is not None:
+                raise
+            # The client must see that the body is not whole: its connection ends without the rest.
+            logger.warning("the upstream has broken off in the middle of an answer")
+            if held:
+                rest = b"".join(held)
+                await send({"type": "http.response.body", "body": rest, "more_body": True})
+            raise ClientDisconnect from None
         finally:
             await answer.close()
+        if start is not None:
+            await send(start)
+        if watch is not None and made is not None and (ended := watch.response()) is not None:
+            await asyncio.shield(self._work(self._preparing.answered_flow(made, *ended)))
+        await send({"type": "http.response.body", "body": b"".join(held), "more_body": False})
 
 
-def _told(turn: Turn, note: str = "") -> Raw:
-    return said(
-        thread=turn.found.thread,
-        compacted=turn.view is not None,
-        messages_archived=turn.left_out,
-        tokens_before=turn.tokens,
-        tokens_after=turn.sent,
-        record=turn.head,
-        note=note,
-    )
-
-
-def _json(raw: bytes) -> dict[str, Any]:
-    try:
-        body = json.loads(raw.decode("utf-8"))
-    except RecursionError:
-        raise Wrong(400, "the body is nested too deeply; send less of it") from None
-    except (ValueError, UnicodeDecodeError) as error:
-        why = (
-            str(error).partition(":")[0]
-            if isinstance(error, json.JSONDecodeError)
-            else (type(error).__name__)
-        )
-        raise Wrong(400, f"the body is no JSON in UTF-8 ({why}); check it") from None
-    if not isinstance(body, dict):
-        raise Wrong(400, "the body is no JSON object; send {...}")
-    return body
-
-
-def _dumped(body: dict[str, Any]) -> bytes:
-    try:
-        return json.dumps(body, separators=(",", ":")).encode()
-    except RecursionError:
-        raise Wrong(400, "the body is nested too deeply; send less of it") from None
+async def _whole(made: Prepared, send: Send) -> None:
+    """Send an answer of our own."""
+    assert made.answer is not None
+    kind = b"text/event-stream" if made.answer.startswith(b"event:") else b"application/json"
+    size = str(len(made.answer)).encode()
+    head = [(b"content-type", kind), (b"content-length", size), *made.headers]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": made.answer})
 
 
 async def _gone(receive: Receive) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conspectus._core.items import Size, Window
 from conspectus._core.plan import budget_of
+from conspectus._core.policy import Policy
+from conspectus._core.records import Cost
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import ArchiveAnchor
@@ -20,6 +22,7 @@ from conspectus.events import heard_by
 from conspectus.guard.overflow import read_overflow
 from conspectus.guard.rescue import Refused
 from conspectus.messages import read_messages
+from conspectus_serve.asked import Asked
 from conspectus_serve.models import Models
 from conspectus_serve.prefixes import Prefixes, plain, prefixes_of
 from conspectus_serve.protocols import Protocol
@@ -50,6 +53,9 @@ class Turn:
         sent: tokens of what is sent.
         left_out: messages that came and are not in view.
         head: id of the record in force; empty for none.
+        fresh: the compaction that was asked for is made.
+        notes: the notes in force.
+        cost: of what was summarised now.
     """
 
     tenant: str
@@ -67,15 +73,14 @@ class Turn:
     sent: int = 0
     left_out: int = 0
     head: str = ""
+    fresh: bool = False
+    notes: str = ""
+    cost: Cost = field(default_factory=Cost)
 
     @property
     def scope(self) -> Scope:
         """Whose history it is."""
         return Scope(self.tenant, self.found.thread)
-
-    def body(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The body that is sent."""
-        return {**given, self.protocol.field: self.view}
 
 
 class Fitting:
@@ -99,6 +104,7 @@ class Fitting:
         body: Mapping[str, Any],
         history: Sequence[Any],
         thread: str | None = None,
+        asked: Asked | None = None,
     ) -> Flow[Turn]:
         """Look at a request, and make it fit where it does not.
 
@@ -108,6 +114,7 @@ class Fitting:
             body: as it came.
             history: its messages.
             thread: its name, where the client gives one.
+            asked: what else it asks for.
 
         Raises:
             MessageError, ValueError, TypeError: a message cannot be understood.
@@ -119,7 +126,7 @@ class Fitting:
         bare = [plain(message) for message in history]
         prefixes = prefixes_of(bare, protocol.name)
         window = self._models.window(tenant, model)
-        engine = self._models.engine(model, window)
+        engine = _as_asked(self._models.engine(model, window), asked)
         room = self._models.room(protocol, body, engine, window)
         tokens = self._size(bare, prefixes, engine)
         if thread is None:
@@ -137,9 +144,11 @@ class Fitting:
         limit = None if room is None else room.limit
         over = room is not None and tokens > room.budget
         fired = engine.policy.fired(Size(tokens, len(bare)), limit)
-        if not (turn.found.head or over or fired):
+        now = asked is not None and asked.compact == 0
+        if not (turn.found.head or over or fired or now):
             return turn
-        return (yield from self._compacted(turn, room))
+        focus = asked.focus if asked is not None else ""
+        return (yield from self._compacted(turn, room, now, focus))
 
     def again_flow(self, turn: Turn, error: Exception) -> Flow[Turn | None]:
         """The request smaller, after the upstream has refused it as too long.
@@ -169,11 +178,13 @@ class Fitting:
         if not turn.named:
             yield from settle_flow(self._archive, turn.tenant, turn.found, turn.prefixes, turn.head)
 
-    def _compacted(self, turn: Turn, room: Window | None) -> Flow[Turn]:
+    def _compacted(
+        self, turn: Turn, room: Window | None, now: bool = False, focus: str = ""
+    ) -> Flow[Turn]:
         anchor = ArchiveAnchor(self._archive, turn.scope)
         session = turn.engine.session(turn.scope, room, anchor)
         listeners = turn.engine.tools.listeners
-        result = yield from heard_by(listeners, session.compact(turn.plain, False, ""))
+        result = yield from heard_by(listeners, session.compact(turn.plain, now, focus))
         over = room is not None and result.tokens_after > room.budget
         if over and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")
@@ -192,6 +203,9 @@ class Fitting:
             sent=result.tokens_after,
             left_out=result.dropped + result.evicted,
             head=result.record_id or anchor.seen,
+            fresh=now or result.record is not None,
+            notes=result.summary,
+            cost=result.cost,
         )
 
     def _taken_along(self, turn: Turn) -> Flow[bool]:
@@ -228,6 +242,19 @@ class Fitting:
                 while len(self._sizes) > SIZES:
                     self._sizes.popitem(last=False)
         return total + known + sum(map(meter.message, bare[mark:]))
+
+
+def _as_asked(engine: Engine, asked: Asked | None) -> Engine:
+    """The engine with the trigger that a client asks for, and nothing kept that may leave."""
+    if asked is None or asked.compact is None:
+        return engine
+    policy = engine.policy
+    if asked.alone:
+        policy = replace(policy, keep=("messages", 1))
+    if asked.compact:
+        own = Policy.build(trigger=("tokens", asked.compact)).trigger
+        policy = replace(policy, trigger=(*own, *policy.trigger))
+    return replace(engine, policy=policy)
 
 
 def _is(one: object, other: object) -> bool:

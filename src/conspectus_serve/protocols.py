@@ -52,6 +52,7 @@ MESSAGES = Protocol("messages", "messages", ("system",), ("tools", "output_forma
 PATHS = {
     "/v1/chat/completions": CHAT,
     "/v1/responses": RESPONSES,
+    "/v1/responses/compact": RESPONSES,
     "/v1/messages": MESSAGES,
 }
 """Paths whose requests hold a history."""

@@ -68,6 +68,8 @@ class ServeSettings(BaseModel):
         windows: input limits by name of the model, in tokens; `*` stands for anything.
         max_body_bytes: size of a request at most. Default: 20,000,000.
         on_stuck: where nothing makes a history fit: `refuse` with the numbers, or `send` it.
+        compaction: who answers requests for a compaction, and for edits of the context: `here`, for
+            every upstream, or the `upstream`.
         timeout: seconds that the upstream may be silent. Default: 600.
         proxy: address of a proxy to the upstream. Default: none.
 
@@ -88,6 +90,7 @@ class ServeSettings(BaseModel):
     windows: dict[str, PositiveInt] = {}
     max_body_bytes: PositiveInt = LARGEST_BODY
     on_stuck: Literal["refuse", "send"] = "refuse"
+    compaction: Literal["here", "upstream"] = "here"
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600.0
     proxy: str | None = Field(None, repr=False)
 
