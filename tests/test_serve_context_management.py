@@ -104,8 +104,8 @@ def test_old_results_of_tools_are_cleared_for_any_upstream(tmp_path: Path) -> No
         "keep": {"type": "tool_uses", "value": 2},
     }
     other = {"type": "clear_thinking_20251015"}
-    with both(tmp_path / "a.db") as (upstream, endpoint, _):
-        body = {
+    with both(tmp_path / "a.db") as (upstream, endpoint, client):
+        body: Any = {
             "model": "m", "messages": history(), "max_tokens": 9,
             "context_management": {"edits": [edit, other]},
         }  # fmt: skip
@@ -116,6 +116,11 @@ def test_old_results_of_tools_are_cleared_for_any_upstream(tmp_path: Path) -> No
         assert sent.body["context_management"] == {"edits": [other]}
         assert [f"r{n}:" in sent.text for n in range(5)] == [False] * 3 + [True] * 2
         assert answer.json()["context_management"] == {"applied_edits": [told]}
+        with client.beta.messages.stream(**body) as events:
+            made = events.get_final_message()
+        assert made.context_management is not None
+        assert made.context_management.model_dump() == {"applied_edits": [told]}
+        assert made.content[0].text == "fine"
 
 
 def test_the_upstream_can_be_asked_for_all_this(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus_serve.asked import COMPACT_PATH
+from conspectus_serve.clearing import with_edits
 from conspectus_serve.fitting import Fitting, Turn
 from conspectus_serve.headers import Raw, to_client, to_upstream
 from conspectus_serve.items import Items
@@ -163,7 +164,7 @@ class Endpoint:
             await settled
             await _whole(made, send)
             return
-        answer = await self._sent(request, made.content, whole=made.kept)
+        answer = await self._sent(request, made.content, whole=made.read_on_the_way)
         try:
             refusal = None if made.turn is None else await answer.refusal()
             if refusal is not None and is_overflow(refusal):
@@ -171,7 +172,7 @@ class Endpoint:
                 if smaller is not None:
                     await answer.close()
                     made = smaller
-                    answer = await self._sent(request, made.content, whole=made.kept)
+                    answer = await self._sent(request, made.content, whole=made.read_on_the_way)
                     await settled
                     settled = self._settled(made.turn)
             await settled
@@ -219,8 +220,12 @@ class Endpoint:
             "type": "http.response.start", "status": answer.status, "headers": head
         }  # fmt: skip
         held: list[bytes] = []
+        pieces = answer.pieces()
+        if made is not None and made.edits and answer.status == 200:
+            pieces = with_edits(pieces, made.edits, made.streamed)
+            head[:] = [one for one in head if one[0] != b"content-length"]
         try:
-            async for piece in answer.pieces():
+            async for piece in pieces:
                 if start is not None:
                     await send(start)
                     start = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,6 @@ CLEAR_EDIT = "clear_tool_uses_20250919"
 COMPACT_FROM = 150_000
 """Input tokens from which Anthropic's compaction edit acts where none are set
 (`BetaCompact20260112EditParam`)."""
-
-CLEAR_FROM, CLEAR_KEEPS = 100_000, 3
-"""Input tokens from which Anthropic clears tool results, and uses that stay, where none are set
-(its guide to context editing)."""
-
-CLEARED = "[An old tool result was cleared from view, as context_management asks.]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,66 +86,15 @@ def _edits(body: dict[str, Any]) -> Asked:
         return Asked(rest, clear=clear)
     return Asked(
         rest,
-        _value(compact.get("trigger"), COMPACT_FROM),
+        value_of(compact.get("trigger"), COMPACT_FROM),
         compact.get("pause_after_compaction") is True,
         str(compact.get("instructions") or ""),
         clear,
     )
 
 
-def cleared(
-    view: Sequence[Any], edit: Mapping[str, Any], tokens: int
-) -> tuple[list[Any], dict[str, Any] | None]:
-    """A view with old results of tools cleared, and what Anthropic would tell of it.
-
-    Args:
-        view: what would be sent; its originals are the client's, and in the archive once they
-            leave.
-        edit: as the client has sent it.
-        tokens: of the request.
-    """
-    uses = {
-        block["id"]: str(block.get("name"))
-        for message in view
-        for block in _blocks(message)
-        if block.get("type") == "tool_use" and isinstance(block.get("id"), str)
-    }
-    trigger = edit.get("trigger")
-    counts = isinstance(trigger, Mapping) and trigger.get("type") == "tool_uses"
-    if (len(uses) if counts else tokens) < _value(trigger, CLEAR_FROM):
-        return list(view), None
-    excluded = edit.get("exclude_tools") or ()
-    names = [one for one, name in uses.items() if name not in excluded]
-    gone = set(names[: max(0, len(names) - _value(edit.get("keep"), CLEAR_KEEPS))])
-    made, count, characters = [], 0, 0
-    for message in view:
-        blocks = message.get("content") if isinstance(message, Mapping) else None
-        if not isinstance(blocks, list):
-            made.append(message)
-            continue
-        new = []
-        for block in blocks:
-            answers = isinstance(block, Mapping) and block.get("type") == "tool_result"
-            old = block.get("content") if answers else None
-            if answers and block.get("tool_use_id") in gone and old not in (None, "", CLEARED):
-                count, characters = count + 1, characters + len(json.dumps(old))
-                block = {**block, "content": CLEARED}
-            new.append(block)
-        made.append({**message, "content": new})
-    saved = characters // 4
-    if not count or saved < _value(edit.get("clear_at_least"), 0):
-        return list(view), None
-    told = {"type": CLEAR_EDIT, "cleared_tool_uses": count, "cleared_input_tokens": saved}
-    return made, told
-
-
-def _blocks(message: Any) -> Iterator[Mapping[str, Any]]:
-    content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):
-        yield from (block for block in content if isinstance(block, Mapping))
-
-
-def _value(given: Any, usual: int) -> int:
+def value_of(given: Any, usual: int) -> int:
+    """The number in `{"type": ..., "value": ...}`; the usual one where there is none."""
     value = given.get("value") if isinstance(given, Mapping) else None
     known = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return value if isinstance(value, int) and known else usual

@@ -10,7 +10,8 @@ from typing import Any
 
 from conspectus._drive import Flow
 from conspectus.errors import ArchiveError, ConspectusError, InputError
-from conspectus_serve.asked import Asked, asked_of, cleared, compacted
+from conspectus_serve.asked import Asked, asked_of, compacted
+from conspectus_serve.clearing import cleared
 from conspectus_serve.fitting import Fitting, TooLarge, Turn
 from conspectus_serve.headers import Raw, said
 from conspectus_serve.items import BadItem, Item, Items
@@ -78,7 +79,7 @@ class Prepared:
     turn: Turn | None = None
     note: str = ""
     state: str = ""
-    edits: str = ""
+    edits: Sequence[dict[str, Any]] = ()
     asked: Asked | None = None
     parent: str = ""
     before: Sequence[Any] = ()
@@ -96,10 +97,16 @@ class Prepared:
         )
 
     @property
+    def read_on_the_way(self) -> bool:
+        """Whether its answer is read, and so must not be compressed."""
+        return self.kept or bool(self.edits)
+
+    @property
     def headers(self) -> Raw:
         """What is said of it."""
         turn = self.turn
-        told = said(state=self.state, applied_edits=self.edits, note=self.note)
+        edits = json.dumps(self.edits) if self.edits else ""
+        told = said(state=self.state, applied_edits=edits, note=self.note)
         if turn is None:
             return told
         return [
@@ -194,11 +201,10 @@ class Preparing:
     def filled(self, prepared: Prepared, turn: Turn) -> Prepared:
         """What is sent for a history that is not sent as it came."""
         view = turn.history if turn.view is None else turn.view
-        edits = ""
+        edits: list[dict[str, Any]] = []
         clear = prepared.asked.clear if prepared.asked is not None else None
         if clear is not None:
-            view, told = cleared(view, clear, turn.sent)
-            edits = json.dumps([told]) if told else ""
+            view, edits = cleared(view, clear, turn.sent)
         body = {**prepared.body, turn.protocol.field: list(view)}
         try:
             content = json.dumps(body, separators=(",", ":")).encode()
