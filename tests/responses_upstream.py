@@ -10,8 +10,6 @@ from typing import Any
 from conspectus.tokens import TokenMeter
 from serve_support import running
 
-METER = TokenMeter(model="m")
-
 
 class Upstream:
     """Answers with what `say` gives for a body: output items."""
@@ -31,7 +29,10 @@ class Upstream:
         body = json.loads(raw)
         self.bodies.append(body)
         given = body["input"] if isinstance(body["input"], list) else [USER | {"content": "text"}]
-        tokens = METER.messages([one for one in given if one.get("type") != "item_reference"])
+        meter = TokenMeter(model=body["model"])
+        tokens = meter.messages([one for one in given if one.get("type") != "item_reference"])
+        beside = meter.tools(body.get("tools") or []) + meter.text(body.get("instructions") or "")
+        tokens += beside
         if tokens > self.window:
             self.over.append(tokens)
         number = len(self.bodies)

@@ -14,6 +14,9 @@ CACHE = "cache_control"
 """Anthropic's marks for its cache, which clients move from message to message."""
 
 
+_WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 def plain(message: Any) -> Any:
     """A message without marks for a cache, its only text as text; itself where that is so.
 
@@ -108,7 +111,7 @@ def prefixes_of(history: Sequence[Any], protocol: str) -> Prefixes:
         if leading and isinstance(message, dict) and message.get("role") in ("system", "developer"):
             continue
         leading = False
-        text = json.dumps(message, sort_keys=True, separators=(",", ":")).encode()
+        text = _WRITE(message).encode()
         running.update(b"%d:" % len(text))
         running.update(text)
         model = by_model(message)

@@ -14,7 +14,7 @@ from conspectus_serve.asked import Asked, asked_of, compacted
 from conspectus_serve.clearing import cleared
 from conspectus_serve.fitting import Fitting, TooLarge, Turn
 from conspectus_serve.headers import Raw, said
-from conspectus_serve.items import BadItem, Item, Items
+from conspectus_serve.items import MARK, BadItem, Item, Items
 from conspectus_serve.protocols import RESPONSES, Protocol
 from conspectus_serve.turns import Turns
 
@@ -175,7 +175,9 @@ class Preparing:
             before, thread = list(held.items), held.thread
             body = {key: value for key, value in body.items() if key != "previous_response_id"}
             plain = replace(plain, body=body, state="held", parent=parent, before=before)
-        history, of_item = self._items.expanded(tenant, [*before, *new])
+        history, of_item = [*before, *new], None
+        if before or MARK.encode() in arrived.raw:
+            history, of_item = self._items.expanded(tenant, history)
         if not history:
             return plain
         flow = self._fitting.fit_flow(
