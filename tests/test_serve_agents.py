@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from conspectus.archive import Archive, Scope
 from responses_upstream import message, responding
-from serve_support import serving
+from serve_support import SECRET, WINDOW, serving
 from test_serve_clients import FILLER, LONG, both
 
 pytestmark = pytest.mark.slow
@@ -35,8 +36,8 @@ def test_openai_agents_run_through_many_windows(tmp_path: Path, left_to_the_serv
         return f"Contents of {path}: {LONG}"
 
     with (
-        responding(say, window) as (upstream, url),
-        serving(url, tmp_path / "a.db", window=window) as endpoint,
+        responding(say, WINDOW) as (upstream, url),
+        serving(url, tmp_path / "a.db") as endpoint,
     ):
         client = openai.AsyncOpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0)
         model = agents.OpenAIResponsesModel(model="m", openai_client=client)
@@ -49,11 +50,11 @@ def test_openai_agents_run_through_many_windows(tmp_path: Path, left_to_the_serv
         assert len(upstream.bodies) == 40
         sent = json.dumps(upstream.bodies[-1]["input"])
         assert "Read all modules." in sent
-        assert "module_1.py" in sent
         assert len(upstream.bodies[-1]["input"]) < 60
-
-
-window = 4_000
+    with Archive.open(tmp_path / "a.db") as archive:
+        [thread] = archive.threads(SECRET.tenant("k"))
+        rows = json.dumps(archive.export(Scope(SECRET.tenant("k"), thread)))
+    assert all(f"module_{n}.py" in rows + sent for n in range(1, 40))
 
 
 def test_litellm_goes_through(tmp_path: Path) -> None:

@@ -32,6 +32,11 @@ SIZES = 8_192
 """Beginnings of histories whose size is remembered."""
 
 
+LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
+"""Tokens that the notes of a compaction take at most which a client has asked for: a share of what
+came, and never less than the first."""
+
+
 class TooLarge(ConspectusError):
     """Nothing makes the history of a request fit; the text has the numbers."""
 
@@ -126,9 +131,10 @@ class Fitting:
         bare = [plain(message) for message in history]
         prefixes = prefixes_of(bare, protocol.name)
         window = self._models.window(tenant, model)
-        engine = _as_asked(self._models.engine(model, window), asked)
+        engine = self._models.engine(model, window)
         room = self._models.room(protocol, body, engine, window)
         tokens = self._size(bare, prefixes, engine)
+        engine = _as_asked(engine, asked, tokens)
         if thread is None:
             found = yield from find_flow(self._archive, tenant, prefixes)
         else:
@@ -244,13 +250,17 @@ class Fitting:
         return total + known + sum(map(meter.message, bare[mark:]))
 
 
-def _as_asked(engine: Engine, asked: Asked | None) -> Engine:
-    """The engine with the trigger that a client asks for, and nothing kept that may leave."""
+def _as_asked(engine: Engine, asked: Asked | None, tokens: int) -> Engine:
+    """The engine with the trigger that a client asks for, and nothing kept that may leave.
+
+    A client that asks has met a limit of its own, which is about as large as what it sends.
+    """
     if asked is None or asked.compact is None:
         return engine
     policy = engine.policy
     if asked.alone:
-        policy = replace(policy, keep=("messages", 1))
+        most = policy.max_summary_tokens or max(LEAST_NOTES, int(tokens * NOTES_SHARE))
+        policy = replace(policy, keep=("messages", 1), max_summary_tokens=most)
     if asked.compact:
         own = Policy.build(trigger=("tokens", asked.compact)).trigger
         policy = replace(policy, trigger=(*own, *policy.trigger))
