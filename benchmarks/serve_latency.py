@@ -165,6 +165,7 @@ async def conversations(urls: list[str], count: int, turns: int) -> tuple[list[f
     times: list[float] = []
     wrong: list[str] = []
     threads: dict[int, set[str]] = {}
+    key = {"authorization": "Bearer one-key-for-all"}
 
     async def converse(client: httpx.AsyncClient, number: int) -> None:
         messages: list[Any] = []
@@ -172,11 +173,13 @@ async def conversations(urls: list[str], count: int, turns: int) -> tuple[list[f
             text = f"Question {turn} of {number}. {TEXT * 4}" if turn else f"Hello. {TEXT}"
             messages.append({"role": "user", "content": text})
             started = time.perf_counter()
-            answer = await client.post(
-                f"{urls[turn % len(urls)]}/v1/chat/completions",
-                json={"model": "m", "messages": messages},
-                headers={"authorization": "Bearer one-key-for-all"},
-            )
+            url = f"{urls[turn % len(urls)]}/v1/chat/completions"
+            body = {"model": "m", "messages": messages}
+            try:
+                answer = await client.post(url, json=body, headers=key)
+            except httpx.TransportError as error:
+                wrong.append(f"{number}, {turn}: {type(error).__name__} {error}")
+                return
             times.append((time.perf_counter() - started) * 1_000)
             if answer.status_code != 200:
                 wrong.append(f"{number}, {turn}: {answer.status_code} {answer.text[:200]}")

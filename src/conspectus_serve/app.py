@@ -89,15 +89,28 @@ class Endpoint:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        path = scope["path"]
+        begun = False
+
+        async def told(message: MutableMapping[str, Any]) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
         try:
-            await self._answered(scope, receive, send)
-        except Wrong as wrong:
-            await _refuse(scope, receive, send, wrong)
-        except UpstreamFailed as failed:
-            await _refuse(scope, receive, send, Wrong(failed.status, str(failed)))
+            await self._answered(scope, receive, told)
+            return
         except ClientDisconnect:
-            logger.debug("a client has gone: %s", path)
+            return
+        except Wrong as error:
+            wrong = error
+        except UpstreamFailed as failed:
+            wrong = Wrong(failed.status, str(failed))
+        except Exception as error:
+            # Its text may hold what somebody has said.
+            logger.error("an error inside: %s", type(error).__name__, exc_info=error)
+            wrong = Wrong(500, f"an error inside the endpoint ({type(error).__name__})")
+        if not begun:
+            await _refuse(scope, receive, send, wrong)
 
     async def _answered(self, scope: Scope_, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)

@@ -82,4 +82,5 @@ def serve(
         date_header=False,
         proxy_headers=False,
         ws="none",
+        timeout_keep_alive=75,  # longer than clients keep a connection that they do not use
     )

@@ -12,6 +12,10 @@ from conspectus_serve.headers import Raw
 LARGEST_ERROR = 1_000_000
 """Bytes of a refusal that are read before it goes on; a larger one is no provider's words."""
 
+IDLE = 4.0
+"""Seconds that a connection to the upstream is kept unused: less than servers do, so that none is
+closed from the other side while a request is on its way."""
+
 REFUSALS = frozenset((400, 413, 422))
 """Statuses with which providers refuse what is too long."""
 
@@ -92,7 +96,9 @@ class Upstream:
         self._base = address.removesuffix("/v1")
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout, connect=15.0, pool=None),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
+            limits=httpx.Limits(
+                max_connections=None, max_keepalive_connections=256, keepalive_expiry=IDLE
+            ),
             follow_redirects=False,
             trust_env=False,  # a .netrc would add a key of the operator's
             proxy=proxy,
