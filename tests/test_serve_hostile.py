@@ -166,6 +166,8 @@ def test_what_is_no_history_goes_through(tmp_path: Path) -> None:
         listed = httpx.get(endpoint.openai_url + "/models?limit=3")
         assert (listed.status_code, listed.headers["x-a"]) == (207, "b")
         assert listed.text == "GET /v1/models?limit=3 0"
+        named = httpx.get(endpoint.openai_url + "/models/maker%2Fmodel.v1")
+        assert named.text == "GET /v1/models/maker%2Fmodel.v1? 0"
         sent = httpx.put(endpoint.url + "/v1/files/a%20b", content=b"x" * 300_000)
         assert sent.text == "PUT /v1/files/a%20b? 300000"
 

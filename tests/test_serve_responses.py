@@ -12,7 +12,9 @@ import httpx
 import openai
 import pytest
 
+from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
+from conspectus_serve.settings import PLAINLY
 from responses_upstream import Upstream, message, responding
 from serve_support import WINDOW, Serving, serving
 
@@ -208,3 +210,18 @@ def test_a_trigger_elsewhere_is_refused(tmp_path: Path, place: int) -> None:
         pytest.raises(openai.BadRequestError, match="last item"),
     ):
         client.responses.create(model="m", input=history)
+
+
+def test_where_secrets_are_taken_out_no_history_is_held(tmp_path: Path) -> None:
+    secret = "AKIAIOSFODNN7EXAMPLQ"
+    config = SummarizationConfig.model_validate({**PLAINLY, "redact": True})
+    with (
+        responding(say, WINDOW) as (upstream, url),
+        serving(url, tmp_path / "a.db", config) as endpoint,
+    ):
+        body: dict[str, Any] = {"model": "m", "input": f"My key is {secret}."}
+        first = httpx.post(f"{endpoint.openai_url}/responses", json=body)
+        body["previous_response_id"] = first.json()["id"]
+        second = httpx.post(f"{endpoint.openai_url}/responses", json=body)
+        assert second.headers["x-conspectus-state"] == "upstream"
+        assert upstream.bodies[-1] == body

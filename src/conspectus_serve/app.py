@@ -46,7 +46,7 @@ WORKERS = 8
 CREDENTIALS = ("authorization", "x-api-key", "api-key")
 """Headers with a client's key: OpenAI's, Anthropic's, Azure's."""
 
-_DOTS = re.compile(r"(?:^|[/\\])(?:\.|%2e){1,2}(?:$|[/\\?#])|%2f|%5c|\\", re.IGNORECASE)
+_DOTS = re.compile(r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\?#]|%2f|%5c)|\\", re.IGNORECASE)
 """Steps out of a path, which the upstream would take from another place than was meant."""
 
 
@@ -75,6 +75,7 @@ class Endpoint:
             Turns(archive),
             Items(settings.signing_keys or [secret.signing_key()]),
             serves=settings.compaction == "here",
+            holds=not config.redact,
         )
         self._upstream = Upstream(settings.upstream, settings.timeout, settings.proxy)
         self._workers = ThreadPoolExecutor(WORKERS, "conspectus-serve")
@@ -107,7 +108,8 @@ class Endpoint:
             wrong = Wrong(failed.status, str(failed))
         except Exception as error:
             # Its text may hold what somebody has said.
-            logger.error("an error inside: %s", type(error).__name__, exc_info=error)
+            logger.error("an error inside: %s", type(error).__name__)
+            logger.debug("where", exc_info=error)
             wrong = Wrong(500, f"an error inside the endpoint ({type(error).__name__})")
         if not begun:
             await _refuse(scope, receive, send, wrong)

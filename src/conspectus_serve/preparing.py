@@ -69,6 +69,7 @@ class Prepared:
         parent: id of the response before it; empty for none.
         before: the history up to that.
         new: what came now.
+        kept: the response may be named by a later request.
         answer: the answer that the endpoint gives itself.
         streamed: the answer is to come as events.
     """
@@ -84,17 +85,9 @@ class Prepared:
     parent: str = ""
     before: Sequence[Any] = ()
     new: Sequence[Any] = ()
+    kept: bool = False
     answer: bytes | None = None
     streamed: bool = False
-
-    @property
-    def kept(self) -> bool:
-        """Whether the response may be named by a later request."""
-        return (
-            self.turn is not None
-            and self.turn.protocol is RESPONSES
-            and self.body.get("store") is not False
-        )
 
     @property
     def read_on_the_way(self) -> bool:
@@ -130,10 +123,15 @@ class Preparing:
         turns: histories that clients leave to the server.
         items: compaction items.
         serves: whether compaction is done here; else the upstream is asked for it.
+        holds: whether histories may be kept that clients leave to the server. They are kept as they
+            were sent, so not where secrets are to be taken out.
     """
 
-    def __init__(self, fitting: Fitting, turns: Turns, items: Items, *, serves: bool) -> None:
-        self._fitting, self._turns, self._items, self._serves = fitting, turns, items, serves
+    def __init__(
+        self, fitting: Fitting, turns: Turns, items: Items, *, serves: bool, holds: bool
+    ) -> None:
+        self._fitting, self._turns, self._items = fitting, turns, items
+        self._serves, self._holds = serves, holds
 
     def prepared_flow(self, arrived: Arrived) -> Flow[Prepared]:
         """Prepare a request.
@@ -169,7 +167,9 @@ class Preparing:
             return replace(plain, state="upstream")
         parent, before, thread = body.get("previous_response_id"), list[Any](), arrived.thread
         if isinstance(parent, str) and parent and arrived.protocol is RESPONSES:
-            held = yield from self._turns.history_flow(tenant, parent)
+            held = None
+            if self._holds:
+                held = yield from self._turns.history_flow(tenant, parent)
             if held is None:
                 return replace(plain, state="upstream")
             before, thread = list(held.items), held.thread
@@ -193,7 +193,8 @@ class Preparing:
             # What a message should be is for the upstream to say.
             logger.info("sent on as it came: %s", type(error).__name__)
             return replace(plain, note=UNREAD)
-        made = replace(plain, turn=turn, new=new, asked=asked)
+        keeps = self._holds and arrived.protocol is RESPONSES and body.get("store") is not False
+        made = replace(plain, turn=turn, new=new, asked=asked, kept=keeps)
         if asked.alone and turn.fresh:
             return replace(made, content=b"", answer=self._alone(arrived.path, made, turn))
         if body is given and not of_item and turn.view is None:

@@ -17,7 +17,7 @@ from typing import Any
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 
-KNOWN = 64
+KNOWN = 16
 """Histories that are remembered, beside the archive."""
 
 LONGEST = 100_000
@@ -38,6 +38,10 @@ class Held:
 
     thread: str
     items: tuple[Any, ...]
+
+
+ENDED = ("completed", "incomplete", None)
+"""Statuses of a response that is whole; one in the background has another."""
 
 
 class Turns:
@@ -137,8 +141,10 @@ class Watch:
         """Id and output of the response; None where it is none, or not whole."""
         try:
             found = self._last_event() if self._streamed else json.loads(self._raw)
+            if found.get("status") not in ENDED:
+                return None
             name, output = found["id"], found["output"]
-        except (ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
         return (name, output) if isinstance(name, str) and isinstance(output, list) else None
 
