@@ -60,7 +60,7 @@ async def app(scope, receive, send):
     await send({"type": "http.response.body", "body": BODY})
 
 
-uvicorn.run(app, port=int(sys.argv[1]), log_level="error")
+uvicorn.run(app, port=int(sys.argv[1]), log_level="error", timeout_keep_alive=75)
 """
 
 

@@ -44,7 +44,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
     ROOT / "examples" / "lead_agent" / "README.md",
 ]
-STARTING = "README guide cli config deep_agents evaluate replay telemetry".split()
+STARTING = "README guide cli config deep_agents evaluate replay serve telemetry".split()
 """Pages whose blocks start processes, or replay a session."""
 MODULES = sorted(
     module.name
