@@ -38,6 +38,7 @@ import conspectus_lab
 import conspectus_mcp
 import conspectus_sdk
 import conspectus_secrets
+import conspectus_serve
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -45,7 +46,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "examples" / "lead_agent" / "README.md",
 ]
-STARTING = "README cli config deep_agents evaluate mcp replay sdk telemetry".split()
+STARTING = "README cli config deep_agents evaluate mcp replay sdk serve telemetry".split()
 """Pages whose blocks start processes, or replay a session."""
 IMPORTED_SLOWLY = ("litellm_proxy", "openai_agents")
 """Modules that take seconds to import, and have no examples; docs/sdk.md uses them."""
@@ -58,6 +59,7 @@ MODULES = sorted(
         conspectus_mcp,
         conspectus_sdk,
         conspectus_secrets,
+        conspectus_serve,
     )
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith(("__main__", *IMPORTED_SLOWLY))

@@ -22,7 +22,8 @@ import conspectus
 START = """\
 import sys
 sys.path[:] = [*{ours!r}, *(path for path in sys.path if "site-packages" not in path)]
-for name in ("conspectus_lab", "conspectus_mcp", "conspectus_sdk", "conspectus_secrets"):
+for part in ("lab", "mcp", "sdk", "secrets", "serve"):
+    name = f"conspectus_{{part}}"
     try:
         __import__(name)
     except ModuleNotFoundError:
@@ -140,7 +141,7 @@ def test_the_command_line_shows_its_help_without_the_commands_of_the_lab(alone: 
     shown = [
         {line.strip("│ ").partition(" ")[0] for line in out.splitlines()} for _, out, _ in helps
     ]
-    assert not set().union(*shown) & {"eval", "replay", "explain"}
+    assert not set().union(*shown) & {"eval", "replay", "explain", "serve"}
     assert {"compact", "recall", "tokens", "archive", "config"} <= shown[0]
     assert {"check", "schema"} <= shown[1]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus._core.records import FORMAT as RECORD_FORMAT
@@ -21,6 +21,7 @@ from conspectus.archive.scope import (
     label_hash,
     name_of,
     registry_namespace,
+    slips_namespace,
     tenant_namespace,
     thread_namespace,
     written,
@@ -44,6 +45,10 @@ WRITES = 3
 
 PAGE = 200
 """Values that are looked up and deleted at a time."""
+
+
+ASIDE = ("turns", "slips")
+"""Where notes of a program around the archive are."""
 
 
 class ArchiveFlows:
@@ -360,6 +365,29 @@ class ArchiveFlows:
         self._backend = self._backend.renewed()
         self._wire.store = self._backend.store
 
+    def slips_flow(
+        self, names: Sequence[str], place: str | Scope
+    ) -> Flow[dict[str, dict[str, Any]]]:
+        """Notes of a program around the archive, by name; those that are not there are left out.
+
+        Args:
+            names: of the notes.
+            place: a tenant, for notes that name threads; a scope, for what a thread holds beside
+                its messages and is forgotten with it.
+        """
+        by_key = {label_hash(name): name for name in names}
+        found = yield from self._wire.read(_slips(place), list(by_key))
+        return {by_key[key]: data for key, data in found.items() if data is not None}
+
+    def put_slips_flow(
+        self, slips: Mapping[str, Mapping[str, Any]], place: str | Scope
+    ) -> Flow[None]:
+        """Write notes by name, all in one batch; see `slips_flow`."""
+        where = _slips(place)
+        ops: list[Op] = [self._registry_op(place)] if isinstance(place, Scope) else []
+        ops += [self._wire.put_op(where, label_hash(name), data) for name, data in slips.items()]
+        yield from self._wire.batch(ops)
+
     def export_flow(self, scope: Scope, chain: Chain | None) -> Flow[list[dict[str, Any]]]:
         """One row of plain JSON data for each original of a chain that is there."""
         if chain is None:
@@ -380,7 +408,7 @@ class ArchiveFlows:
             places = {(tuple(item.namespace), item.key) for item in items}
             if not places:
                 # Parts of messages, and what is made of them, do not count.
-                return sum(place[-1] not in (TEXTS, INDEX) for place, _ in deleted)
+                return sum(place[-1] not in (TEXTS, INDEX, *ASIDE) for place, _ in deleted)
             if places <= deleted:
                 raise ArchiveError(
                     "The store confirmed deletions and still holds the values, or somebody writes "
@@ -388,3 +416,7 @@ class ArchiveFlows:
                 )
             yield from self._wire.batch([PutOp(place, key, None) for place, key in places])
             deleted |= places
+
+
+def _slips(place: str | Scope) -> tuple[str, ...]:
+    return slips_namespace(place) if isinstance(place, str) else place.namespace("turns")

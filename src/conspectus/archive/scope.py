@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from conspectus.errors import InputError
 
-Kind = Literal["messages", "texts", "records", "summaries", "drafts", "head", "index"]
+Kind = Literal["messages", "texts", "records", "summaries", "drafts", "head", "index", "turns"]
 
 ROOT = "conspectus"
 """First label of every namespace that we use."""
@@ -116,3 +116,8 @@ def thread_namespace(tenant: str, thread: str) -> tuple[str, ...]:
 def registry_namespace(tenant: str) -> tuple[str, ...]:
     """Where the names of a tenant's threads are kept; no hash is spelt `threads`."""
     return (ROOT, label_hash(tenant), "threads")
+
+
+def slips_namespace(tenant: str) -> tuple[str, ...]:
+    """Where small notes of a program around the archive are kept; no hash is spelt `slips`."""
+    return (ROOT, label_hash(tenant), "slips")

@@ -175,19 +175,7 @@ def read_yaml(file: Path, text: bytes) -> Read:
     Raises:
         ConfigError: with the line of each mistake.
     """
-    try:
-        decoded = text.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = text[: error.start].count(b"\n") + 1
-        raise ConfigError((f"{file}, line {line}: is not UTF-8; save the file as UTF-8",)) from None
-    try:
-        root = yaml.compose(decoded, Loader=_Loader)
-    except yaml.YAMLError as error:
-        raise ConfigError((_malformed(file, error, decoded),)) from None
-    except _TooDeepError as error:
-        raise ConfigError((_too_deep(file, error.line),)) from None
-    except RecursionError:  # the caller has left little room
-        raise ConfigError((_too_deep(file, 1),)) from None
+    root = _composed(file, text)
     reader = _Reader(file)
     try:
         sections = reader.top(root)
@@ -200,6 +188,54 @@ def read_yaml(file: Path, text: bytes) -> Read:
     models, kinds = models_in(sections.get("models"))
     source = Source(file, reader.lines, reader.variables, text, node is not None, reader.values)
     return Read(section, models, kinds, skills_in(sections.get("skills")), source)
+
+
+def read_section(file: Path, text: bytes, name: str) -> tuple[Any, Source]:
+    """Another section of a file, as plain data, with its lines; None where there is none.
+
+    Args:
+        file: for messages.
+        text: what is in it.
+        name: of the section.
+
+    Raises:
+        ConfigError: with the line of each mistake.
+    """
+    root, reader = _composed(file, text), _Reader(file)
+    pairs_ = root.value if isinstance(root, yaml.MappingNode) else []
+    found = [(key, node) for key, node in pairs_ if key.value == name]
+    section = None
+    for key, node in found[:1]:
+        reader.lines[()] = key.start_mark.line + 1
+        try:
+            section = reader.value(node, ())
+        except RecursionError:  # an alias of what holds it
+            raise ConfigError((_too_deep(file, 1),)) from None
+    if reader.problems:
+        raise ConfigError(tuple(reader.problems))
+    values = reader.values
+    return section, Source(file, reader.lines, reader.variables, text, bool(found), values)
+
+
+def _composed(file: Path, text: bytes) -> Any:
+    """A file as nodes.
+
+    Raises:
+        ConfigError: it is no YAML, or none that a configuration is.
+    """
+    try:
+        decoded = text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = text[: error.start].count(b"\n") + 1
+        raise ConfigError((f"{file}, line {line}: is not UTF-8; save the file as UTF-8",)) from None
+    try:
+        return yaml.compose(decoded, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise ConfigError((_malformed(file, error, decoded),)) from None
+    except _TooDeepError as error:
+        raise ConfigError((_too_deep(file, error.line),)) from None
+    except RecursionError:  # the caller has left little room
+        raise ConfigError((_too_deep(file, 1),)) from None
 
 
 class _TooDeepError(Exception):

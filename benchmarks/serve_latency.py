@@ -1,0 +1,251 @@
+"""What the endpoint adds to a request that needs nothing, and how many conversations it carries.
+
+    make bench-serve      or: python benchmarks/serve_latency.py [--postgres ADDRESS]
+
+The same requests go to the same upstream directly and through the endpoint, each in a process of
+its own, one after the other in turns. With an address of PostgreSQL, 200 conversations at once go
+through two instances on one archive; a schema is made and dropped. Ends with 1 if a conversation
+fails, meets another, or sends a request over the window.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.table import Table
+
+LENGTHS = (100, 2_000)
+REQUESTS = 300
+CONVERSATIONS, TURNS = 200, 12
+WINDOW = 8_000
+TEXT = "It reads what it was given, checks it, and gives back what it has found. " * 3
+
+screen = Console(width=100)
+
+PROVIDER = """
+import json
+import sys
+from socket import create_server
+
+import uvicorn
+
+ANSWER = {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [
+    {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Fine."}}]}
+BODY = json.dumps(ANSWER).encode()
+
+
+async def app(scope, receive, send):
+    if scope["type"] != "http":
+        return
+    more = True
+    while more:
+        more = (await receive()).get("more_body", False)
+    head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(BODY))]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": BODY})
+
+
+uvicorn.run(app, port=int(sys.argv[1]), log_level="error", timeout_keep_alive=75)
+"""
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    from socket import create_server
+
+    with create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def process(line: list[str], port: int) -> Iterator[str]:
+    """A server in a process of its own, once it answers."""
+    with subprocess.Popen(line, stderr=subprocess.DEVNULL) as running:
+        url = f"http://127.0.0.1:{port}"
+        try:
+            for _ in range(600):
+                try:
+                    httpx.post(url + "/v1/none", json={})
+                    break
+                except httpx.TransportError:
+                    time.sleep(0.05)
+            else:
+                raise SystemExit(f"{line[0]} does not answer")
+            yield url
+        finally:
+            running.terminate()
+            running.wait(20)
+
+
+@contextmanager
+def provider() -> Iterator[str]:
+    port = free_port()
+    with process([sys.executable, "-c", PROVIDER, str(port)], port) as url:
+        yield url
+
+
+@contextmanager
+def endpoint(upstream: str, archive: str, secret: Path, window: int) -> Iterator[str]:
+    port = free_port()
+    line = [sys.executable, "-m", "conspectus.cli", "serve", "--upstream", upstream]
+    line += ["--listen", f"127.0.0.1:{port}", "--archive", archive]
+    line += ["--secret-file", str(secret), "--window", str(window)]
+    with process(line, port) as url:
+        yield url
+
+
+def talk(length: int) -> list[dict[str, str]]:
+    """A history that ends with a question."""
+    return [
+        {"role": ("user", "assistant")[n % 2], "content": f"Message {n}. {TEXT}"}
+        for n in range(length - 1 + length % 2)
+    ]
+
+
+def asked(client: httpx.Client, url: str, messages: list[Any]) -> tuple[float, httpx.Response]:
+    """Milliseconds of one request, and its answer."""
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    started = time.perf_counter()
+    answer = client.post(f"{url}/v1/chat/completions", content=body)
+    return (time.perf_counter() - started) * 1_000, answer
+
+
+def latency(folder: Path, requests: int) -> None:
+    """The first table: each request goes on with the conversation, as an agent does."""
+    table = Table(title=f"One request that needs nothing, {requests} of each, in ms")
+    columns = (
+        "messages,direct median,direct 99 %,through median,through 99 %,added median,added 99 %"
+    )
+    for column in columns.split(","):
+        table.add_column(column, justify="right")
+    with (
+        provider() as upstream,
+        endpoint(upstream, str(folder / "a.db"), folder / "secret", 10**9) as through,
+        httpx.Client(timeout=60) as client,
+    ):
+        for length in LENGTHS:
+            times = {upstream: list[float](), through: list[float]()}
+            for number in range(-(-requests // 10)):
+                messages = [{"role": "user", "content": f"Talk {number}."}, *talk(length)[1:]]
+                asked(client, through, messages)  # the first request of a talk is another matter
+                for turn in range(10):
+                    messages += [
+                        {"role": "assistant", "content": f"Answer {turn}. {TEXT}"},
+                        {"role": "user", "content": f"Question {turn}. {TEXT}"},
+                    ]
+                    for url, found in times.items():
+                        took, answer = asked(client, url, messages)
+                        if answer.headers.get("x-conspectus-compacted", "false") != "false":
+                            raise SystemExit("a request was not to be compacted, and was")
+                        found.append(took)
+            mid = [statistics.median(found) for found in times.values()]
+            end = [statistics.quantiles(found, n=100)[98] for found in times.values()]
+            row = [mid[0], end[0], mid[1], end[1], mid[1] - mid[0], end[1] - end[0]]
+            table.add_row(f"{length:,}", *(f"{value:.2f}" for value in row))
+    screen.print(table)
+
+
+async def conversations(urls: list[str], count: int, turns: int) -> tuple[list[float], list[str]]:
+    """Milliseconds of each request of conversations at once, and what went wrong."""
+    times: list[float] = []
+    wrong: list[str] = []
+    threads: dict[int, set[str]] = {}
+    key = {"authorization": "Bearer one-key-for-all"}
+
+    async def converse(client: httpx.AsyncClient, number: int) -> None:
+        messages: list[Any] = []
+        for turn in range(turns):
+            text = f"Question {turn} of {number}. {TEXT * 4}" if turn else f"Hello. {TEXT}"
+            messages.append({"role": "user", "content": text})
+            started = time.perf_counter()
+            url = f"{urls[turn % len(urls)]}/v1/chat/completions"
+            body = {"model": "m", "messages": messages}
+            try:
+                answer = await client.post(url, json=body, headers=key)
+            except httpx.TransportError as error:
+                wrong.append(f"{number}, {turn}: {type(error).__name__} {error}")
+                return
+            times.append((time.perf_counter() - started) * 1_000)
+            if answer.status_code != 200:
+                wrong.append(f"{number}, {turn}: {answer.status_code} {answer.text[:200]}")
+                return
+            if int(answer.headers["x-conspectus-tokens-after"]) > WINDOW:
+                wrong.append(f"{number}, {turn}: over the window")
+            if turn == turns - 1:
+                threads.setdefault(number, set()).add(answer.headers["x-conspectus-thread"])
+            said = f"Answer {turn} of {number}. {TEXT * 4}"
+            messages.append({"role": "assistant", "content": said})
+
+    limits = httpx.Limits(max_connections=count)
+    async with httpx.AsyncClient(timeout=600, limits=limits) as client:
+        await asyncio.gather(*(converse(client, number) for number in range(count)))
+    kept = [name for names in threads.values() for name in names]
+    if len(set(kept)) != len(kept):
+        wrong.append(f"{len(kept) - len(set(kept))} conversations ended in another one's thread")
+    return times, wrong
+
+
+def at_once(folder: Path, address: str, count: int, turns: int) -> list[str]:
+    """The second table: conversations through two instances on one archive."""
+    import psycopg
+
+    schema = f"conspectus_serve_{uuid.uuid4().hex[:12]}"
+    archive = f"{address}{'&' if '?' in address else '?'}options=-csearch_path%3D{schema}"
+    with psycopg.connect(address, autocommit=True) as connection, ExitStack() as stack:
+        connection.execute(f"CREATE SCHEMA {schema}")
+        stack.callback(connection.execute, f"DROP SCHEMA {schema} CASCADE")
+        upstream = stack.enter_context(provider())
+        urls = [
+            stack.enter_context(endpoint(upstream, archive, folder / "secret", WINDOW))
+            for _ in range(2)
+        ]
+        started = time.perf_counter()
+        times, wrong = asyncio.run(conversations(urls, count, turns))
+        took = time.perf_counter() - started
+    table = Table(title=f"{count} conversations at once, two instances on PostgreSQL")
+    for column in ("requests", "seconds", "requests a second", "median, ms", "99 %, ms", "wrong"):
+        table.add_column(column, justify="right")
+    end = statistics.quantiles(times, n=100)[98]
+    table.add_row(
+        f"{len(times):,}", f"{took:.1f}", f"{len(times) / took:.1f}",
+        f"{statistics.median(times):,.0f}", f"{end:,.0f}", str(len(wrong)),
+    )  # fmt: skip
+    screen.print(table)
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--postgres", default=os.environ.get("CONSPECTUS_TEST_POSTGRES"))
+    parser.add_argument("--requests", type=int, default=REQUESTS)
+    parser.add_argument("--conversations", type=int, default=CONVERSATIONS)
+    parser.add_argument("--turns", type=int, default=TURNS)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        latency(Path(folder), given.requests)
+        if not given.postgres:
+            screen.print("No --postgres: conversations at once are left out.")
+            return 0
+        wrong = at_once(Path(folder), given.postgres, given.conversations, given.turns)
+    for line in wrong[:20]:
+        print(line, file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,327 @@
+"""The ASGI application: who asks, what is sent on, and what comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Mount
+
+from conspectus._drive import Flow, run
+from conspectus.archive import Archive
+from conspectus.config import SummarizationConfig
+from conspectus.summarize.provider_errors import is_overflow
+from conspectus_serve.asked import COMPACT_PATH
+from conspectus_serve.clearing import with_edits
+from conspectus_serve.fitting import Fitting, Turn
+from conspectus_serve.headers import Raw, to_client, to_upstream
+from conspectus_serve.items import Items
+from conspectus_serve.models import Models
+from conspectus_serve.preparing import Arrived, Prepared, Preparing, Wrong
+from conspectus_serve.protocols import PATHS, error_body
+from conspectus_serve.relay import Answer, Upstream, UpstreamFailed
+from conspectus_serve.secret import Secret, secret_beside
+from conspectus_serve.settings import ServeSettings
+from conspectus_serve.turns import Turns, Watch
+
+logger = logging.getLogger("conspectus")
+
+T = TypeVar("T")
+Scope_ = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+WORKERS = 8
+"""Requests that are looked at at once; each is a thread, so that no stream waits for another."""
+
+CREDENTIALS = ("authorization", "x-api-key", "api-key")
+"""Headers with a client's key: OpenAI's, Anthropic's, Azure's."""
+
+_DOTS = re.compile(r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\?#]|%2f|%5c)|\\", re.IGNORECASE)
+"""Steps out of a path, which the upstream would take from another place than was meant."""
+
+
+class Endpoint:
+    """Answers requests.
+
+    Args:
+        settings: of the endpoint.
+        config: how it summarises.
+        archive: where originals go.
+        secret: by which tenants are named.
+    """
+
+    def __init__(
+        self,
+        settings: ServeSettings,
+        config: SummarizationConfig,
+        archive: Archive,
+        secret: Secret,
+    ) -> None:
+        self._settings, self._secret = settings, secret
+        self._enabled = config.enabled
+        models = Models(settings, config, archive)
+        self._preparing = Preparing(
+            Fitting(archive, models, send_stuck=settings.on_stuck == "send"),
+            Turns(archive),
+            Items(settings.signing_keys or [secret.signing_key()]),
+            serves=settings.compaction == "here",
+            holds=not config.redact,
+        )
+        self._upstream = Upstream(settings.upstream, settings.timeout, settings.proxy)
+        self._workers = ThreadPoolExecutor(WORKERS, "conspectus-serve")
+
+    async def close(self) -> None:
+        """Give up connections; what is being archived comes to its end."""
+        await self._upstream.close()
+        await asyncio.to_thread(self._workers.shutdown)
+
+    async def __call__(self, scope: Scope_, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        begun = False
+
+        async def told(message: MutableMapping[str, Any]) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self._answered(scope, receive, told)
+            return
+        except ClientDisconnect:
+            return
+        except Wrong as error:
+            wrong = error
+        except UpstreamFailed as failed:
+            wrong = Wrong(failed.status, str(failed))
+        except Exception as error:
+            # Its text may hold what somebody has said.
+            logger.error("an error inside: %s", type(error).__name__)
+            logger.debug("where", exc_info=error)
+            wrong = Wrong(500, f"an error inside the endpoint ({type(error).__name__})")
+        if not begun:
+            await _refuse(scope, receive, send, wrong)
+
+    async def _answered(self, scope: Scope_, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        self._check(request)
+        path = request.scope["path"]
+        protocol = PATHS.get(path) if request.method == "POST" and self._enabled else None
+        asks_upstream = path == COMPACT_PATH and self._settings.compaction == "upstream"
+        if protocol is None or asks_upstream:
+            answer = await self._sent(request, request.stream())
+            await self._relay(answer, [], send)
+            return
+        thread = request.headers.get("x-conspectus-thread")
+        raw = await self._body(request)
+        arrived = Arrived(self._tenant(request), path, protocol, raw, thread)
+        # From here on nothing more comes from the client but that it has gone.
+        work = asyncio.create_task(self._turn(request, arrived, send))
+        gone = asyncio.create_task(_gone(receive))
+        try:
+            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                work.cancel()
+                raise ClientDisconnect
+            work.result()
+        finally:
+            gone.cancel()
+            work.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await work
+
+    # The way in
+
+    def _check(self, request: Request) -> None:
+        token = self._settings.token
+        given = request.headers.get("x-conspectus-token", "")
+        if token is not None and not hmac.compare_digest(given.encode(), token.encode()):
+            raise Wrong(401, "send the token of this endpoint as x-conspectus-token")
+        target = request.scope.get("raw_path", b"").decode("latin-1")
+        if not target.startswith("/") or target.startswith("//") or _DOTS.search(target):
+            raise Wrong(400, "this path has steps that lead elsewhere; write it plainly")
+
+    async def _body(self, request: Request) -> bytes:
+        coding = request.headers.get("content-encoding", "identity").lower()
+        if coding not in ("", "identity"):
+            raise Wrong(415, f"a body in {coding[:20]!r} is not read here; send it as it is")
+        most, pieces, size = self._settings.max_body_bytes, [], 0
+        async for piece in request.stream():
+            size += len(piece)
+            if size > most:
+                raise Wrong(413, f"the request is larger than {most:,} bytes; send less at once")
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def _tenant(self, request: Request) -> str:
+        found = (request.headers.get(name) for name in CREDENTIALS)
+        return self._secret.tenant(next((one for one in found if one), ""))
+
+    # One request with a history
+
+    async def _turn(self, request: Request, arrived: Arrived, send: Send) -> None:
+        preparing = self._preparing
+        made = await self._work(preparing.prepared_flow(arrived))
+        settled = self._settled(made.turn)
+        if made.answer is not None:
+            await settled
+            await _whole(made, send)
+            return
+        answer = await self._sent(request, made.content, whole=made.read_on_the_way)
+        try:
+            refusal = None if made.turn is None else await answer.refusal()
+            if refusal is not None and is_overflow(refusal):
+                smaller = await self._work(preparing.again_flow(made, refusal))
+                if smaller is not None:
+                    await answer.close()
+                    made = smaller
+                    answer = await self._sent(request, made.content, whole=made.read_on_the_way)
+                    await settled
+                    settled = self._settled(made.turn)
+            await settled
+            await self._relay(answer, made.headers, send, made)
+        finally:
+            await answer.close()
+
+    def _settled(self, turn: Turn | None) -> Awaitable[None]:
+        """Keep how far a thread has come, while the upstream is at work."""
+        if turn is None:
+            return asyncio.sleep(0)
+        task = asyncio.create_task(self._work(self._preparing.settled_flow(turn)))
+        return asyncio.shield(task)
+
+    async def _work(self, flow: Flow[T]) -> T:
+        """Drive a flow in a thread; one that has begun comes to its end, whoever waits for it."""
+        return await asyncio.get_running_loop().run_in_executor(self._workers, run, flow)
+
+    # The way out
+
+    async def _sent(
+        self, request: Request, content: bytes | AsyncIterator[bytes], *, whole: bool = False
+    ) -> Answer:
+        target = request.scope["raw_path"].decode("latin-1")
+        if query := request.scope["query_string"]:
+            target += "?" + query.decode("latin-1")
+        headers = to_upstream(request.headers.raw)
+        if whole:  # it is read as it goes by
+            headers = [one for one in headers if one[0].lower() != b"accept-encoding"]
+            headers.append((b"accept-encoding", b"identity"))
+        length = request.headers.get("content-length")
+        if not isinstance(content, bytes):
+            if request.method in ("GET", "HEAD") or length in (None, "0"):
+                content = b""
+            elif length is not None:
+                headers.append((b"content-length", length.encode()))
+        return await self._upstream.send(request.method, target, headers, content)
+
+    async def _relay(
+        self, answer: Answer, ours: Raw, send: Send, made: Prepared | None = None
+    ) -> None:
+        watch = Watch(made.streamed) if made and made.kept and answer.status == 200 else None
+        head = [*to_client(answer.headers), *ours]
+        start: MutableMapping[str, Any] | None = {
+            "type": "http.response.start", "status": answer.status, "headers": head
+        }  # fmt: skip
+        held: list[bytes] = []
+        pieces = answer.pieces()
+        if made is not None and made.edits and answer.status == 200:
+            pieces = with_edits(pieces, made.edits, made.streamed)
+            head[:] = [one for one in head if one[0] != b"content-length"]
+        try:
+            async for piece in pieces:
+                if start is not None:
+                    await send(start)
+                    start = None
+                if watch is not None:
+                    watch.see(piece)
+                    if watch.near:
+                        held.append(piece)
+                        continue
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except UpstreamFailed:
+            if start is not None:
+                raise
+            # The client must see that the body is not whole: its connection ends without the rest.
+            logger.warning("the upstream has broken off in the middle of an answer")
+            if held:
+                rest = b"".join(held)
+                await send({"type": "http.response.body", "body": rest, "more_body": True})
+            raise ClientDisconnect from None
+        finally:
+            await answer.close()
+        if start is not None:
+            await send(start)
+        if watch is not None and made is not None and (ended := watch.response()) is not None:
+            await asyncio.shield(self._work(self._preparing.answered_flow(made, *ended)))
+        await send({"type": "http.response.body", "body": b"".join(held), "more_body": False})
+
+
+async def _whole(made: Prepared, send: Send) -> None:
+    """Send an answer of our own."""
+    assert made.answer is not None
+    kind = b"text/event-stream" if made.answer.startswith(b"event:") else b"application/json"
+    size = str(len(made.answer)).encode()
+    head = [(b"content-type", kind), (b"content-length", size), *made.headers]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": made.answer})
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _refuse(scope: Scope_, receive: Receive, send: Send, wrong: Wrong) -> None:
+    body = error_body(scope["path"], wrong.status, str(wrong), wrong.code)
+    headers = {"x-conspectus-error": "1"}
+    if wrong.status == 413:
+        headers["connection"] = "close"
+    response = Response(body, wrong.status, headers, "application/json")
+    await response(scope, receive, send)
+
+
+def make_app(
+    settings: ServeSettings,
+    config: SummarizationConfig,
+    *,
+    archive: Archive | None = None,
+    secret: Secret | None = None,
+) -> Starlette:
+    """The endpoint as an ASGI application.
+
+    Args:
+        settings: of the endpoint.
+        config: how it summarises; `load_settings` gives both.
+        archive: where originals go. Default: the one that the settings name, closed at the end.
+        secret: by which tenants are named. Default: the one in the settings' file.
+
+    Raises:
+        ConfigError: the secret cannot be used, or the configuration names what cannot be had.
+        ArchiveError: the archive cannot be opened.
+    """
+    known = secret or secret_beside(settings.where, settings.secret_file)
+    opened = archive or Archive.open(settings.where)
+    endpoint = Endpoint(settings, config, opened, known)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await endpoint.close()
+            if archive is None:
+                opened.close()
+
+    return Starlette(routes=[Mount("/", app=endpoint)], lifespan=lifespan)

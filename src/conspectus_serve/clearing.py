@@ -1,0 +1,105 @@
+"""Anthropic's edit that clears old results of tools, for upstreams that know nothing of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+from conspectus_serve.asked import CLEAR_EDIT, value_of
+
+CLEAR_FROM, CLEAR_KEEPS = 100_000, 3
+"""Input tokens from which Anthropic clears tool results, and uses that stay, where none are set
+(its guide to context editing)."""
+
+CLEARED = "[An old tool result was cleared from view, as context_management asks.]"
+
+
+def cleared(
+    view: Sequence[Any], edit: Mapping[str, Any], tokens: int
+) -> tuple[list[Any], list[dict[str, Any]]]:
+    """A view with old results of tools cleared, and what Anthropic would tell of it.
+
+    Args:
+        view: what would be sent; its originals are the client's, and in the archive once they
+            leave.
+        edit: as the client has sent it.
+        tokens: of the request.
+    """
+    uses = {
+        block["id"]: str(block.get("name"))
+        for message in view
+        for block in _blocks(message)
+        if block.get("type") == "tool_use" and isinstance(block.get("id"), str)
+    }
+    trigger = edit.get("trigger")
+    counts = isinstance(trigger, Mapping) and trigger.get("type") == "tool_uses"
+    if (len(uses) if counts else tokens) < value_of(trigger, CLEAR_FROM):
+        return list(view), []
+    excluded = edit.get("exclude_tools") or ()
+    names = [one for one, name in uses.items() if name not in excluded]
+    gone = set(names[: max(0, len(names) - value_of(edit.get("keep"), CLEAR_KEEPS))])
+    made, count, characters = [], 0, 0
+    for message in view:
+        blocks = message.get("content") if isinstance(message, Mapping) else None
+        if not isinstance(blocks, list):
+            made.append(message)
+            continue
+        new = []
+        for block in blocks:
+            answers = isinstance(block, Mapping) and block.get("type") == "tool_result"
+            old = block.get("content") if answers else None
+            if answers and block.get("tool_use_id") in gone and old not in (None, "", CLEARED):
+                count, characters = count + 1, characters + len(json.dumps(old))
+                block = {**block, "content": CLEARED}
+            new.append(block)
+        made.append({**message, "content": new})
+    saved = characters // 4
+    if not count or saved < value_of(edit.get("clear_at_least"), 0):
+        return list(view), []
+    told = {"type": CLEAR_EDIT, "cleared_tool_uses": count, "cleared_input_tokens": saved}
+    return made, [told]
+
+
+def _blocks(message: Any) -> Iterator[Mapping[str, Any]]:
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if isinstance(content, list):
+        yield from (block for block in content if isinstance(block, Mapping))
+
+
+async def with_edits(
+    pieces: AsyncIterator[bytes], edits: Sequence[Mapping[str, Any]], streamed: bool
+) -> AsyncIterator[bytes]:
+    """An answer with the edits that were applied here told in it, where Anthropic tells of them.
+
+    Args:
+        pieces: of the body, as they come.
+        edits: what was applied.
+        streamed: it comes as events, each of which goes on once it is whole.
+    """
+    rest = b""
+    async for piece in pieces:
+        rest += piece
+        while streamed and b"\n\n" in rest:
+            event, _, rest = rest.partition(b"\n\n")
+            yield _told_in_event(event, edits) + b"\n\n"
+    yield rest if streamed else _told_in(rest, edits)
+
+
+def _told_in_event(event: bytes, edits: Sequence[Mapping[str, Any]]) -> bytes:
+    head, mark, data = event.partition(b"data:")
+    if not mark or b'"message_delta"' not in data:
+        return event
+    return head + b"data: " + _told_in(data, edits)
+
+
+def _told_in(data: bytes, edits: Sequence[Mapping[str, Any]]) -> bytes:
+    try:
+        body = json.loads(data)
+        if body.get("type") not in ("message", "message_delta"):
+            return data
+        known = (body.get("context_management") or {}).get("applied_edits") or []
+        body["context_management"] = {"applied_edits": [*known, *edits]}
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return data
+    return json.dumps(body).encode()

@@ -1,0 +1,86 @@
+"""`conspectus serve`: the endpoint, until it is interrupted."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conspectus.errors import InputError
+
+
+def serve(
+    upstream: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The provider, such as https://api.openai.com."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="YAML with sections serve: and summarization:."),
+    ] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Where to listen.", show_default="127.0.0.1:8377"),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            envvar="CONSPECTUS_SERVE_TOKEN",
+            help="What clients must send as x-conspectus-token; needed where others can reach it.",
+        ),
+    ] = None,
+    archive: Annotated[
+        str | None,
+        typer.Option(help="Where originals go: a file, sqlite:///FILE or postgresql://..."),
+    ] = None,
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The secret that names tenants; made where missing."),
+    ] = None,
+    window: Annotated[
+        int | None,
+        typer.Option(help="Input limit of models that the file does not name, in tokens."),
+    ] = None,
+) -> None:
+    """Keep the histories of any client inside its model's window, on their way to a provider.
+
+    Clients need no change but the address: OpenAI's chat completions and Responses, Anthropic's
+    messages. Keys go through and are kept nowhere.
+    """
+    try:
+        import uvicorn
+
+        from conspectus_serve.app import make_app
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the endpoint needs the extra `serve` ({error.name} is missing); install it with "
+            "pip install 'conspectus[serve]'"
+        ) from error
+    from conspectus_serve.settings import load_settings
+
+    given = {
+        "upstream": upstream,
+        "listen": listen,
+        "token": token,
+        "archive": archive,
+        "secret_file": secret_file,
+        "window": window,
+    }
+    settings, summarization = load_settings(config, given)
+    app = make_app(settings, summarization)
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it names addresses with their queries
+    typer.echo(f"http://{settings.listen} -> {settings.upstream}", err=True)
+    uvicorn.run(
+        app,
+        host=settings.host,
+        port=settings.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        ws="none",
+        timeout_keep_alive=75,  # longer than clients keep a connection that they do not use
+    )

@@ -1,0 +1,271 @@
+"""One request made to fit: which thread it is of, how large it is, and what is sent of it."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from conspectus._core.items import Size, Window
+from conspectus._core.plan import budget_of
+from conspectus._core.policy import Policy
+from conspectus._core.records import Cost
+from conspectus._drive import Flow
+from conspectus.archive import Archive, Scope
+from conspectus.compactor.anchors import ArchiveAnchor
+from conspectus.compactor.engine import Engine
+from conspectus.compactor.view import look
+from conspectus.errors import ArchiveError, ConspectusError
+from conspectus.events import heard_by
+from conspectus.guard.overflow import read_overflow
+from conspectus.guard.rescue import Refused
+from conspectus.messages import read_messages
+from conspectus_serve.asked import Asked
+from conspectus_serve.models import Models
+from conspectus_serve.prefixes import Prefixes, plain, prefixes_of
+from conspectus_serve.protocols import Protocol
+from conspectus_serve.threads import Found, find_flow, settle_flow
+
+SIZES = 8_192
+"""Beginnings of histories whose size is remembered."""
+
+
+LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
+"""Tokens that the notes of a compaction take at most which a client has asked for: a share of what
+came, and never less than the first."""
+
+
+class TooLarge(ConspectusError):
+    """Nothing makes the history of a request fit; the text has the numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One request, looked at.
+
+    Attributes:
+        tenant, model, protocol: whose it is, which model is asked, in which protocol.
+        history: the messages as they came.
+        plain: the same without marks for a cache, which is what is archived.
+        prefixes: its beginnings.
+        found: its thread.
+        named: the client has named the thread.
+        engine, room: what compacts it, and for how large a window.
+        tokens: of the history as it came.
+        view: what is sent in its place; None where it is sent as it came.
+        sent: tokens of what is sent.
+        left_out: messages that came and are not in view.
+        head: id of the record in force; empty for none.
+        fresh: the compaction that was asked for is made.
+        notes: the notes in force.
+        cost: of what was summarised now.
+    """
+
+    tenant: str
+    model: str
+    protocol: Protocol
+    history: Sequence[Any]
+    plain: Sequence[Any]
+    prefixes: Prefixes
+    found: Found
+    named: bool
+    engine: Engine
+    room: Window | None
+    tokens: int
+    view: list[Any] | None = None
+    sent: int = 0
+    left_out: int = 0
+    head: str = ""
+    fresh: bool = False
+    notes: str = ""
+    cost: Cost = field(default_factory=Cost)
+
+    @property
+    def scope(self) -> Scope:
+        """Whose history it is."""
+        return Scope(self.tenant, self.found.thread)
+
+
+class Fitting:
+    """Makes requests fit, and keeps how far each thread has come.
+
+    Args:
+        archive: where originals go.
+        models: what is known of each model.
+        send_stuck: send what nothing makes fit.
+    """
+
+    def __init__(self, archive: Archive, models: Models, *, send_stuck: bool = False) -> None:
+        self._archive, self._models, self._send_stuck = archive, models, send_stuck
+        self._sizes: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def fit_flow(
+        self,
+        tenant: str,
+        protocol: Protocol,
+        body: Mapping[str, Any],
+        history: Sequence[Any],
+        thread: str | None = None,
+        asked: Asked | None = None,
+    ) -> Flow[Turn]:
+        """Look at a request, and make it fit where it does not.
+
+        Args:
+            tenant: whose it is.
+            protocol: which it speaks.
+            body: as it came.
+            history: its messages.
+            thread: its name, where the client gives one.
+            asked: what else it asks for.
+
+        Raises:
+            MessageError, ValueError, TypeError: a message cannot be understood.
+            ArchiveError: the archive cannot be read.
+            TooLarge: nothing makes it fit.
+        """
+        given = body.get("model")
+        model = given if isinstance(given, str) else ""
+        bare = [plain(message) for message in history]
+        prefixes = prefixes_of(bare, protocol.name)
+        window = self._models.window(tenant, model)
+        engine = self._models.engine(model, window)
+        room = self._models.room(protocol, body, engine, window)
+        tokens = self._size(bare, prefixes, engine)
+        engine = _as_asked(engine, asked, tokens)
+        if thread is None:
+            found = yield from find_flow(self._archive, tenant, prefixes)
+        else:
+            head = yield from self._archive.pointer_flow(Scope(tenant, thread))
+            found = Found(thread, head or "")
+        turn = Turn(
+            tenant, model, protocol, history, bare, prefixes, found, thread is not None,
+            engine, room, tokens, sent=tokens,
+        )  # fmt: skip
+        if found.left and (yield from self._taken_along(turn)):
+            turn = replace(turn, found=replace(found, head="copied"))
+        room = budget_of(engine.policy, room)
+        limit = None if room is None else room.limit
+        over = room is not None and tokens > room.budget
+        fired = engine.policy.fired(Size(tokens, len(bare)), limit)
+        now = asked is not None and asked.compact == 0
+        if not (turn.found.head or over or fired or now):
+            return turn
+        focus = asked.focus if asked is not None else ""
+        return (yield from self._compacted(turn, room, now, focus))
+
+    def again_flow(self, turn: Turn, error: Exception) -> Flow[Turn | None]:
+        """The request smaller, after the upstream has refused it as too long.
+
+        Args:
+            turn: as it was sent.
+            error: what the upstream has said.
+
+        Returns:
+            None where it cannot be smaller.
+        """
+        beside = 0 if turn.room is None else turn.room.reserved
+        told = read_overflow(error)
+        refused = Refused().and_again(turn.sent, beside, told)
+        room = Window(refused.budget + beside, beside)
+        if told.limit is not None:
+            most = refused.having_tried(refused.budget, turn.sent).most
+            self._models.learn(turn.tenant, turn.model, most + beside)
+        try:
+            smaller = yield from self._compacted(turn, room)
+        except TooLarge:
+            return None
+        return smaller if smaller.sent < turn.sent else None
+
+    def settle_flow(self, turn: Turn) -> Flow[None]:
+        """Keep how far the thread has come."""
+        if not turn.named:
+            yield from settle_flow(self._archive, turn.tenant, turn.found, turn.prefixes, turn.head)
+
+    def _compacted(
+        self, turn: Turn, room: Window | None, now: bool = False, focus: str = ""
+    ) -> Flow[Turn]:
+        anchor = ArchiveAnchor(self._archive, turn.scope)
+        session = turn.engine.session(turn.scope, room, anchor)
+        listeners = turn.engine.tools.listeners
+        result = yield from heard_by(listeners, session.compact(turn.plain, now, focus))
+        over = room is not None and result.tokens_after > room.budget
+        if over and result.failed == "archive":
+            raise ArchiveError(f"{result.reason}; send the request again")
+        if (over or result.outcome == "stuck") and not self._send_stuck:
+            beside = 0 if room is None else room.reserved
+            raise TooLarge(
+                f"{result.reason} (system prompt, tools and the room for the answer take "
+                f"{beside:,})"
+            )
+        came = {id(bare): whole for bare, whole in zip(turn.plain, turn.history, strict=True)}
+        view = [came.get(id(message), message) for message in result.messages]
+        same = len(view) == len(turn.history) and all(map(_is, view, turn.history))
+        return replace(
+            turn,
+            view=None if same else view,
+            sent=result.tokens_after,
+            left_out=result.dropped + result.evicted,
+            head=result.record_id or anchor.seen,
+            fresh=now or result.record is not None,
+            notes=result.summary,
+            cost=result.cost,
+        )
+
+    def _taken_along(self, turn: Turn) -> Flow[bool]:
+        """Copy the compactions of a thread left behind that still fit; whether there were any."""
+        source = Scope(turn.tenant, turn.found.left)
+        chain = yield from self._archive.chain_flow(source)
+        if not chain:
+            return False
+        entries, meter = read_messages(turn.plain), turn.engine.tools.meter
+        fitting = look(entries, chain, meter, [False] * len(entries)).chain
+        if not fitting:
+            return False
+        yield from self._archive.copy_flow(source, turn.scope, fitting[-1].id)
+        return True
+
+    def _size(self, bare: Sequence[Any], prefixes: Prefixes, engine: Engine) -> int:
+        """Tokens of a history, of which a known beginning is not counted again."""
+        meter = engine.tools.meter
+        kind = f"{meter.family} {meter.maker}"
+        start = min(prefixes.names) - 1 if len(bare) else 0
+        total = sum(map(meter.message, bare[:start]))
+        with self._lock:
+            counts = prefixes.longest_first()
+            at, known = next(
+                ((n, size) for n, name in counts if (size := self._sizes.get((kind, name)))),
+                (start, 0),
+            )
+        mark = max(at, prefixes.answered)
+        known += sum(map(meter.message, bare[at:mark]))
+        if mark in prefixes.names:
+            with self._lock:
+                self._sizes[kind, prefixes.names[mark]] = known
+                self._sizes.move_to_end((kind, prefixes.names[mark]))
+                while len(self._sizes) > SIZES:
+                    self._sizes.popitem(last=False)
+        return total + known + sum(map(meter.message, bare[mark:]))
+
+
+def _as_asked(engine: Engine, asked: Asked | None, tokens: int) -> Engine:
+    """The engine with the trigger that a client asks for, and nothing kept that may leave.
+
+    A client that asks has met a limit of its own, which is about as large as what it sends.
+    """
+    if asked is None or asked.compact is None:
+        return engine
+    policy = engine.policy
+    if asked.alone:
+        most = policy.max_summary_tokens or max(LEAST_NOTES, int(tokens * NOTES_SHARE))
+        policy = replace(policy, keep=("messages", 1), max_summary_tokens=most)
+    if asked.compact:
+        own = Policy.build(trigger=("tokens", asked.compact)).trigger
+        policy = replace(policy, trigger=(*own, *policy.trigger))
+    return replace(engine, policy=policy)
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other

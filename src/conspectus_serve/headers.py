@@ -1,0 +1,63 @@
+"""Which headers go on to the other side, and those that say what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Raw = list[tuple[bytes, bytes]]
+
+OURS = b"x-conspectus-"
+"""How our own headers begin: none goes to the upstream, and none comes from it."""
+
+HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
+    b" transfer-encoding upgrade".split()
+)
+"""Headers of one connection alone (RFC 9110, 7.6.1), and `proxy-connection`, which is old."""
+
+NOT_ON = frozenset((b"host", b"content-length", b"expect"))
+"""Headers of a request that are written anew for the upstream."""
+
+
+def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
+    """The headers of a request that go on to the upstream.
+
+    Example:
+        >>> to_upstream([(b"authorization", b"Bearer k"), (b"x-conspectus-thread", b"t")])
+        [(b'authorization', b'Bearer k')]
+    """
+    return _without(list(headers), HOP_BY_HOP | NOT_ON)
+
+
+def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
+    """The headers of an answer that go on to the client."""
+    return _without([(name.lower(), value) for name, value in headers], HOP_BY_HOP)
+
+
+def _without(headers: Raw, names: frozenset[bytes]) -> Raw:
+    listed = b",".join(value for name, value in headers if name.lower() == b"connection")
+    gone = names | {one.strip().lower() for one in listed.split(b",")}
+    return [
+        (name, value)
+        for name, value in headers
+        if name.lower() not in gone and not name.lower().startswith(OURS)
+    ]
+
+
+def said(**more: object) -> Raw:
+    """Headers of ours; those without a value are left out.
+
+    Example:
+        >>> said(thread="t-1", record="")
+        [(b'x-conspectus-thread', b't-1')]
+    """
+    return [
+        (OURS + name.replace("_", "-").encode(), _one_line(value))
+        for name, value in more.items()
+        if value not in ("", None)
+    ]
+
+
+def _one_line(value: object) -> bytes:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text)[:500].encode()

@@ -1,0 +1,128 @@
+"""Compaction items of ours: readable, signed, and expanded again when a client brings them back."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conspectus.errors import InputError
+
+MARK = "conspectus.v1."
+"""How the content of an item of ours begins; a provider's own begins otherwise."""
+
+CONTENT = "encrypted_content"
+"""The field that clients send back untouched, in both protocols."""
+
+
+class BadItem(InputError):
+    """A compaction item that looks like ours and is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What a compaction item stands for.
+
+    Attributes:
+        thread: whose history it is.
+        view: the messages that take the place of all that was compacted.
+    """
+
+    thread: str
+    view: tuple[Any, ...]
+
+
+class Items:
+    """Writes and reads compaction items.
+
+    Args:
+        keys: the first one signs; all of them are believed.
+
+    Example:
+        >>> items = Items(["key-one"])
+        >>> text = items.written("tenant", Item("t-1", ({"role": "user", "content": "Notes."},)))
+        >>> "Notes." in text, items.read("tenant", text).thread
+        (True, 't-1')
+    """
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self._keys = [key.encode() for key in keys]
+
+    def written(self, tenant: str, item: Item) -> str:
+        """The content of an item, which only its tenant can bring back."""
+        data = {"thread": item.thread, "view": list(item.view)}
+        text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
+        return f"{MARK}{_signed(self._keys[0], tenant, text)}.{text}"
+
+    def read(self, tenant: str, content: str) -> Item:
+        """What an item of ours stands for.
+
+        Raises:
+            BadItem: no key of the operator has signed it for this tenant.
+        """
+        signature, _, text = content.removeprefix(MARK).partition(".")
+        good = [
+            hmac.compare_digest(_signed(key, tenant, text).encode(), signature.encode())
+            for key in self._keys
+        ]
+        if not any(good):
+            raise BadItem(
+                "a compaction item is not one that this endpoint has signed for this key: it was "
+                "changed, belongs to another key, or its signing key is gone; leave it out, or "
+                "send the history that it stands for"
+            )
+        data = json.loads(text)
+        return Item(data["thread"], tuple(data["view"]))
+
+    def expanded(self, tenant: str, history: Sequence[Any]) -> tuple[list[Any], str | None]:
+        """A history with the items of ours in it as what they stand for, and their thread.
+
+        A provider's own items stay as they are.
+
+        Raises:
+            BadItem: see `read`.
+        """
+        made: list[Any] = []
+        thread = None
+        for message in history:
+            if (content := ours(message)) is not None:
+                item = self.read(tenant, content)
+                thread = item.thread
+                # What the view shows again stands there.
+                made = [one for one in made if one not in item.view]
+                made += item.view
+                continue
+            place = _block_of_ours(message)
+            if place is None:
+                made.append(message)
+                continue
+            block = message["content"][place]
+            item = self.read(tenant, block[CONTENT])
+            thread, made = item.thread, list(item.view)  # all before such a block is behind it
+            if rest := message["content"][place + 1 :]:
+                made.append({**message, "content": rest})
+        return made, thread
+
+
+def ours(block: Any) -> str | None:
+    """The content of an item of ours; None for anything else."""
+    if not isinstance(block, Mapping) or block.get("type") != "compaction":
+        return None
+    content = block.get(CONTENT)
+    return content if isinstance(content, str) and content.startswith(MARK) else None
+
+
+def _block_of_ours(message: Any) -> int | None:
+    content = message.get("content") if isinstance(message, Mapping) else None
+    if not isinstance(content, list):
+        return None
+    found = [place for place, block in enumerate(content) if ours(block) is not None]
+    return found[-1] if found else None
+
+
+def _signed(key: bytes, tenant: str, text: str) -> str:
+    said = tenant.encode() + b"\0" + text.encode()
+    return hmac.new(key, said, hashlib.sha256).hexdigest()

@@ -1,0 +1,166 @@
+"""What is known of each model: its window, and the engine that compacts for it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from conspectus._core.flow import names_embedded
+from conspectus._core.items import Window
+from conspectus._core.policy import Policy
+from conspectus.archive import Archive
+from conspectus.compactor.engine import AnySummarizer, Engine
+from conspectus.config import SummarizationConfig
+from conspectus.config.building import counter_of, pin_of, redact_of, sizes_of
+from conspectus.config.windows import profile_of
+from conspectus.errors import PolicyError
+from conspectus.guard.measuring import reserved_for_answer
+from conspectus.summarize import ChatModelSummarizer
+from conspectus.tokens import TokenMeter
+from conspectus_serve.prefixes import plain
+from conspectus_serve.protocols import Protocol
+from conspectus_serve.settings import ServeSettings
+
+KNOWN = 32
+"""Models whose engine is remembered: names of models come from clients."""
+
+SCHEMAS = 512
+"""Sets of tools whose size is remembered."""
+
+LEARNED = 1_024
+"""Models, by tenant, of which a provider has named the limit."""
+
+
+class Models:
+    """Engines and windows by the name of the model.
+
+    Args:
+        settings: of the endpoint.
+        config: how it summarises.
+        archive: where originals go.
+
+    Raises:
+        ConfigError: a function or a counter that the configuration names cannot be had.
+    """
+
+    def __init__(
+        self, settings: ServeSettings, config: SummarizationConfig, archive: Archive
+    ) -> None:
+        self._settings, self._config, self._archive = settings, config, archive
+        self._lock = threading.Lock()
+        self._engines: OrderedDict[tuple[str, int | None], Engine] = OrderedDict()
+        self._schemas: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._learned: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._counter = None if config.token_counter is None else counter_of(config)
+        self._pin, self._redact = pin_of(config), redact_of(config)
+
+    def window(self, tenant: str, model: str) -> int | None:
+        """The input limit of a model, in tokens; None where nobody knows it."""
+        known = self._settings.window_of(model) or self._config.window
+        if known is None and self._config.read is not None:
+            known = self._config.read.models.get(model)
+        known = known or _profile(model)
+        learned = self._learned.get((tenant, model))
+        return min(known, learned) if known and learned else known or learned
+
+    def learn(self, tenant: str, model: str, limit: int) -> None:
+        """Remember a limit that a provider has named when it refused a request."""
+        with self._lock:
+            _remember(self._learned, (tenant, model), limit, LEARNED)
+
+    def engine(self, model: str, window: int | None) -> Engine:
+        """What compacts histories for a model."""
+        with self._lock:
+            found = self._engines.get((model, window))
+            if found is None:
+                found = self._made(model, window)
+            _remember(self._engines, (model, window), found, KNOWN)
+        return found
+
+    def room(
+        self, protocol: Protocol, body: Mapping[str, Any], engine: Engine, window: int | None
+    ) -> Window | None:
+        """The window of a request, and what stands in it beside the history."""
+        if window is None:
+            return None
+        beside = self._beside(protocol, body, engine.tools.meter)
+        own = self._config.reserved_tokens
+        return Window(window, beside + max(own, reserved_for_answer((body,), window)))
+
+    def _beside(self, protocol: Protocol, body: Mapping[str, Any], meter: TokenMeter) -> int:
+        texts = [body[field] for field in protocol.beside if body.get(field)]
+        total = sum(meter.message(plain({"role": "system", "content": text})) for text in texts)
+        for field in protocol.schemas:
+            if schemas := body.get(field):
+                total += self._schema(schemas, meter)
+        return total
+
+    def _schema(self, schemas: Any, meter: TokenMeter) -> int:
+        text = json.dumps(schemas, separators=(",", ":"))
+        key = (f"{meter.family}", hashlib.sha256(text.encode()).hexdigest())
+        with self._lock:
+            found = self._schemas.get(key)
+        if found is None:
+            try:
+                found = meter.tools(schemas)
+            except PolicyError:  # whether it is a tool is for the upstream to say
+                found = meter.text(text)
+            with self._lock:
+                _remember(self._schemas, key, found, SCHEMAS)
+        return found
+
+    def _made(self, model: str, window: int | None) -> Engine:
+        config = self._config
+        sizes: dict[str, Any] = {"trigger": None, "keep": config.keep.pair}
+        if window is not None or any("fraction" not in str(one) for one in config.clauses):
+            sizes = sizes_of(config, window) if config.clauses else sizes
+        elif config.keep.type == "fraction":
+            sizes["keep"] = ("messages", 20)
+        policy = Policy.build(
+            **sizes, max_summary_tokens=config.max_summary_tokens, least_gain=config.least_gain
+        )
+        meter = TokenMeter(self._counter, model=model or None, file_tokens=config.file_tokens)
+        first, *others = (config.model_name or "embedded", *config.fallback_models)
+        return Engine.build(
+            self._summarizer(first),
+            policy,
+            meter,
+            archive=self._archive,
+            max_summarizer_tokens=config.max_summarizer_tokens,
+            trim_tokens_to_summarize=config.trim_tokens_to_summarize,
+            fallbacks=[self._summarizer(one) for one in others],
+            on_failure=config.on_failure,
+            pin=self._pin,
+            summarizer_timeout=config.summarizer_timeout,
+            redact=self._redact,
+            notes=config.notes,
+        )
+
+    def _summarizer(self, name: str) -> AnySummarizer:
+        if names_embedded(name):
+            return "embedded"
+        config = self._config
+        return ChatModelSummarizer(
+            name,
+            prompt=config.summary_prompt,
+            trim_tokens_to_summarize=config.trim_tokens_to_summarize,
+            max_summarizer_tokens=config.max_summarizer_tokens,
+            timeout=config.summarizer_timeout,
+        )
+
+
+@lru_cache(maxsize=256)
+def _profile(model: str) -> int | None:
+    return profile_of("", model) if model else None
+
+
+def _remember(known: OrderedDict[Any, Any], key: Any, value: Any, most: int) -> None:
+    known[key] = value
+    known.move_to_end(key)
+    while len(known) > most:
+        known.popitem(last=False)

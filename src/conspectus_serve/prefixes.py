@@ -1,0 +1,124 @@
+"""A history as what it says, and the digests of its beginnings, by which a thread is found."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conspectus.messages.blocks import author_of, is_item
+
+CACHE = "cache_control"
+"""Anthropic's marks for its cache, which clients move from message to message."""
+
+
+_WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
+def plain(message: Any) -> Any:
+    """A message without marks for a cache, its only text as text; itself where that is so.
+
+    Clients move such marks with every request, and turn a text into a block to hold one.
+
+    Example:
+        >>> mark = {"type": "ephemeral"}
+        >>> block = {"type": "text", "text": "hi", "cache_control": mark}
+        >>> plain({"role": "user", "content": [block]})
+        {'role': 'user', 'content': 'hi'}
+    """
+    if not isinstance(message, dict):
+        return message
+    content = message.get("content")
+    made = message
+    if CACHE in message:
+        made = {key: value for key, value in message.items() if key != CACHE}
+    if isinstance(content, list):
+        blocks = [_block(block) for block in content]
+        only = blocks[0] if len(blocks) == 1 else None
+        if isinstance(only, dict) and only.keys() == {"type", "text"} and only["type"] == "text":
+            return {**made, "content": only["text"]}
+        if any(new is not old for new, old in zip(blocks, content, strict=True)):
+            return {**made, "content": blocks}
+    return made
+
+
+def _block(block: Any) -> Any:
+    if not isinstance(block, dict):
+        return block
+    inner = block.get("content")
+    made = block
+    if CACHE in block:
+        made = {key: value for key, value in block.items() if key != CACHE}
+    if isinstance(inner, list):
+        parts = [_block(part) for part in inner]
+        if any(new is not old for new, old in zip(parts, inner, strict=True)):
+            return {**made, "content": parts}
+    return made
+
+
+def by_model(message: Any) -> bool:
+    """Whether the model has written a message."""
+    if not isinstance(message, dict):
+        return False
+    if "role" in message:
+        return message["role"] in ("assistant", "model")
+    return is_item(message) and author_of(message) == "model"
+
+
+@dataclass(frozen=True, slots=True)
+class Prefixes:
+    """The beginnings of a history that may be all of an earlier one.
+
+    Attributes:
+        names: digests of beginnings, by how many messages they hold, leading system messages
+            included.
+        answered: how many messages stand up to the last answer of the model; all of them where
+            there is none.
+    """
+
+    names: dict[int, str]
+    answered: int
+
+    @property
+    def name(self) -> str:
+        """The digest of what has been answered."""
+        return self.names[self.answered]
+
+    def longest_first(self) -> list[tuple[int, str]]:
+        """The beginnings, the longest first."""
+        return sorted(self.names.items(), reverse=True)
+
+
+def prefixes_of(history: Sequence[Any], protocol: str) -> Prefixes:
+    """The beginnings of a history.
+
+    What was stored of a history ends with an answer of the model, or it has none: only such
+    beginnings are named. Leading system messages do not count, as they may hold a clock.
+
+    Args:
+        history: as `plain` gives each message.
+        protocol: two protocols have no history in common.
+
+    Raises:
+        ValueError, TypeError, RecursionError: a message is no JSON.
+    """
+    running = hashlib.sha256(protocol.encode())
+    names: dict[int, str] = {}
+    leading, answered = True, 0
+    for count, message in enumerate(history, 1):
+        if leading and isinstance(message, dict) and message.get("role") in ("system", "developer"):
+            continue
+        leading = False
+        text = _WRITE(message).encode()
+        running.update(b"%d:" % len(text))
+        running.update(text)
+        model = by_model(message)
+        if model:
+            answered = count
+        if model or not answered:
+            names[count] = running.copy().hexdigest()[:32]
+    if not names:  # nothing but system messages
+        names[len(history)] = running.hexdigest()[:32]
+    return Prefixes(names, answered or max(names))

@@ -1,0 +1,268 @@
+"""A request from its bytes to what is sent, or to the answer that the endpoint gives itself."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conspectus._drive import Flow
+from conspectus.errors import ArchiveError, ConspectusError, InputError
+from conspectus_serve.asked import Asked, asked_of, compacted
+from conspectus_serve.clearing import cleared
+from conspectus_serve.fitting import Fitting, TooLarge, Turn
+from conspectus_serve.headers import Raw, said
+from conspectus_serve.items import MARK, BadItem, Item, Items
+from conspectus_serve.protocols import RESPONSES, Protocol
+from conspectus_serve.turns import Turns
+
+logger = logging.getLogger("conspectus")
+
+LONGEST_NAME = 200
+"""Characters of a thread's name in a header."""
+
+UNREAD = "a message was not understood; the request is sent on as it came"
+
+
+class Wrong(Exception):
+    """A request that gets an error of ours."""
+
+    def __init__(self, status: int, message: str, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """A request as it came.
+
+    Attributes:
+        tenant: whose it is.
+        path: of the request.
+        protocol: which it speaks.
+        raw: its body.
+        thread: the name in its header; None for none.
+    """
+
+    tenant: str
+    path: str
+    protocol: Protocol
+    raw: bytes
+    thread: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request that can be sent.
+
+    Attributes:
+        tenant: whose it is.
+        body: for the upstream, with the history as it came.
+        content: what is sent; empty where `answer` is not.
+        turn: its history, looked at; None where it is sent on as it came.
+        note: what else the client should know.
+        state: who holds the history, where the client leaves it to a server.
+        edits: what was cleared, as Anthropic tells it.
+        asked: what it asks for.
+        parent: id of the response before it; empty for none.
+        before: the history up to that.
+        new: what came now.
+        kept: the response may be named by a later request.
+        answer: the answer that the endpoint gives itself.
+        streamed: the answer is to come as events.
+    """
+
+    tenant: str
+    body: dict[str, Any]
+    content: bytes
+    turn: Turn | None = None
+    note: str = ""
+    state: str = ""
+    edits: Sequence[dict[str, Any]] = ()
+    asked: Asked | None = None
+    parent: str = ""
+    before: Sequence[Any] = ()
+    new: Sequence[Any] = ()
+    kept: bool = False
+    answer: bytes | None = None
+    streamed: bool = False
+
+    @property
+    def read_on_the_way(self) -> bool:
+        """Whether its answer is read, and so must not be compressed."""
+        return self.kept or bool(self.edits)
+
+    @property
+    def headers(self) -> Raw:
+        """What is said of it."""
+        turn = self.turn
+        edits = json.dumps(self.edits) if self.edits else ""
+        told = said(state=self.state, applied_edits=edits, note=self.note)
+        if turn is None:
+            return told
+        return [
+            *said(
+                thread=turn.found.thread,
+                compacted=turn.view is not None,
+                messages_archived=turn.left_out,
+                tokens_before=turn.tokens,
+                tokens_after=turn.sent,
+                record=turn.head,
+            ),
+            *told,
+        ]
+
+
+class Preparing:
+    """Prepares requests; every step is a flow, so that a worker thread can carry it out.
+
+    Args:
+        fitting: makes histories fit.
+        turns: histories that clients leave to the server.
+        items: compaction items.
+        serves: whether compaction is done here; else the upstream is asked for it.
+        holds: whether histories may be kept that clients leave to the server. They are kept as they
+            were sent, so not where secrets are to be taken out.
+    """
+
+    def __init__(
+        self, fitting: Fitting, turns: Turns, items: Items, *, serves: bool, holds: bool
+    ) -> None:
+        self._fitting, self._turns, self._items = fitting, turns, items
+        self._serves, self._holds = serves, holds
+
+    def prepared_flow(self, arrived: Arrived) -> Flow[Prepared]:
+        """Prepare a request.
+
+        Raises:
+            Wrong: it gets an error of ours.
+        """
+        body = parsed(arrived.raw)
+        if arrived.thread is not None and not 0 < len(arrived.thread) <= LONGEST_NAME:
+            raise Wrong(400, f"x-conspectus-thread is a name of up to {LONGEST_NAME} characters")
+        try:
+            return (yield from self._prepared(arrived, body))
+        except TooLarge as error:
+            raise Wrong(400, str(error), "context_length_exceeded") from None
+        except ArchiveError as error:
+            raise Wrong(503, f"the archive is not there just now: {error}") from None
+        except BadItem as error:
+            raise Wrong(400, str(error), "invalid_compaction_item") from None
+        except RecursionError:
+            raise Wrong(400, "the request is nested too deeply; send less of it") from None
+
+    def _prepared(self, arrived: Arrived, given: dict[str, Any]) -> Flow[Prepared]:
+        asked = Asked(given)
+        if self._serves:
+            try:
+                asked = asked_of(arrived.path, given)
+            except InputError as error:
+                raise Wrong(400, str(error)) from None
+        body, tenant = asked.body, arrived.tenant
+        new = arrived.protocol.history(body) or []
+        plain = Prepared(tenant, body, arrived.raw, streamed=given.get("stream") is True)
+        if body.get("conversation"):
+            return replace(plain, state="upstream")
+        parent, before, thread = body.get("previous_response_id"), list[Any](), arrived.thread
+        if isinstance(parent, str) and parent and arrived.protocol is RESPONSES:
+            held = None
+            if self._holds:
+                held = yield from self._turns.history_flow(tenant, parent)
+            if held is None:
+                return replace(plain, state="upstream")
+            before, thread = list(held.items), held.thread
+            body = {key: value for key, value in body.items() if key != "previous_response_id"}
+            plain = replace(plain, body=body, state="held", parent=parent, before=before)
+        history, of_item = [*before, *new], None
+        if before or MARK.encode() in arrived.raw:
+            history, of_item = self._items.expanded(tenant, history)
+        if not history:
+            return plain
+        flow = self._fitting.fit_flow(
+            tenant, arrived.protocol, body, history, thread or of_item, asked
+        )
+        try:
+            turn = yield from flow
+        except (ArchiveError, TooLarge, RecursionError):
+            raise
+        except (ConspectusError, ValueError, TypeError, KeyError, AttributeError) as error:
+            if before or of_item or asked.alone:
+                raise Wrong(400, f"a message is not understood: {error}") from None
+            # What a message should be is for the upstream to say.
+            logger.info("sent on as it came: %s", type(error).__name__)
+            return replace(plain, note=UNREAD)
+        keeps = self._holds and arrived.protocol is RESPONSES and body.get("store") is not False
+        made = replace(plain, turn=turn, new=new, asked=asked, kept=keeps)
+        if asked.alone and turn.fresh:
+            return replace(made, content=b"", answer=self._alone(arrived.path, made, turn))
+        if body is given and not of_item and turn.view is None:
+            return made
+        return self.filled(made, turn)
+
+    def filled(self, prepared: Prepared, turn: Turn) -> Prepared:
+        """What is sent for a history that is not sent as it came."""
+        view = turn.history if turn.view is None else turn.view
+        edits: list[dict[str, Any]] = []
+        clear = prepared.asked.clear if prepared.asked is not None else None
+        if clear is not None:
+            view, edits = cleared(view, clear, turn.sent)
+        body = {**prepared.body, turn.protocol.field: list(view)}
+        try:
+            content = json.dumps(body, separators=(",", ":")).encode()
+        except RecursionError:
+            raise Wrong(400, "the body is nested too deeply; send less of it") from None
+        return replace(prepared, turn=turn, content=content, edits=edits)
+
+    def settled_flow(self, turn: Turn) -> Flow[None]:
+        """Keep how far a thread has come; it is no reason to keep an answer from a client."""
+        try:
+            yield from self._fitting.settle_flow(turn)
+        except ArchiveError as error:
+            logger.warning("how far a thread has come could not be kept: %s", error)
+
+    def again_flow(self, prepared: Prepared, error: Exception) -> Flow[Prepared | None]:
+        """The request smaller, after the upstream has refused it; None where it cannot be."""
+        assert prepared.turn is not None
+        try:
+            turn = yield from self._fitting.again_flow(prepared.turn, error)
+        except ConspectusError as failed:
+            logger.warning("a refused request could not be made smaller: %s", failed)
+            return None
+        return None if turn is None else self.filled(prepared, turn)
+
+    def answered_flow(self, prepared: Prepared, response: str, output: list[Any]) -> Flow[None]:
+        """Keep a response that a later request may name."""
+        assert prepared.turn is not None
+        scope, new = prepared.turn.scope, [*prepared.new, *output]
+        try:
+            yield from self._turns.keep_flow(scope, response, prepared.parent, prepared.before, new)
+        except ArchiveError as error:
+            logger.warning("a response could not be kept: %s", error)
+
+    def _alone(self, path: str, prepared: Prepared, turn: Turn) -> bytes:
+        view = turn.plain if turn.view is None else turn.view
+        item = Item(turn.found.thread, tuple(view))
+        content = self._items.written(prepared.tenant, item)
+        stream = prepared.streamed
+        return compacted(path, turn.model, content, turn.notes, turn.cost, stream)
+
+
+def parsed(raw: bytes) -> dict[str, Any]:
+    """The JSON object in a body.
+
+    Raises:
+        Wrong: it is none.
+    """
+    try:
+        body = json.loads(raw.decode("utf-8"))
+    except RecursionError:
+        raise Wrong(400, "the body is nested too deeply; send less of it") from None
+    except ValueError as error:
+        known = isinstance(error, json.JSONDecodeError)
+        why = str(error).partition(":")[0] if known else type(error).__name__
+        raise Wrong(400, f"the body is no JSON in UTF-8 ({why}); check it") from None
+    if not isinstance(body, dict):
+        raise Wrong(400, "the body is no JSON object; send {...}")
+    return body

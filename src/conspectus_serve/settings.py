@@ -1,0 +1,198 @@
+"""The `serve:` section of the configuration file, beside `summarization:`."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PositiveInt,
+    ValidationError,
+    model_validator,
+)
+
+from conspectus.archive import default_archive_path
+from conspectus.config import SummarizationConfig
+from conspectus.config.building import archive_of
+from conspectus.config.loading import config_of
+from conspectus.config.reading import read_section, read_text
+from conspectus.errors import ConfigError
+
+SECTION = "serve"
+LARGEST_BODY = 20_000_000
+"""Bytes of a request body at most, where nothing is set."""
+
+PLAINLY = {"enabled": True, "trigger": {"type": "fraction", "value": 0.85}}
+"""How requests are compacted where no `summarization:` section says so."""
+
+SHORTEST_TOKEN = 16
+"""Characters of a token at least: a shorter one can be guessed."""
+
+
+def _is_address(value: str) -> str:
+    if not value.startswith(("http://", "https://")) or not value.partition("://")[2].strip("/"):
+        raise ValueError("write an address such as https://api.openai.com")
+    if "@" in value.partition("://")[2].partition("/")[0] or "?" in value or "#" in value:
+        raise ValueError("an upstream is named by scheme, host, port and path alone")
+    return value.rstrip("/")
+
+
+def _is_listen(value: str) -> str:
+    host, mark, port = value.rpartition(":")
+    if not mark or not host or not port.isdigit() or int(port) > 65_535:
+        raise ValueError("write host:port, such as 127.0.0.1:8377")
+    return value
+
+
+class ServeSettings(BaseModel):
+    """What the endpoint is told; the keys of the `serve:` section.
+
+    Attributes:
+        upstream: address of the provider, with or without `/v1` at its end.
+        listen: host and port. An address that is not of this machine alone needs a token.
+        token: clients must send it as `x-conspectus-token`. Default: none is asked for.
+        archive: where originals go; see `Archive.open`. Default: the user's own archive.
+        secret_file: a file with the secret that tenants are named by. Default: beside the archive;
+            for PostgreSQL one must be named, as several instances share it.
+        signing_keys: keys that sign compaction items, the first for new ones. Default: one made
+            from the secret.
+        window: input limit of models that `windows` does not name, in tokens. Default: that of
+            `summarization`, then what is known of the model.
+        windows: input limits by name of the model, in tokens; `*` stands for anything.
+        max_body_bytes: size of a request at most. Default: 20,000,000.
+        on_stuck: where nothing makes a history fit: `refuse` with the numbers, or `send` it.
+        compaction: who answers requests for a compaction, and for edits of the context: `here`, for
+            every upstream, or the `upstream`.
+        timeout: seconds that the upstream may be silent. Default: 600.
+        proxy: address of a proxy to the upstream. Default: none.
+
+    Example:
+        >>> ServeSettings(upstream="http://127.0.0.1:8000/v1/").upstream
+        'http://127.0.0.1:8000/v1'
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    upstream: Annotated[str, AfterValidator(_is_address)]
+    listen: Annotated[str, AfterValidator(_is_listen)] = "127.0.0.1:8377"
+    token: Annotated[str, Field(min_length=SHORTEST_TOKEN)] | None = Field(None, repr=False)
+    archive: str | None = None
+    secret_file: Path | None = None
+    signing_keys: list[Annotated[str, Field(min_length=SHORTEST_TOKEN)]] = Field([], repr=False)
+    window: PositiveInt | None = None
+    windows: dict[str, PositiveInt] = {}
+    max_body_bytes: PositiveInt = LARGEST_BODY
+    on_stuck: Literal["refuse", "send"] = "refuse"
+    compaction: Literal["here", "upstream"] = "here"
+    timeout: Annotated[float, Field(gt=0, le=86_400)] = 600.0
+    proxy: str | None = Field(None, repr=False)
+
+    @model_validator(mode="after")
+    def _needs_a_token(self) -> Self:
+        if self.token is None and not is_loopback(self.host):
+            raise ValueError(
+                f"{self.host} can be reached by others: set a token (--token, or $VARIABLE in the "
+                "file), or listen on 127.0.0.1"
+            )
+        return self
+
+    @property
+    def host(self) -> str:
+        """The host to listen on."""
+        return self.listen.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """The port to listen on; 0 for any that is free."""
+        return int(self.listen.rpartition(":")[2])
+
+    @property
+    def where(self) -> str:
+        """Where originals go."""
+        return self.archive or str(default_archive_path())
+
+    def window_of(self, model: str) -> int | None:
+        """The input limit that is set for a model, in tokens.
+
+        Example:
+            >>> settings = ServeSettings(upstream="http://h", windows={"gpt-5*": 272_000})
+            >>> settings.window_of("gpt-5-mini"), settings.window_of("other")
+            (272000, None)
+        """
+        if model in self.windows:
+            return self.windows[model]
+        fitting = [name for name in self.windows if fnmatchcase(model, name)]
+        if fitting:
+            return self.windows[max(fitting, key=len)]
+        return self.window
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address can be reached from this machine alone.
+
+    Example:
+        >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
+        (True, False)
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def load_settings(
+    path: str | Path | None = None, given: Mapping[str, Any] | None = None
+) -> tuple[ServeSettings, SummarizationConfig]:
+    """Settings of the endpoint, and how it summarises, from a file and what a caller gives.
+
+    Args:
+        path: of a YAML file with sections `serve:` and `summarization:`; None for neither. Without
+            the second, requests are compacted at 85 % of their window by the embedded summariser.
+        given: settings that count before those of the file; None values are left out.
+
+    Raises:
+        ConfigError: the file cannot be read, or a setting means nothing; each with its line.
+
+    Example:
+        >>> settings, config = load_settings(given={"upstream": "http://127.0.0.1:8000"})
+        >>> settings.port, config.enabled
+        (8377, True)
+    """
+    section: Any = {}
+    config = SummarizationConfig.model_validate(PLAINLY)
+    problem = None
+    if path is not None:
+        file = Path(path).expanduser()
+        text = read_text(file)
+        read = config_of(file, text)
+        section, source = read_section(file, text, SECTION)
+        problem = source.problem
+        if section is None:
+            section = {}
+        if not isinstance(section, Mapping):
+            raise ConfigError((source.problem((), f"'{SECTION}' holds keys such as 'upstream:'"),))
+        if read.source.found:
+            config = read
+        else:
+            config._read = read.read
+    wanted = {**section, **{k: v for k, v in (given or {}).items() if v is not None}}
+    if wanted.get("archive") is None and (named := archive_of(config)):
+        wanted["archive"] = named
+    try:
+        return ServeSettings.model_validate(wanted), config
+    except ValidationError as error:
+        told = []
+        for one in error.errors(include_url=False, include_input=False):
+            where = tuple(part for part in one["loc"])
+            text_ = f"{'.'.join(map(str, (SECTION, *where)))}: {one['msg']}"
+            told.append(problem(where, text_) if problem and where[:1] else text_)
+        raise ConfigError(tuple(told)) from None

@@ -1,0 +1,81 @@
+"""The real endpoint on a free port of loopback, in a thread, before a scripted upstream."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from conspectus.archive import Archive
+from conspectus.config import SummarizationConfig
+from conspectus_serve import load_settings, make_app
+from conspectus_serve.secret import Secret
+
+SECRET = Secret(b"s" * 32)
+WINDOW = 4_000
+
+
+@dataclass(frozen=True)
+class Serving:
+    """An endpoint that answers.
+
+    Attributes:
+        url: its address.
+        tenant: the tenant of a client's key.
+    """
+
+    url: str
+
+    @property
+    def openai_url(self) -> str:
+        return f"{self.url}/v1"
+
+    @staticmethod
+    def tenant(key: str) -> str:
+        return SECRET.tenant(key)
+
+
+@contextmanager
+def serving(
+    upstream: str,
+    archive: str | Path | Archive,
+    config: SummarizationConfig | None = None,
+    **settings: Any,
+) -> Iterator[Serving]:
+    """Serve until the end of the block."""
+    where = None if isinstance(archive, Archive) else str(archive)
+    given = {"upstream": upstream, "window": WINDOW, "archive": where, **settings}
+    made, default = load_settings(given=given)
+    opened = archive if isinstance(archive, Archive) else None
+    app = make_app(made, config or default, archive=opened, secret=SECRET)
+    with running(app) as url:
+        yield Serving(url)
+
+
+@contextmanager
+def running(app: Any) -> Iterator[str]:
+    """An ASGI application on a free port, in a thread."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(
+            app, log_level="error", access_log=False, ws="none", timeout_graceful_shutdown=2
+        )
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+        thread.start()
+        until = time.monotonic() + 10
+        while not server.started and time.monotonic() < until:
+            time.sleep(0.005)
+        assert server.started
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(10)
+            assert not thread.is_alive()

@@ -1,0 +1,130 @@
+"""Anthropic's requests for a compaction and for edits of the context, before any upstream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anthropic
+import httpx
+import pytest
+
+from conspectus_lab.testing.fault_server import FaultServer
+from serve_support import Serving, serving
+
+LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
+NEW = {"role": "user", "content": "And now?"}
+
+
+def history() -> list[Any]:
+    made: list[Any] = []
+    for turn in range(5):
+        use = {"type": "tool_use", "id": f"t{turn}", "name": "read", "input": {"n": turn}}
+        result = {"type": "tool_result", "tool_use_id": f"t{turn}", "content": f"r{turn}: {LONG}"}
+        made += [
+            {"role": "user", "content": f"Question {turn}."},
+            {"role": "assistant", "content": [use]},
+            {"role": "user", "content": [result]},
+            {"role": "assistant", "content": f"Answer {turn}."},
+        ]
+    return [*made, NEW]
+
+
+@contextmanager
+def both(path: Path, **more: Any) -> Iterator[tuple[FaultServer, Serving, anthropic.Anthropic]]:
+    with (
+        FaultServer(lambda request: "fine") as upstream,
+        serving(upstream.anthropic_url, path, window=20_000, **more) as endpoint,
+        anthropic.Anthropic(base_url=endpoint.url, api_key="k", max_retries=0) as client,
+    ):
+        yield upstream, endpoint, client
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_request_for_a_compaction_is_answered_with_one_block(
+    tmp_path: Path, stream: bool
+) -> None:
+    with both(tmp_path / "a.db") as (upstream, _, client):
+        asked: Any = {
+            "model": "m", "messages": history(), "max_tokens": 99,
+            "compaction": {"type": "summarize"}, "betas": ["compact-2026-01-12"],
+        }  # fmt: skip
+        if stream:
+            with client.beta.messages.stream(**asked) as events:
+                made = events.get_final_message()
+        else:
+            made = client.beta.messages.create(**asked)
+        assert made.stop_reason == "compaction"
+        [block] = made.content
+        assert block.type == "compaction"
+        assert "Question 0." in (block.content or "")
+        assert upstream.requests == []
+        back: Any = {"role": "assistant", "content": [block.model_dump(exclude_none=True)]}
+        client.beta.messages.create(model="m", messages=[back, NEW], max_tokens=99)
+        sent = upstream.requests[0].messages
+        assert sent[0]["content"].startswith("Here is a summary of the conversation to date:")
+        assert "Question 0." in sent[0]["content"]
+        assert sent[-1] == NEW
+        spoilt = json.loads(json.dumps(back).replace("Question 0.", "Question 9."))
+        with pytest.raises(anthropic.BadRequestError, match="compaction item"):
+            client.beta.messages.create(model="m", messages=[spoilt, NEW], max_tokens=99)
+
+
+def test_an_edit_that_compacts_pauses_where_it_is_asked_to(tmp_path: Path) -> None:
+    edit: Any = {
+        "type": "compact_20260112",
+        "trigger": {"type": "input_tokens", "value": 1_000},
+        "pause_after_compaction": True,
+    }
+    with both(tmp_path / "a.db") as (upstream, _, client):
+        asked: Any = {"model": "m", "max_tokens": 99, "context_management": {"edits": [edit]}}
+        made = client.beta.messages.create(messages=history(), **asked)
+        assert made.stop_reason == "compaction"
+        assert upstream.requests == []
+        said = [block.model_dump(exclude_none=True) for block in made.content]
+        back: Any = {"role": "assistant", "content": said}
+        made = client.beta.messages.create(messages=[*history(), back, NEW], **asked)
+        assert made.content[0].type == "text"
+        sent = upstream.requests[0]
+        assert "context_management" not in sent.body
+        assert len(sent.messages) < 5
+        edit["pause_after_compaction"] = False
+        client.beta.messages.create(messages=history(), **asked)
+        assert "Here is a summary" in upstream.requests[1].text
+        assert "context_management" not in upstream.requests[1].body
+
+
+def test_old_results_of_tools_are_cleared_for_any_upstream(tmp_path: Path) -> None:
+    edit: Any = {
+        "type": "clear_tool_uses_20250919",
+        "trigger": {"type": "tool_uses", "value": 4},
+        "keep": {"type": "tool_uses", "value": 2},
+    }
+    other = {"type": "clear_thinking_20251015"}
+    with both(tmp_path / "a.db") as (upstream, endpoint, client):
+        body: Any = {
+            "model": "m", "messages": history(), "max_tokens": 9,
+            "context_management": {"edits": [edit, other]},
+        }  # fmt: skip
+        answer = httpx.post(f"{endpoint.url}/v1/messages", json=body)
+        [told] = json.loads(answer.headers["x-conspectus-applied-edits"])
+        assert (told["type"], told["cleared_tool_uses"]) == (edit["type"], 3)
+        sent = upstream.requests[0]
+        assert sent.body["context_management"] == {"edits": [other]}
+        assert [f"r{n}:" in sent.text for n in range(5)] == [False] * 3 + [True] * 2
+        assert answer.json()["context_management"] == {"applied_edits": [told]}
+        with client.beta.messages.stream(**body) as events:
+            made = events.get_final_message()
+        assert made.context_management is not None
+        assert made.context_management.model_dump() == {"applied_edits": [told]}
+        assert made.content[0].text == "fine"
+
+
+def test_the_upstream_can_be_asked_for_all_this(tmp_path: Path) -> None:
+    body = {"model": "m", "messages": [NEW], "max_tokens": 9, "compaction": {"type": "summarize"}}
+    with both(tmp_path / "a.db", compaction="upstream") as (upstream, endpoint, _):
+        httpx.post(f"{endpoint.url}/v1/messages", json=body)
+        assert upstream.requests[0].body == body

@@ -1,0 +1,307 @@
+"""Bodies, paths and headers that are not what they should be; keys; clients that break off."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from conspectus.archive import Archive, Scope
+from conspectus.errors import ConfigError
+from conspectus_lab.testing.fault_server import FaultServer, faults
+from conspectus_serve import load_settings
+from conspectus_serve.secret import secret_beside
+from serve_support import SECRET, Serving, running, serving
+
+KEY = "sk-live-very-secret-4711"
+HISTORY = [
+    {"role": role, "content": f"{role} {turn}: " + "It reads what it was given. " * 12}
+    for turn in range(60)
+    for role in ("user", "assistant")
+] + [{"role": "user", "content": "Go on."}]
+
+
+@pytest.fixture(scope="module")
+def upstream() -> Iterator[FaultServer]:
+    with FaultServer(lambda request: "fine") as made:
+        yield made
+
+
+@pytest.fixture
+def endpoint(upstream: FaultServer, tmp_path: Path) -> Iterator[Serving]:
+    upstream.restart(lambda request: "fine")
+    with serving(upstream.anthropic_url, tmp_path / "a.db", max_body_bytes=200_000) as made:
+        yield made
+
+
+def post(endpoint: Serving, path: str, content: bytes, **headers: str) -> httpx.Response:
+    return httpx.post(
+        endpoint.url + path, content=content, headers={"authorization": f"Bearer {KEY}", **headers}
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"[" * 100_000, 400),
+        (b'{"messages": ' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400),
+        (b'{"messages": [{"role": "user", "content": "\xff"}]}', 400),
+        ('{"messages": []}'.encode("utf-16"), 400),
+        (b"no json", 400),
+        (b"[1, 2]", 400),
+        (b"", 400),
+        (b'{"n": ' + b"9" * 10_000 + b"}", 400),
+        (b" " * 200_001, 413),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+def test_a_body_that_is_none_gets_an_error_in_the_protocols_form(
+    endpoint: Serving, upstream: FaultServer, path: str, content: bytes, status: int
+) -> None:
+    answer = post(endpoint, path, content)
+    assert answer.status_code == status, answer.text
+    said = answer.json()
+    assert (said.get("type") == "error") == (path == "/v1/messages")
+    assert said["error"]["message"]
+    assert said["error"]["type"]
+    assert upstream.requests == []
+    assert post(endpoint, "/v1/chat/completions", json.dumps(PLAIN).encode()).status_code == 200
+
+
+PLAIN: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+
+
+def test_a_compressed_body_is_refused(endpoint: Serving) -> None:
+    answer = post(endpoint, "/v1/chat/completions", b"x", **{"content-encoding": "gzip"})
+    assert answer.status_code == 415
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        "text",
+        [1, 2],
+        [{"role": "nobody", "content": "hi"}],
+        [{"role": "tool", "content": "no call"}],
+        [{"role": "user", "content": {"a": 1}}],
+        [{"role": "user", "content": [{"type": 7}]}],
+    ],
+)
+def test_what_is_not_understood_is_for_the_upstream_to_refuse(
+    endpoint: Serving, upstream: FaultServer, messages: Any
+) -> None:
+    body = json.dumps({"model": "m", "messages": messages}).encode()
+    direct = httpx.post(f"{upstream.openai_url}/chat/completions", content=body)
+    through = post(endpoint, "/v1/chat/completions", body)
+    assert through.status_code == direct.status_code
+    assert "error" not in {k for k in through.headers if k.startswith("x-conspectus")}
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/../admin", "/v1/%2e%2e/admin", "//other.example/v1", "/v1/..%2fadmin", "/v1/.."]
+)
+def test_a_path_cannot_lead_elsewhere(endpoint: Serving, path: str) -> None:
+    with socket.create_connection(("127.0.0.1", urlsplit(endpoint.url).port or 0)) as line:
+        line.sendall(f"GET {path} HTTP/1.1\r\nhost: h\r\nconnection: close\r\n\r\n".encode())
+        assert line.recv(100).split()[1] == b"400"
+
+
+def test_headers_of_one_connection_and_ours_do_not_go_on(
+    endpoint: Serving, upstream: FaultServer
+) -> None:
+    given = {
+        "connection": "close, x-mine",
+        "x-mine": "1",
+        "te": "trailers",
+        "proxy-authorization": "Basic x",
+        "x-conspectus-thread": "t",
+        "x-conspectus-token": "whatever",
+        "x-theirs": "2",
+    }
+    post(endpoint, "/v1/chat/completions", json.dumps(PLAIN).encode(), **given)
+    got = upstream.requests[0].headers
+    assert got["x-theirs"] == "2"
+    assert got["authorization"] == f"Bearer {KEY}"
+    assert not {"x-mine", "te", "proxy-authorization"} & got.keys()
+    assert not [name for name in got if name.startswith("x-conspectus")]
+    assert got["host"] == urlsplit(upstream.anthropic_url).netloc
+
+
+def test_the_answers_status_headers_and_error_are_the_upstreams(
+    endpoint: Serving, upstream: FaultServer
+) -> None:
+    upstream.restart(lambda request: faults.rate_limited(7))
+    answer = post(endpoint, "/v1/chat/completions", json.dumps(PLAIN).encode())
+    direct = httpx.post(f"{upstream.openai_url}/chat/completions", json=PLAIN)
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "7")
+    assert answer.content == direct.content
+
+
+def test_what_is_no_history_goes_through(tmp_path: Path) -> None:
+    async def provider(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body, more = body + message.get("body", b""), message.get("more_body", False)
+        said = b"%s %s?%s %d" % (
+            scope["method"].encode(), scope["raw_path"], scope["query_string"], len(body)
+        )  # fmt: skip
+        await send({"type": "http.response.start", "status": 207, "headers": [(b"x-a", b"b")]})
+        await send({"type": "http.response.body", "body": said})
+
+    with running(provider) as url, serving(f"{url}/v1", tmp_path / "a.db") as endpoint:
+        listed = httpx.get(endpoint.openai_url + "/models?limit=3")
+        assert (listed.status_code, listed.headers["x-a"]) == (207, "b")
+        assert listed.text == "GET /v1/models?limit=3 0"
+        named = httpx.get(endpoint.openai_url + "/models/maker%2Fmodel.v1")
+        assert named.text == "GET /v1/models/maker%2Fmodel.v1? 0"
+        sent = httpx.put(endpoint.url + "/v1/files/a%20b", content=b"x" * 300_000)
+        assert sent.text == "PUT /v1/files/a%20b? 300000"
+
+
+def test_no_key_is_kept_logged_or_told(
+    upstream: FaultServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    upstream.restart(lambda request: faults.cut_before_headers())
+    body = json.dumps({"model": "m", "messages": HISTORY}).encode()
+    told = []
+    with serving(upstream.anthropic_url, tmp_path / "a.db") as endpoint:
+        for path in ("/v1/chat/completions", "/v1/messages"):
+            told.append(post(endpoint, path, body, **{"x-api-key": KEY}))
+    assert [one.status_code for one in told] == [502, 502]
+    assert not any(KEY in one.text or KEY in str(one.headers) for one in told)
+    kept = b"".join(file.read_bytes() for file in tmp_path.glob("a.db*"))
+    assert kept
+    for held in (KEY, KEY.encode().hex()):
+        assert held.encode() not in kept
+    # The clients of this test say what they send; the endpoint's own lines do not.
+    lines = [line.getMessage() for line in caplog.records if line.name.startswith("conspectus")]
+    assert not any(KEY in line for line in lines)
+    with Archive.open(tmp_path / "a.db") as archive:
+        assert archive.threads(KEY) == ()
+        assert archive.threads(SECRET.tenant(KEY)) != ()
+
+
+def test_an_upstream_that_breaks_off_is_no_whole_answer(
+    endpoint: Serving, upstream: FaultServer
+) -> None:
+    upstream.restart(lambda request: faults.cut_in_the_middle())
+    body = json.dumps({**PLAIN, "stream": True}).encode()
+    with pytest.raises(httpx.RemoteProtocolError):
+        post(endpoint, "/v1/chat/completions", body)
+
+
+@pytest.mark.slow
+def test_a_client_that_breaks_off_ends_the_upstreams_answer(tmp_path: Path) -> None:
+    ended = threading.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return
+        while (await receive()).get("more_body"):
+            pass
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        ended.set()
+
+    with running(slow) as url, serving(url, tmp_path / "a.db") as endpoint:
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(
+                f"{endpoint.openai_url}/chat/completions",
+                json={"model": "m", "messages": HISTORY},
+                headers={"authorization": f"Bearer {KEY}"},
+                timeout=3.0,
+            )
+        assert ended.wait(5)
+    with Archive.open(tmp_path / "a.db") as archive:
+        [thread] = archive.threads(SECRET.tenant(KEY))
+        scope = Scope(SECRET.tenant(KEY), thread)
+        [record] = archive.chain(scope)
+        assert len(archive.export(scope)) == len(record.covers)
+
+
+def test_the_token_is_asked_for(upstream: FaultServer, tmp_path: Path) -> None:
+    token = "0123456789abcdef"
+    upstream.restart(lambda request: "fine")
+    with serving(upstream.anthropic_url, tmp_path / "a.db", token=token) as endpoint:
+        body = json.dumps(PLAIN).encode()
+        assert post(endpoint, "/v1/chat/completions", body).status_code == 401
+        assert post(endpoint, "/v1/models", b"").status_code == 401
+        wrong = post(endpoint, "/v1/messages", body, **{"x-conspectus-token": token[:-1]})
+        assert wrong.json()["error"]["type"] == "authentication_error"
+        assert upstream.requests == []
+        named = {"x-conspectus-token": token}
+        assert post(endpoint, "/v1/chat/completions", body, **named).status_code == 200
+
+
+def test_other_addresses_are_refused_without_a_token() -> None:
+    given = {"upstream": "http://h", "listen": "0.0.0.0:80"}
+    with pytest.raises(ConfigError, match="set a token"):
+        load_settings(given=given)
+    load_settings(given={**given, "token": "0123456789abcdef"})
+
+
+def test_mistakes_of_the_section_have_lines(tmp_path: Path) -> None:
+    file = tmp_path / "c.yaml"
+    file.write_text("serve:\n  upstream: ftp://x\n  windows:\n    m: no\n  lisden: 1\n")
+    with pytest.raises(ConfigError) as caught:
+        load_settings(file)
+    text = str(caught.value)
+    for line in ("line 2: serve.upstream", "line 4: serve.windows.m", "line 5: serve.lisden"):
+        assert line in text
+
+
+def test_the_secret_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+    archive = str(tmp_path / "a.db")
+    made: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: made.append(secret_beside(archive, None).tenant("k")))
+        for _ in range(8)
+    ]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert len(made) == 8
+    assert len(set(made)) == 1
+    [file] = tmp_path.iterdir()
+    assert file.name == "a.db.secret"
+    assert file.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(ConfigError, match="several instances"):
+        secret_beside("postgresql://h/d", None)
+    file.write_text("short")
+    with pytest.raises(ConfigError, match="hexadecimal"):
+        secret_beside(archive, None)
+
+
+@pytest.mark.slow
+def test_the_command_serves_until_it_is_interrupted(upstream: FaultServer, tmp_path: Path) -> None:
+    upstream.restart(lambda request: "fine")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    line = [sys.executable, "-m", "conspectus.cli", "serve", "--upstream", upstream.openai_url]
+    line += ["--listen", f"127.0.0.1:{port}", "--archive", str(tmp_path / "a.db")]
+    with subprocess.Popen(line, stderr=subprocess.PIPE) as process:
+        for _ in range(200):
+            try:
+                answer = httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=PLAIN)
+                break
+            except httpx.ConnectError:
+                time.sleep(0.1)
+        assert answer.json()["choices"][0]["message"]["content"] == "fine"
+        process.terminate()
+        assert process.wait(10) in (0, -15)

@@ -1,0 +1,157 @@
+"""Which thread a history is of: only one whose answered history begins it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from conspectus._drive import run
+from conspectus.archive import Archive, Scope
+from conspectus_serve import load_settings
+from conspectus_serve.fitting import Fitting, Turn
+from conspectus_serve.models import Models
+from conspectus_serve.prefixes import plain, prefixes_of
+from conspectus_serve.protocols import CHAT, MESSAGES
+
+LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
+
+
+class Endpoint:
+    """What an endpoint does with each request, without HTTP."""
+
+    def __init__(self, archive: Archive) -> None:
+        settings, config = load_settings(given={"upstream": "http://h", "window": 4_000})
+        self.archive = archive
+        self.fitting = Fitting(archive, Models(settings, config, archive))
+
+    def ask(self, history: list[Any], tenant: str = "ann", **more: Any) -> Turn:
+        protocol = more.pop("protocol", CHAT)
+        flow = self.fitting.fit_flow(tenant, protocol, {"model": "m"}, history, **more)
+        turn = run(flow)
+        run(self.fitting.settle_flow(turn))
+        return turn
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    with Archive.open("memory:") as archive:
+        yield Endpoint(archive)
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def answer(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+START = [{"role": "system", "content": "It is noon."}, user("Hello."), answer("Hi.")]
+
+
+def test_a_history_that_goes_on_keeps_its_thread(endpoint: Endpoint) -> None:
+    first = endpoint.ask(START[:2])
+    second = endpoint.ask([*START, user("Go on.")])
+    later = [{"role": "system", "content": "It is one."}, *START[1:], user("Go on."), answer("So.")]
+    third = endpoint.ask([*later, user("And?")])
+    assert first.found.thread == second.found.thread == third.found.thread
+
+
+def test_a_question_that_is_put_another_way_or_again_keeps_its_thread(endpoint: Endpoint) -> None:
+    names = {endpoint.ask([*START, user(text)]).found.thread for text in ("One?", "Two?", "Two?")}
+    after = endpoint.ask([*START, user("Three?"), answer("3"), user("More.")])
+    assert names == {after.found.thread}
+
+
+def test_conversations_that_begin_alike_part(endpoint: Endpoint) -> None:
+    mine, yours = START, [*START[:2], answer("Good day.")]
+    assert endpoint.ask(START[:2]).found.thread == endpoint.ask(START[:2]).found.thread
+    names = [endpoint.ask([*one, user("Go on.")]).found.thread for one in (mine, yours)]
+    assert names[0] != names[1]
+    for one, name in zip((mine, yours), names, strict=True):
+        more = [*one, user("Go on."), answer("So."), user("And?")]
+        assert endpoint.ask(more).found.thread == name
+
+
+def test_of_two_that_go_on_at_the_same_moment_one_leaves(endpoint: Endpoint) -> None:
+    first = endpoint.ask(START[:2])
+    branches = [[*START[:2], answer(text), user("?")] for text in ("a", "b")]
+    looks = [run(endpoint.fitting.fit_flow("ann", CHAT, {"model": "m"}, b)) for b in branches]
+    assert {one.found.thread for one in looks} == {first.found.thread}
+    for one in looks:
+        run(endpoint.fitting.settle_flow(one))
+    names = [endpoint.ask([*b, answer("So."), user("?")]).found.thread for b in branches]
+    assert names[0] != names[1]
+
+
+def test_tenants_and_protocols_have_no_thread_in_common(endpoint: Endpoint) -> None:
+    history = [*START, user("Go on.")]
+    names = {
+        endpoint.ask(history).found.thread,
+        endpoint.ask(history, "bob").found.thread,
+        endpoint.ask(history, protocol=MESSAGES).found.thread,
+    }
+    assert len(names) == 3
+
+
+def test_a_branch_takes_along_what_was_summarised(endpoint: Endpoint) -> None:
+    history = [one for n in range(40) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
+    for end in range(1, len(history), 2):
+        whole = endpoint.ask(history[:end])
+    assert whole.view is not None
+    # An answer some turns ago is another one: a thread of its own, with the same compactions.
+    branch = endpoint.ask([*history[:-5], answer("Otherwise."), user("Go on.")])
+    assert branch.found.thread != whole.found.thread
+    assert branch.head == whole.head
+    assert not branch.fresh
+    assert branch.left_out > 40
+    mine, theirs = (
+        endpoint.archive.export(Scope("ann", one.found.thread)) for one in (branch, whole)
+    )
+    for row in (*mine, *theirs):
+        del row["archived_at"]
+    assert mine == theirs
+
+
+def test_what_is_forgotten_is_gone_and_the_thread_begins_anew(endpoint: Endpoint) -> None:
+    history = [one for n in range(40) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
+    turn = endpoint.ask([*history, user("Go on.")])
+    endpoint.archive.forget("ann")
+    again = endpoint.ask([*history, user("Go on."), answer("So."), user("More.")])
+    assert again.found.thread != turn.found.thread
+    assert again.view is not None
+
+
+def test_marks_for_a_cache_change_nothing(endpoint: Endpoint) -> None:
+    mark = {"type": "ephemeral"}
+    block = {"type": "text", "text": "Hello.", "cache_control": mark}
+    marked = {"role": "user", "content": [block]}
+    first = endpoint.ask([marked], protocol=MESSAGES)
+    second = endpoint.ask([*START[1:], marked], protocol=MESSAGES)
+    assert first.found.thread == second.found.thread
+    assert second.view is None
+    assert marked["content"] == [block]
+
+
+def test_an_image_stays_with_its_message(endpoint: Endpoint) -> None:
+    picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    asked = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, picture]}
+    history = [one for n in range(20) for one in (user(f"q{n} {LONG}"), answer(f"a{n} {LONG}"))]
+    turn = endpoint.ask([*history, asked])
+    assert turn.view is not None
+    assert turn.view[-1] is asked
+
+
+def test_prefixes_are_those_that_end_with_an_answer() -> None:
+    history = [*START, user("Go on."), answer("So."), user("More.")]
+    found = prefixes_of([plain(one) for one in history], "chat")
+    assert set(found.names) == {2, 3, 5}
+    assert found.answered == 5
+    assert prefixes_of(START[:1], "chat").answered == 1
+
+
+def test_the_archive_lists_no_thread_of_which_it_holds_nothing(endpoint: Endpoint) -> None:
+    endpoint.ask(START[:2])
+    assert endpoint.archive.threads("ann") == ()
