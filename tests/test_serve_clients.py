@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +18,7 @@ import pytest
 from conspectus.archive import Archive, Scope
 from conspectus.tokens import TokenMeter
 from conspectus_lab.testing.fault_server import Answer, FaultServer, ToolCall, faults
-from serve_support import SECRET, WINDOW, Serving, serving
+from serve_support import SECRET, WINDOW, Serving, running, serving
 
 METER = TokenMeter(model="m")
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 12
@@ -185,17 +187,32 @@ def test_a_request_that_fits_goes_on_byte_for_byte_and_so_does_its_stream(tmp_pa
 
 
 def test_a_stream_comes_piece_by_piece(tmp_path: Path) -> None:
-    with both(tmp_path / "a.db") as (upstream, endpoint):
-        upstream.restart(lambda request: faults.slow(1.0, FILLER))
-        client = openai.OpenAI(base_url=endpoint.openai_url, api_key="k", max_retries=0)
-        stream = client.chat.completions.create(
-            model="m", messages=[{"role": "user", "content": "hi"}], stream=True
-        )
-        next(stream)
-        assert not upstream.refused  # the answer is under way, and its first piece is here
-        said = "".join(piece.choices[0].delta.content or "" for piece in stream)
-        assert said == FILLER
-        client.close()
+    seen = threading.Event()
+
+    async def waiting(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return
+        await receive()
+        head = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        await send({"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True})
+        await asyncio.to_thread(seen.wait, 20)
+        await send({"type": "http.response.body", "body": b"data: 2\n\n"})
+
+    with (
+        running(waiting) as url,
+        serving(url, tmp_path / "a.db") as endpoint,
+        httpx.stream(
+            "POST",
+            f"{endpoint.openai_url}/chat/completions",
+            json={"model": "m", "messages": [USER], "stream": True},
+            timeout=10,
+        ) as answer,
+    ):
+        pieces = answer.iter_raw()
+        assert next(pieces) == b"data: 1\n\n"
+        seen.set()
+        assert b"".join(pieces) == b"data: 2\n\n"
 
 
 def test_two_tenants_are_walled(tmp_path: Path) -> None:
