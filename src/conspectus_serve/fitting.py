@@ -14,7 +14,7 @@ from conspectus._core.policy import Policy
 from conspectus._core.records import Cost
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.anchors import ArchiveAnchor
+from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.view import look
 from conspectus.errors import ArchiveError, ConspectusError
@@ -187,7 +187,7 @@ class Fitting:
     def _compacted(
         self, turn: Turn, room: Window | None, now: bool = False, focus: str = ""
     ) -> Flow[Turn]:
-        anchor = ArchiveAnchor(self._archive, turn.scope)
+        anchor = Anchor(self._archive, turn.engine.tools.memory, turn.scope)
         session = turn.engine.session(turn.scope, room, anchor)
         listeners = turn.engine.tools.listeners
         result = yield from heard_by(listeners, session.compact(turn.plain, now, focus))

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from conspectus._core.flow import names_embedded
+from conspectus._core.choices import names_embedded
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
 from conspectus.archive import Archive
 from conspectus.compactor.engine import AnySummarizer, Engine
 from conspectus.config import SummarizationConfig
-from conspectus.config.building import counter_of, pin_of, redact_of, sizes_of
+from conspectus.config.building import sizes_of
+from conspectus.config.named import counter_of, pin_of, redact_of
 from conspectus.config.windows import profile_of
 from conspectus.errors import PolicyError
 from conspectus.guard.measuring import reserved_for_answer
