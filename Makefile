@@ -21,7 +21,9 @@ $(READY): pyproject.toml requirements.lock
 # One process a core; a test that fails is best looked at with $(BIN)/python -m pytest FILE.
 # `make test` leaves out what takes more than a second, and tries few examples of each property;
 # `make test-all` runs just that, and the properties with all their examples.
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
+# Byte code is kept in .venv, whatever the environment says: many tests start processes of their own.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/byte-code \
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 8 --dist worksteal
 
 test: $(READY)
 	CONSPECTUS_PROFILE=$${CONSPECTUS_PROFILE:-fast} $(PYTEST) -m "not slow"
@@ -101,6 +103,11 @@ bench-auto-recall: $(READY)
 .PHONY: bench-replay
 bench-replay: $(READY)
 	@$(BIN)/python benchmarks/replay.py
+
+# What real sessions cost under Conspectus, under LangChain's middleware, and without compaction.
+.PHONY: bench-bill
+bench-bill: $(READY)
+	@$(BIN)/python benchmarks/bill.py
 
 # A long deep agent, killed and resumed, then under faults beside Deep Agents' own middleware; give
 # POSTGRES=an address of an empty database to resume from there too. Takes some minutes.

@@ -7,6 +7,7 @@ many new ones.
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,6 +41,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     if path := config.getoption(OPTION):
         config.pluginmanager.register(CpuTimes(Path(path)), "cpu-times")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collector from going through all modules and tests again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

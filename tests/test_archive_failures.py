@@ -37,6 +37,7 @@ from conspectus.errors import (
     PolicyError,
 )
 from conspectus_lab.testing.archive_conformance import record_of, talk
+from stored_values import OfFile, store_of
 
 SCOPE = Scope("ann", "thread")
 
@@ -465,8 +466,10 @@ def test_a_read_only_database_is_read_and_not_written(tmp_path: Path) -> None:
     entries = talk("one", "two")
     with Archive.open(path) as archive:
         archive.put(SCOPE, entries[:1])
-    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
-    archive = Archive(FileStore(connection))
+    connection = sqlite3.connect(
+        f"file:{path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
+    )
+    archive = Archive(OfFile(FileStore(connection)))
     assert archive.missing(SCOPE, entries) == (entries[1].key,)
     with pytest.raises(ArchiveError, match="writable"):
         archive.put(SCOPE, entries)
@@ -600,7 +603,7 @@ def test_what_has_expired_is_gone_even_if_the_store_still_holds_it(tmp_path: Pat
     with Archive.open(path, ttl=3600) as archive:
         archive.put(SCOPE, entries)
         assert archive.missing(SCOPE, entries) == ()
-        [item] = archive._wire.store.batch([GetOp(SCOPE.namespace("messages"), entries[0].key)])
+        [item] = store_of(archive).batch([GetOp(SCOPE.namespace("messages"), entries[0].key)])
         assert item is not None
     ends = sqlite3.connect(path).execute("SELECT expires FROM kept").fetchall()
     assert all(0 < end - time.time() <= 3600 for (end,) in ends)
@@ -612,7 +615,7 @@ def test_a_commit_renews_the_records_before_it(tmp_path: Path) -> None:
     path = tmp_path / "archive.db"
 
     def ends() -> float:
-        [item] = archive._wire.store.batch([GetOp(SCOPE.namespace("records"), first.id)])
+        [item] = store_of(archive).batch([GetOp(SCOPE.namespace("records"), first.id)])
         return float((unpack(item) or {})["expires"])
 
     with Archive.open(path, ttl=3600) as archive:

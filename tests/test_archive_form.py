@@ -12,18 +12,19 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import HumanMessage
-from langgraph.store.base import Op, PutOp
 from langgraph.store.memory import InMemoryStore
 from typer.testing import CliRunner
 
 from conspectus import Compactor
 from conspectus.archive import Archive, Scope, file_form
 from conspectus.archive.file_store import FileStore, written_key
+from conspectus.archive.operations import Op, PutOp
 from conspectus.archive.packed import packed, unpacked
 from conspectus.cli.app import app
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus_lab.testing.archive_conformance import ArchiveConformance, record_of, talk
+from stored_values import store_of
 
 DATA = Path(__file__).parent / "data"
 SCOPE = Scope("ann", "thread")
@@ -270,7 +271,7 @@ class TestFileStore(ArchiveConformance):
 
     @pytest.fixture
     def store(self, archive: Archive) -> Any:
-        return archive._wire.store
+        return store_of(archive)
 
     def test_a_search_without_a_namespace_finds_what_lies_in_all(self, store: Any) -> None:
         store.batch([PutOp(("a", "b"), "k", {"n": 1}), PutOp(("c",), "k", {"n": 2})])

@@ -15,6 +15,7 @@ from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.tokens import estimate
 from conspectus_lab.testing.archive_conformance import record_of
+from stored_values import store_of
 
 SCOPE = Scope("ann", "thread")
 
@@ -123,7 +124,7 @@ def test_a_message_that_is_gone_is_said_to_be_gone(
     archive: Archive, chain: tuple[Record, ...], entries: list[Entry]
 ) -> None:
     assert recall(archive, chain, id="q1").hits
-    archive._wire.store.delete(SCOPE.namespace("messages"), entries[0].key)
+    store_of(archive).delete(SCOPE.namespace("messages"), entries[0].key)
     with pytest.raises(NotFoundError, match="expired or was forgotten"):
         recall(archive, chain, id="q1")
 

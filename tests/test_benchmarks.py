@@ -307,11 +307,16 @@ def test_an_archive_is_measured_with_histories_and_not_with_what_stands_beside_t
 # Imports
 
 
-def test_an_import_is_timed_in_a_fresh_interpreter(script: Callable[[str], ModuleType]) -> None:
+def test_an_import_is_timed_in_a_fresh_interpreter(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
     timing = script("import_time")
-    assert timing.seconds("import conspectus", runs=1) > 0
+    taken, heavy = timing.seconds("import conspectus", tmp_path, runs=1)
+    assert taken > 0
+    assert not heavy
+    assert timing.seconds("import langgraph", tmp_path, runs=1)[1]
     with pytest.raises(subprocess.CalledProcessError):
-        timing.seconds("raise SystemExit(3)", runs=1)
+        timing.seconds("raise SystemExit(3)", tmp_path, runs=1)
 
 
 # Recall
@@ -331,3 +336,61 @@ def test_every_question_is_timed_and_answered_within_its_tokens(
     speed.show(found, screen)
     assert isinstance(screen.file, io.StringIO)
     assert "common words" in screen.file.getvalue()
+
+
+# The bill
+
+
+def long_talk() -> list[dict[str, Any]]:
+    said: list[dict[str, Any]] = [{"role": "system", "content": "You look at modules. " * 50}]
+    for n in range(24):
+        said.append({"role": "user", "content": f"Look at module_{n}.py. " + "Look well. " * 160})
+        said.append({"role": "assistant", "content": f"module_{n}.py is sound. " * 8})
+    return said
+
+
+@pytest.mark.slow
+def test_bills_are_of_the_same_session_under_every_system(
+    script: Callable[[str], ModuleType], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bill = script("bill")
+    row = bill.one_row("talk", long_talk())
+    totals = bill.figures([row])
+    assert list(totals) == [*bill.POLICIES, bill.NONE]
+    assert {data["requests"] for data in totals.values()} == {24}
+    assert totals[bill.OURS]["over"] == totals[bill.OURS]["stopped"] == 0
+    assert totals[bill.NONE]["over"] > 0
+    assert totals[bill.EDITING]["summarizer_calls"] == totals[bill.NONE]["summarizer_calls"] == 0
+    for name in (bill.OURS, bill.NOTES, bill.THEIRS):
+        assert totals[name]["summarizer_calls"] > 0
+        assert totals[name]["summarizer_money"]["gpt-5.4"] > 0
+    summaries = [row.runs[name].compactions[0].summary for name in (bill.OURS, bill.THEIRS)]
+    steps = [text.count("of the work is done") for text in summaries]
+    assert steps[0] == steps[1] > 0  # of the same size
+    screen = Console(file=io.StringIO(), width=220)
+    bill.show([row], screen, True)
+    assert "no compaction" in screen.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_short_transcripts_are_left_out_of_the_bills(script: Callable[[str], ModuleType]) -> None:
+    assert script("bill").one_row("short", long_talk()[:9]) is None
+
+
+def test_a_bill_that_misses_its_targets_says_so(script: Callable[[str], ModuleType]) -> None:
+    bill = script("bill")
+
+    def data(money: float, over: int) -> dict[str, Any]:
+        return {"money": dict.fromkeys(bill.PRICES, money), "over": over, "stopped": 0}
+
+    names = (bill.OURS, bill.NOTES, bill.THEIRS, bill.EDITING, bill.NONE)
+    good = dict(
+        zip(
+            names,
+            (data(m, o) for m, o in zip((8, 8, 10, 7, 5), (0, 0, 3, 9, 9), strict=True)),
+            strict=True,
+        )
+    )
+    assert bill.wrong(good) == []
+    assert len(bill.wrong({**good, bill.THEIRS: data(9.0, 0)})) == len(bill.PRICES)
+    assert len(bill.wrong({**good, bill.EDITING: data(7.0, 0)})) == len(bill.PRICES)
+    assert "over the window" in bill.wrong({**good, bill.OURS: data(8.0, 1)})[-1]

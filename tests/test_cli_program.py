@@ -65,19 +65,6 @@ def test_wrong_use_is_one_line_that_names_the_help(args: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_importing_the_command_line_imports_nothing_heavy() -> None:
-    """Nothing beyond what a compactor needs."""
-    code = (
-        "import sys; from conspectus import Compactor; before = set(sys.modules); "
-        "import conspectus.cli; "
-        "print(*sorted({m.partition('.')[0] for m in set(sys.modules) - before}))"
-    )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    heavy = {"langchain", "langchain_core", "langgraph", "openai", "rich", "sqlite3"}
-    assert not heavy & set(loaded.stdout.decode().split())
-
-
-@pytest.mark.slow
 def test_a_bad_file_is_one_line_on_standard_error_and_no_traceback(tmp_path: Path) -> None:
     path = tmp_path / "two\nlines.json"
     path.write_bytes(b"\x80\x81")

@@ -94,7 +94,7 @@ def test_several_files_have_rows_of_their_own_and_a_sum(file: Path, tmp_path: Pa
         assert whole["peak_tokens"] == max(one["peak_tokens"] for one in each)
     shown = run(file, other, *WINDOW).stdout
     assert "all 2 transcripts" in shown
-    assert len(re.findall(r"^ +Conspectus ", shown, re.MULTILINE)) == 3
+    assert len(re.findall(r"^ +Conspectus ", shown, re.MULTILINE)) == 4  # the last on the bill
 
 
 @pytest.mark.slow
@@ -127,6 +127,28 @@ def test_standard_input_is_read(file: Path) -> None:
     assert json.loads(done.stdout)["replays"][0]["name"] == "standard input"
 
 
+def test_the_bill_is_shown_with_what_it_would_be_without_compaction(
+    file: Path, tmp_path: Path
+) -> None:
+    settings = (file, *WINDOW, "--policy", "conspectus", "--priced-as", "gpt-5.4")
+    out = tmp_path / "figures.json"
+    shown = run(*settings, "-o", out)
+    assert shown.exit_code == 0, shown.stderr
+    found = json.loads(out.read_text(encoding="utf-8"))
+    [bill] = found["totals"]["conspectus"]["bills"]
+    [without] = found["without"]
+    assert bill["model"] == without["model"] == "gpt-5.4"
+    assert bill["requests"] == without["requests"] == 30
+    assert found["replays"][0]["runs"][0]["bills"][0]["money"] == bill["money"] > 0
+    lines = shown.stdout.splitlines()
+    start = next(at for at, line in enumerate(lines) if "bill as gpt-5.4" in line)
+    ours = next(line for line in lines[start:] if "Conspectus" in line).split()
+    theirs = next(line for line in lines[start:] if "a window without end" in line).split()
+    assert f"${bill['money']:.3f}" in ours
+    assert f"{bill['cached_share']:.1%}" in ours
+    assert f"${without['money']:.3f}" in theirs
+
+
 def test_lines_that_were_skipped_are_told(tmp_path: Path) -> None:
     lines = [
         {"type": "user", "uuid": "u1", "message": {"role": "user", "content": "hi"}},
@@ -153,6 +175,7 @@ def test_what_cannot_fit_ends_with_1_and_says_so(file: Path) -> None:
     [
         (("--policy", "best"), "there is no policy 'best'"),
         (("--window", "0"), "window must be"),
+        (("--priced-as", "unheard-of"), "no price is known for 'unheard-of'"),
         (("--trigger", "pages:3"), "--trigger cannot be"),
         (("--keep", "all"), "--keep cannot be"),
         (("--summarizer", "gpt"), "--summarizer cannot be"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import ChatModelSummarizer, Compactor, Ledger
 from conspectus.errors import PolicyError
-from conspectus.ledger import choose
+from conspectus.ledger import choose, statements
 from conspectus.messages import read_messages
 from conspectus.summarize import EmbeddedSummarizer, Shares, SummaryRequest
 from conspectus.summarize.compacting import compact
@@ -18,6 +19,7 @@ from conspectus.summarize.condensing import condensed
 from conspectus.summarize.notes import DONE, FOUND, OPEN, SAID, Notes, items
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
+AGAIN = re.compile(r"^\(the same as \S+, (?:once|(\d+) times) more\)")
 Message = dict[str, Any]
 CALL: Any = {"name": "book", "args": {"id": "TP9"}, "id": "c1", "type": "tool_call"}
 
@@ -202,6 +204,37 @@ def test_a_harness_that_says_the_same_again_stands_once() -> None:
     assert len(said) == 2
     assert "2 times more" in said[1]
     assert "5" in said[1]
+
+
+def test_a_message_that_stands_in_an_earlier_part_is_named_and_counted() -> None:
+    refusal = "Please always provide exactly one action in triple backticks, found 2 actions."
+    standing = ""
+    for n in range(4):
+        talk = [user(refusal, f"r{n}")]
+        for k in range(6):
+            talk += step("ship", {"lot": f"{n}-{k}"}, "shipped " + "well " * 12, f"m{n}-{k}")
+        standing = notes_of(talk, standing, 500)
+    said = [line for one in Notes.parse(standing).segments for line in items(one).get(SAID, ())]
+    assert sum(refusal in line for line in said) == 1
+    assert sum(int(found[1] or 1) for line in said for found in [AGAIN.search(line)] if found) == 3
+
+
+def test_a_message_that_differs_in_a_word_stands_whole() -> None:
+    first = "Please ship lot 4 to the harbour of Bergen before the end of the week, by road."
+    other = first.replace("Bergen", "Tromsø")
+    standing = notes_of([user(first, "m1"), *step("ship", {"lot": "4"}, "shipped", "m2")])
+    assert written([user(other, "m3")], standing)[SAID] == [f"{other} [m3]"]
+
+
+def test_a_shortened_block_of_code_ends_before_the_users_next_words() -> None:
+    code = "\n".join(f"value_{n} = compute(value_{n - 1}, factor={n})" for n in range(60))
+    text = (
+        f"Mend this:\n```python\n{code}\n```\nNever change the tests.\n```sh\nmake\n```\nThen stop."
+    )
+    [line] = written([user(text, "m1")])[SAID]
+    own = [one.text for one in statements(line) if one.own]
+    assert any("Never change the tests." in one for one in own)
+    assert not any("make" in one.split() for one in own)
 
 
 def test_what_stands_keeps_its_bytes_and_the_end_is_written_anew() -> None:

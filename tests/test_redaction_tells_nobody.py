@@ -24,7 +24,7 @@ from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine, short
 from graph_support import agent, thread
 from redaction_support import KEY, SECRETS, TOKEN, history, no_secret
-from stored_values import stored
+from stored_values import store_of, stored
 
 
 def test_a_summariser_that_knows_more_and_an_error_that_quotes_do_not_tell() -> None:
@@ -84,7 +84,7 @@ def test_no_file_beside_an_archive_holds_a_secret(tmp_path: Path) -> None:
         compactor = engine(archive=archive, keep=("messages", 4), redact=True)
         compacted(history(), compactor, force=True)
         compactor.recall("password", thread_id="t")
-        values = [one.text for one in stored(archive._wire.store)]
+        values = [one.text for one in stored(store_of(archive))]
     no_secret(values)
     assert any("[redacted: github-token]" in text for text in values)
     with contextlib.closing(sqlite3.connect(tmp_path / "archive.db")) as connection:

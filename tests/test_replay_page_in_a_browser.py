@@ -13,7 +13,7 @@ from conspectus_lab.replay import Replay
 from conspectus_lab.report import replay_page
 from made_replays import FIRST_TEXT, HOSTILE, hostile, large, small
 
-DRAWN = "return document.querySelectorAll('.plot .js-line').length"
+LINES = "return document.querySelectorAll('figure > .plot .line').length"
 SHOWN = """
 const text = document.querySelector(arguments[0]).querySelector('.text');
 const box = text.getBoundingClientRect();
@@ -33,13 +33,6 @@ def opened(driver: Any, folder: Path, replays: Sequence[Replay]) -> None:
     file = folder / "report.html"
     file.write_text(replay_page(replays), encoding="utf-8")
     driver.get(file.as_uri())
-    drawn(driver)
-
-
-def drawn(driver: Any) -> None:
-    """Charts are drawn when they come near the window."""
-    driver.execute_script("document.querySelector('.plot').scrollIntoView({block: 'center'})")
-    until(driver, DRAWN)
 
 
 def find(driver: Any, selector: str) -> Any:
@@ -61,19 +54,19 @@ def afresh(request: pytest.FixtureRequest) -> None:
         driver = request.getfixturevalue("page")
         driver.get(driver.current_url.partition("#")[0] + "#")
         driver.refresh()
-        until(driver, DRAWN)
 
 
 def test_it_opens_without_a_network_and_without_a_complaint(page: Any) -> None:
     assert complaints(page) == []
-    assert page.execute_script(DRAWN) == 3
-    assert page.execute_script("return document.querySelectorAll('.plot .point').length") == 4
+    assert page.execute_script(LINES) == 3
+    marks = "return document.querySelectorAll('figure > .plot .point').length"
+    assert page.execute_script(marks) == 4
 
 
 def test_page_and_chart_wear_the_colours_that_are_preferred(page: Any) -> None:
     paper, line, key = page.execute_script("""
         const style = (selector) => getComputedStyle(document.querySelector(selector));
-        return [style('body').backgroundColor, style('.plot .tracec0 .js-line').stroke,
+        return [style('body').backgroundColor, style('.plot .l0').stroke,
                 style('.swatch.c0').backgroundColor]""")
     assert paper == {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 28)"}[page.scheme]
     assert line == key == {"light": "rgb(37, 99, 168)", "dark": "rgb(110, 168, 230)"}[page.scheme]
@@ -119,25 +112,27 @@ def test_a_hostile_original_is_shown_as_it_is_and_does_nothing(page: Any) -> Non
 
 
 def test_a_mark_of_the_chart_opens_its_compaction(page: Any) -> None:
-    from selenium.webdriver import ActionChains
-
-    marks = page.find_elements("css selector", ".plot .tracem1 .point")
-    ActionChains(page).move_to_element(marks[1]).perform()
-    told = "return document.querySelector('.says').textContent.startsWith('Call 11:')"
-    until(page, told)
-    assert find(page, ".says").text == (
-        "Call 11: Conspectus 3,900 · LangChain 1,500 · no compaction – tokens"
-    )
-    ActionChains(page).click().perform()
+    page.find_elements("css selector", "figure > .plot .point.c1")[1].click()
     until(page, "return document.getElementById('t1-p2-c2').open")
     assert page.current_url.endswith("#t1-p2-c2")
     assert find(page, "#t1-p2-c1").get_attribute("open") is None
 
 
 def test_a_mark_can_be_opened_by_the_keyboard(page: Any) -> None:
-    page.find_elements("css selector", ".plot .tracem0 .point")[1].send_keys("\ue007")
+    page.execute_script("document.querySelector('figure > .plot a[href=\"#t1-p1-c2\"]').focus()")
+    page.switch_to.active_element.send_keys("\ue007")
     until(page, "return document.getElementById('t1-p1-c2').open")
     assert page.execute_script("return document.activeElement.parentElement.id") == "t1-p1-c2"
+
+
+def test_a_call_says_its_numbers_where_it_is_pointed_at(page: Any) -> None:
+    pointed = """
+        const svg = document.querySelector('figure > .plot');
+        svg.scrollIntoView({block: 'center'});
+        const call = svg.querySelectorAll('.call')[2].getBoundingClientRect();
+        return document.elementFromPoint(call.x + call.width / 2, call.y + 8).textContent"""
+    told = "Call 3: Conspectus 3,100 · LangChain 3,100 · no compaction 3,800 tokens"
+    assert page.execute_script(pointed) == told
 
 
 def test_what_left_twice_shows_its_text_in_both_places(page: Any) -> None:
@@ -148,13 +143,9 @@ def test_what_left_twice_shows_its_text_in_both_places(page: Any) -> None:
 
 
 def test_the_chart_can_show_its_whole_height(page: Any) -> None:
-    top = "return document.querySelector('.plot')._fullLayout.yaxis.range[1]"
-    assert page.execute_script(top) < 12_500
-    button = find(page, "button[data-scale]")
-    button.click()
-    until(page, f"{top} > 12500")
-    button.click()
-    until(page, f"{top} < 12500")
+    assert not find(page, ".height .plot").is_displayed()
+    find(page, ".height > summary").click()
+    assert find(page, ".height .plot").is_displayed()
 
 
 def test_paper_shows_every_compaction_and_no_button(page: Any) -> None:
@@ -165,7 +156,8 @@ def test_paper_shows_every_compaction_and_no_button(page: Any) -> None:
     assert page.execute_script(seen) == [True] * 4
     colours = "return getComputedStyle(document.body).backgroundColor"
     assert page.execute_script(colours) == "rgb(255, 255, 255)"
-    assert not find(page, "button[data-scale]").is_displayed()
+    buttons = page.find_elements("tag name", "button")
+    assert not any(one.is_displayed() for one in buttons)
     scheme = {"name": "prefers-color-scheme", "value": page.scheme}
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [scheme]})
     assert page.execute_cdp_cmd("Page.printToPDF", {})["data"]

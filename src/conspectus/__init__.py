@@ -7,8 +7,9 @@ Example:
     'kept'
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from conspectus._lazy import lazily, places_of
 
 if TYPE_CHECKING:
     from conspectus._core.items import Window
@@ -117,15 +118,11 @@ _MODULES = {
     "conspectus.guard": "ContextGuard",
     "conspectus.middleware": "SummarizationMiddleware",
 }
-_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
+_PLACES = places_of(_MODULES)
 
 
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first asked for: all of them together take two seconds."""
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_PLACES[name]), name)
-    return value
+__getattr__ = lazily(__name__, _PLACES)
+"""All names together take two seconds to import."""
 
 
 def __dir__() -> list[str]:

@@ -8,60 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from conspectus._core.costs import COUNTS
+from conspectus._core.costs import Cost as Cost
 from conspectus._core.items import Size
 
 FORMAT = 1
 """Version of the plain form; a reader refuses a newer one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What summarising cost.
-
-    Attributes:
-        calls: calls of a model; the embedded summariser makes none.
-        input_tokens: tokens sent, as reported by the model or else estimated.
-        output_tokens: tokens received, likewise.
-        cached_tokens: those of the input that the model says came from a cache.
-        reasoning_tokens: those of the output that the model says were thought.
-        estimated_calls: calls that ended well whose tokens are an estimate.
-    """
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-    estimated_calls: int = 0
-
-    @property
-    def tokens(self) -> int:
-        """Input and output together."""
-        return self.input_tokens + self.output_tokens
-
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(*(getattr(self, one) + getattr(other, one) for one in _COSTS))
-
-    def to_json(self) -> dict[str, int]:
-        """The cost as plain data; details of which nothing is known are left out, as they always
-        were, so that a record's id says the same."""
-        data = asdict(self)
-        return {k: v for k, v in data.items() if v or k in _COSTS[:3]}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Cost:
-        """The cost that `to_json` wrote, by this version or an older or newer one.
-
-        Raises:
-            TypeError: it is none.
-        """
-        if not isinstance(data, Mapping):
-            raise TypeError("a cost is a mapping")
-        return cls(**{k: v for k, v in data.items() if k in _COSTS})
-
-
-_COSTS = tuple(one.name for one in fields(Cost))
-"""Names of its parts; the first three are always written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +200,8 @@ class Record:
         texts += [
             text for clip in self.clips for text in (clip.key, clip.shown, clip.where, clip.ending)
         ]
-        cost = (getattr(self.cost, one) for one in _COSTS)
+        costs = (self.cost, *self.cost.models.values())
+        cost = (getattr(spent, one) for spent in costs for one in COUNTS)
         counts = [self.tokens_before, self.tokens_after, self.messages_after, self.cut, *cost]
         counts += [
             *(n for clip in self.clips for n in (clip.limit, clip.longest)),

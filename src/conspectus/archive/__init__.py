@@ -1,11 +1,16 @@
 """The archive: originals kept in any LangGraph store, and found again."""
 
-from conspectus.archive.address import check_address, without_password
-from conspectus.archive.backend import default_archive_path
-from conspectus.archive.recall import Hit, RecallResult, recall_flow
-from conspectus.archive.scope import Scope
-from conspectus.archive.store import Archive
-from conspectus.archive.values import Archived
+from typing import TYPE_CHECKING
+
+from conspectus._lazy import lazily, places_of
+
+if TYPE_CHECKING:
+    from conspectus.archive.address import check_address, without_password
+    from conspectus.archive.backend import default_archive_path
+    from conspectus.archive.recall import Hit, RecallResult, recall_flow
+    from conspectus.archive.scope import Scope
+    from conspectus.archive.store import Archive
+    from conspectus.archive.values import Archived
 
 __all__ = [
     "Archive",
@@ -18,3 +23,13 @@ __all__ = [
     "recall_flow",
     "without_password",
 ]
+
+_MODULES = {
+    "conspectus.archive.address": "check_address without_password",
+    "conspectus.archive.backend": "default_archive_path",
+    "conspectus.archive.recall": "Hit RecallResult recall_flow",
+    "conspectus.archive.scope": "Scope",
+    "conspectus.archive.store": "Archive",
+    "conspectus.archive.values": "Archived",
+}
+__getattr__ = lazily(__name__, places_of(_MODULES))

@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from langgraph.store.base import BaseStore
-from langgraph.store.memory import InMemoryStore
-
 from conspectus.archive.address import check_address
 from conspectus.archive.file_form import bring_up, holds_old, is_old, shape, shrink
 from conspectus.archive.file_store import FileStore, drop_empty_places
@@ -24,6 +21,7 @@ from conspectus.archive.trouble import explain
 from conspectus.errors import ArchiveError, InputError
 
 if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
     from langgraph.store.sqlite import SqliteStore
 
 BUSY = 5.0
@@ -63,7 +61,7 @@ class Backend:
         shrink: gives back what the file no longer needs.
     """
 
-    store: BaseStore
+    store: BaseStore | FileStore
     close: Callable[[], None] = _nothing
     sweep: Callable[[], object] = _nothing
     scrub: Callable[[], object] = _nothing
@@ -92,6 +90,8 @@ def open_backend(where: str | Path) -> Backend:
     check_address(where)
     scheme, mark, rest = where.partition("://")
     if where in ("memory:", ":memory:"):
+        from langgraph.store.memory import InMemoryStore
+
         return Backend(InMemoryStore())
     if mark and scheme in ("postgresql", "postgres"):
         return _open_postgres(where)

@@ -1,4 +1,4 @@
-"""A LangGraph store in a SQLite file, small on disk: what an archive in a file lies in.
+"""A store in a SQLite file, small on disk: what an archive in a file lies in.
 
 LangGraph's own keeps the namespace three times for each value and its key twice, which for a short
 message is more than the message. Here a namespace is a number, a key that is hexadecimal takes half
@@ -14,19 +14,9 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
 
-from langgraph.store.base import (
-    BaseStore,
-    GetOp,
-    Item,
-    ListNamespacesOp,
-    Op,
-    PutOp,
-    SearchItem,
-    SearchOp,
-)
+from conspectus.archive.operations import FileItem, GetOp, NamespacesOp, Op, PutOp, SearchOp
 
 PAGE = 1024
 """Bytes of a page of the file. What is large takes pages of its own, the last of them half empty on
@@ -44,7 +34,7 @@ _HEX = re.compile(r"[0-9a-f]{32}")
 _NUMBERED = re.compile(r"([0-9a-f]{28})-(0|[1-9][0-9]{0,6})")
 
 
-class FileStore(BaseStore):
+class FileStore:
     """Values by namespace and key, in one SQLite file.
 
     It has no index by meaning and no filters: an archive needs none.
@@ -82,10 +72,6 @@ class FileStore(BaseStore):
                 raise
         return answers
 
-    async def abatch(self, ops: Iterable[Op]) -> list[Any]:
-        """Not here: an archive calls `batch` in a thread instead."""
-        raise NotImplementedError
-
     def sweep_ttl(self) -> int:
         """Delete what has expired; answers how many values that were."""
         with self.lock:
@@ -96,26 +82,21 @@ class FileStore(BaseStore):
             return self._get(op.namespace, op.key)
         if isinstance(op, PutOp):
             return self._put(op)
-        if isinstance(op, SearchOp) and op.filter is None:
+        if isinstance(op, SearchOp):
             return self._search(op)
-        if isinstance(op, ListNamespacesOp) and op.max_depth is None:
-            return self._namespaces(op)
-        raise NotImplementedError(f"a store of an archive has no {type(op).__name__} of this kind")
+        return self._namespaces(op)
 
     def _place(self, namespace: tuple[str, ...]) -> int | None:
         row = self.conn.execute("SELECT place FROM places WHERE name = ?", (_name(namespace),))
         found = row.fetchone()
         return None if found is None else int(found[0])
 
-    def _get(self, namespace: tuple[str, ...], key: str) -> Item | None:
+    def _get(self, namespace: tuple[str, ...], key: str) -> FileItem | None:
         row = self.conn.execute(
-            "SELECT value, at FROM kept JOIN places USING (place) WHERE name = ? AND key = ?",
+            "SELECT value FROM kept JOIN places USING (place) WHERE name = ? AND key = ?",
             (_name(namespace), written_key(key)),
         ).fetchone()
-        if row is None:
-            return None
-        at = datetime.fromtimestamp(row[1], UTC)
-        return Item(value=_read(row[0]), key=key, namespace=namespace, created_at=at, updated_at=at)
+        return None if row is None else FileItem(namespace, key, _read(row[0]))
 
     def _put(self, op: PutOp) -> None:
         place = self._place(op.namespace)
@@ -136,29 +117,25 @@ class FileStore(BaseStore):
             (place, written_key(op.key), _written(op.value), int(now), expires),
         )
 
-    def _search(self, op: SearchOp) -> list[SearchItem]:
+    def _search(self, op: SearchOp) -> list[FileItem]:
         name = _name(op.namespace_prefix)
         # A dot goes before a slash, and no label holds either: all that lies below the namespace.
         where = "WHERE name = ? OR (name > ? AND name < ?) " if name else ""
         below = (name, name + ".", name + "/") if name else ()
         rows = self.conn.execute(
-            f"SELECT name, key, value, at FROM kept JOIN places USING (place) {where}"
-            "LIMIT ? OFFSET ?",
+            f"SELECT name, key, value FROM kept JOIN places USING (place) {where}LIMIT ? OFFSET ?",
             (*below, op.limit, op.offset),
         )
-        found = []
-        for name, key, value, at in rows.fetchall():
-            when = datetime.fromtimestamp(at, UTC)
-            place = tuple(name.split("."))
-            found.append(SearchItem(place, _long(key), _read(value), when, when))
-        return found
+        return [
+            FileItem(tuple(name.split(".")), _long(key), _read(value))
+            for name, key, value in rows.fetchall()
+        ]
 
-    def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        beginnings = [one.path for one in op.match_conditions or () if one.match_type == "prefix"]
+    def _namespaces(self, op: NamespacesOp) -> list[tuple[str, ...]]:
         rows = self.conn.execute("SELECT name FROM places ORDER BY name").fetchall()
         every = [tuple(name.split(".")) for (name,) in rows]
-        found = [one for one in every if all(one[: len(b)] == tuple(b) for b in beginnings)]
-        return found[op.offset : op.offset + op.limit]
+        size = len(op.beginning)
+        return [one for one in every if one[:size] == op.beginning][: op.limit]
 
 
 def drop_empty_places(connection: sqlite3.Connection) -> None:

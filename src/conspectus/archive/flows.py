@@ -6,15 +6,14 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from langgraph.store.base import GetOp, Op, PutOp
-from langgraph.store.memory import InMemoryStore
-
 from conspectus._core.records import FORMAT as RECORD_FORMAT
 from conspectus._core.records import Chain, Draft, Record
 from conspectus._drive import Flow
+from conspectus._langchain import is_memory_store
 from conspectus.archive.backend import Backend
 from conspectus.archive.index import SearchIndex
 from conspectus.archive.observed import observed
+from conspectus.archive.operations import GetOp, Op, PutOp
 from conspectus.archive.originals import TEXTS, Originals
 from conspectus.archive.renewal import renew_flow
 from conspectus.archive.scope import (
@@ -213,7 +212,7 @@ class ArchiveFlows:
                 "disk, its quota and its time to live, and that no other process writes to this "
                 "thread."
             )
-        if not isinstance(self._wire.store, InMemoryStore):  # only this process asks that one
+        if not is_memory_store(self._wire.store):  # only this process asks that one
             yield from self._add_to_index(scope, record)
 
     def _add_to_index(self, scope: Scope, record: Record) -> Flow[None]:
@@ -339,7 +338,7 @@ class ArchiveFlows:
         else:
             count = yield from self._delete_under(thread_namespace(tenant, thread))
             name = label_hash(thread)
-            [entry] = yield from self._wire.batch([GetOp(registry, name, refresh_ttl=False)])
+            [entry] = yield from self._wire.batch([GetOp(registry, name)])
             yield from self._wire.batch([PutOp(registry, name, None)])
             count += entry is not None
         self._shelf.forget()

@@ -17,12 +17,11 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from langgraph.store.base import PutOp
-from langgraph.store.memory import InMemoryStore
-
 from conspectus._core.records import Chain
 from conspectus._drive import Flow, Io
+from conspectus._langchain import is_memory_store
 from conspectus.archive.corpus import Corpus, is_start
+from conspectus.archive.operations import PutOp
 from conspectus.archive.originals import Originals
 from conspectus.archive.passages import passages
 from conspectus.archive.postings import DamagedError, Doc, Part, Passage, digest
@@ -120,7 +119,7 @@ class SearchIndex:
         head = (scope, chain[-1].id) if chain else None
         with self._lock:
             known, names = head in self._corpora, self._names.get(head)
-        if known or not isinstance(self._wire.store, InMemoryStore):
+        if known or not is_memory_store(self._wire.store):
             corpus = yield from self.corpus_flow(scope, chain)
             found: list[str] = yield Io(partial(corpus.named, name))
             return found

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from langgraph.store.base import Op
-
 from conspectus._drive import Flow
+from conspectus.archive.operations import Op
 from conspectus.archive.scope import Kind, Place
 from conspectus.archive.sharing import joined, parted, pointers
 from conspectus.archive.wire import Wire

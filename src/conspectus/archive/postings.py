@@ -18,10 +18,12 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
+from conspectus.archive.stems import rules
 from conspectus.archive.steps import Kind
 
-VERSION = 4
-"""Of this form and of the rules for terms; a part of another version is built again."""
+VERSION = 5
+"""Of this form and of the rules for terms; a part of another version, or of other stems, is built
+again."""
 
 DIGEST = 12
 """Hexadecimal digits by which ids are compared: they may hold what JSON cannot."""
@@ -294,18 +296,22 @@ class Part:
         pieces += [_planes(getattr(self, name)) for name in NUMBERS]
         firsts = [first.decode("utf-8", "surrogatepass") for first in self.firsts]
         return {
-            "version": VERSION, "data": _packed(pieces), "firsts": firsts, "blocks": self.blocks
-        }  # fmt: skip
+            "version": VERSION,
+            "stems": rules(),
+            "data": _packed(pieces),
+            "firsts": firsts,
+            "blocks": self.blocks,
+        }
 
     @classmethod
     def unpack(cls, data: Any, manifest: Sequence[str] = ()) -> Part | None:
-        """The part that `pack` wrote; None where it is damaged or of another version.
+        """The part that `pack` wrote; None where it is damaged, or of another version or stems.
 
         Args:
             manifest: the keys that `pack` was given.
         """
         try:
-            if data["version"] != VERSION:
+            if (data["version"], data["stems"]) != (VERSION, rules()):
                 return None
             raw, kinds, *planes = _unpacked(data["data"])
             head = json.loads(raw)

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from langgraph.store.base import Item, Op
-
 from conspectus._drive import Flow
+from conspectus.archive.operations import Item, Op
 from conspectus.archive.originals import Originals
 from conspectus.archive.scope import ROOT, Found
 from conspectus.archive.shelf import Shelf

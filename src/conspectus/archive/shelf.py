@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from langgraph.store.base import Op
-
 from conspectus._core.records import FORMAT, Record
 from conspectus._drive import Flow
 from conspectus.archive.deltas import applied, delta, digest
+from conspectus.archive.operations import Op
 from conspectus.archive.scope import Place
 from conspectus.archive.wire import Wire, check_version, dumps
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-
-from langgraph.store.base import BaseStore
+from typing import TYPE_CHECKING, Any, Self
 
 from conspectus._core.records import Chain, Draft, Record
 from conspectus._drive import arun, run
+from conspectus._langchain import is_store
 from conspectus.archive.backend import Backend, open_backend
 from conspectus.archive.flows import TIMEOUT, ArchiveFlows
 from conspectus.archive.scope import Scope
@@ -19,6 +18,9 @@ from conspectus.archive.values import Archived
 from conspectus.archive.wire import check_ttl
 from conspectus.errors import ArchiveError
 from conspectus.messages import Entry
+
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
 
 
 class Archive(ArchiveFlows):
@@ -47,7 +49,7 @@ class Archive(ArchiveFlows):
     def __init__(
         self, store: BaseStore, *, ttl: float | None = None, timeout: float | None = TIMEOUT
     ) -> None:
-        if not isinstance(store, BaseStore):
+        if not is_store(store):
             raise ArchiveError(
                 f"An archive needs a LangGraph store, not {type(store).__name__}; for a file or an "
                 "address use Archive.open(...)."

@@ -13,33 +13,35 @@ import json
 import math
 import re
 import sqlite3
-import sys
 import threading
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from langgraph.store.base import (
-    BaseStore,
+from conspectus._drive import Flow, Io, StepTimeout, in_a_daemon
+from conspectus._langchain import is_memory_store, known
+from conspectus.archive.breaker import Breaker
+from conspectus.archive.file_store import FileStore
+from conspectus.archive.operations import (
     GetOp,
     Item,
-    ListNamespacesOp,
-    MatchCondition,
+    NamespacesOp,
     Op,
     PutOp,
     SearchOp,
+    for_langgraph,
 )
-from langgraph.store.memory import InMemoryStore
-
-from conspectus._drive import Flow, Io, StepTimeout, in_a_daemon
-from conspectus.archive.breaker import Breaker
-from conspectus.archive.file_store import FileStore
 from conspectus.archive.packed import packed, unpacked
 from conspectus.archive.trouble import ON_ITS_LOOP, explain, is_of_a_database
 from conspectus.errors import ArchiveError, ArchiveTimeout, PolicyError
+
+if TYPE_CHECKING:
+    from langgraph.store.base import BaseStore
+
+Store: TypeAlias = "BaseStore | FileStore"
 
 FORMAT = 2
 """Version of the form above; a newer one is refused."""
@@ -64,7 +66,7 @@ def dumps(data: Any) -> str:
     return json.dumps(data, ensure_ascii=True, separators=(",", ":"))
 
 
-def check_ttl(store: BaseStore, ttl: float | None) -> None:
+def check_ttl(store: Store, ttl: float | None) -> None:
     """Refuse a time to live that means nothing, or that the store would not keep.
 
     Raises:
@@ -100,22 +102,22 @@ class Wire:
     """One store, reached through flows.
 
     Args:
-        store: any LangGraph store.
+        store: any LangGraph store, or that of a file.
         ttl: seconds after which what is written is gone; None for no end.
         timeout: seconds that the store has for one batch; None for no limit.
     """
 
-    def __init__(self, store: BaseStore, ttl: float | None, timeout: float | None = None) -> None:
+    def __init__(self, store: Store, ttl: float | None, timeout: float | None = None) -> None:
         check_ttl(store, ttl)
         check_timeout(timeout)
         self.store = store
         self.ttl = ttl
         self.timeout = timeout
-        self._in_thread = False
+        self._in_thread = isinstance(store, FileStore)
         # Apart, as an embedding model that hangs must not keep originals from safety.
         self._breaker, self._meaning_breaker = Breaker(timeout), Breaker(timeout)
         # The in-memory store is a plain dict, which must not change while a search goes over it.
-        self._memory_lock = threading.RLock() if isinstance(store, InMemoryStore) else None
+        self._memory_lock = threading.RLock() if is_memory_store(store) else None
 
     @property
     def semantic(self) -> bool:
@@ -126,8 +128,8 @@ class Wire:
     def _patience(self) -> float | None:
         """How long to wait. Waiting takes a thread, which stores that cannot hang are spared: a
         dict in memory, and a SQLite file, which waits for its own time-out and no longer."""
-        known = type(self.store) in (InMemoryStore, FileStore) or _is_sqlite(self.store)
-        plain = known and not self.semantic
+        sure = isinstance(self.store, FileStore) or _is_langgraphs(self.store, "memory", "sqlite")
+        plain = sure and not self.semantic
         return None if plain else self.timeout
 
     @property
@@ -173,7 +175,7 @@ class Wire:
             ArchiveError: the store fails, or a value was written by a newer version.
         """
         wanted = list(dict.fromkeys(keys))
-        items = yield from self.batch([GetOp(namespace, key, refresh_ttl=False) for key in wanted])
+        items = yield from self.batch([GetOp(namespace, key) for key in wanted])
         found = {key: unpack(item) for key, item in zip(wanted, items, strict=True) if item}
         return {key: data for key, data in found.items() if not expired(data)}
 
@@ -196,7 +198,7 @@ class Wire:
         """All namespaces that begin so, in order."""
         limit = 2 * CHUNK
         while True:
-            asked = ListNamespacesOp((MatchCondition("prefix", beginning),), limit=limit)
+            asked = NamespacesOp(beginning, limit)
             found: list[Namespace] = (yield from self.batch([asked]))[0]
             if len(found) < limit:
                 return sorted(map(tuple, found))
@@ -253,19 +255,21 @@ class Wire:
         guard: AbstractContextManager[Any] = self._memory_lock or nullcontext()
         try:
             with guard:
-                return self.store.batch(ops)
+                if isinstance(self.store, FileStore):
+                    return self.store.batch(ops)
+                return self.store.batch(for_langgraph(ops))
         except Exception as error:
             self._roll_back()
             raise ArchiveError(f"The archive failed: {explain(error)}.") from error
 
     async def _acall(self, ops: list[Op]) -> Any:
-        if type(self.store) is InMemoryStore and not self.semantic:
+        if _is_langgraphs(self.store, "memory") and not self.semantic:
             return self._call(ops)
         if self._memory_lock is not None:  # it may do anything: embed over the network, or sleep
             return await in_a_daemon(partial(self._call, ops))
-        if not self._in_thread:
+        if not (self._in_thread or isinstance(self.store, FileStore)):
             try:
-                return await self.store.abatch(ops)
+                return await self.store.abatch(for_langgraph(ops))
             except NotImplementedError:
                 self._in_thread = True
             except asyncio.CancelledError:  # it took too long
@@ -320,13 +324,13 @@ def aside(call: Callable[[], object], timeout: float | None = None) -> Io:
 
 def search_op(namespace: Namespace, limit: int) -> SearchOp:
     """Anything under a namespace, up to a limit."""
-    return SearchOp(namespace, limit=limit, refresh_ttl=False)
+    return SearchOp(namespace, limit=limit)
 
 
 def meaning_op(namespace: Namespace, query: str, limit: int) -> SearchOp:
     """The values nearest in meaning to a query, the best first, up to a limit."""
     wanted = _UNSENDABLE.sub("\ufffd", query[:MOST_MEANT])
-    return SearchOp(namespace, query=wanted, limit=limit, refresh_ttl=False)
+    return SearchOp(namespace, query=wanted, limit=limit)
 
 
 def _chunks(ops: Sequence[Op]) -> Iterator[list[Op]]:
@@ -383,7 +387,7 @@ def expired(data: Mapping[str, Any] | None) -> bool:
     return isinstance(ends, (int, float)) and time.time() >= ends
 
 
-def _is_sqlite(store: object) -> bool:
-    """Whether it is LangGraph's store in a SQLite file, which takes half a second to import."""
-    module = sys.modules.get("langgraph.store.sqlite")
-    return module is not None and type(store) is module.SqliteStore
+def _is_langgraphs(store: object, *kinds: Literal["memory", "sqlite"]) -> bool:
+    """Whether it is LangGraph's own store of such a kind, and none derived from it."""
+    names = {"memory": "InMemoryStore", "sqlite": "SqliteStore"}
+    return any(type(store) is known(f"langgraph.store.{one}", names[one]) for one in kinds)

@@ -44,8 +44,8 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
     Nothing is opened, and no model is asked; a function that redacts is imported. A password or the
     value of an environment variable is never shown.
     """
-    from conspectus.config.building import redact_of
     from conspectus.config.meaning import meaning, notes
+    from conspectus.config.named import redact_of
 
     try:
         config, limit, known = read(file, window)
@@ -101,15 +101,14 @@ def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | Non
         ConfigError: with every mistake.
     """
     from conspectus.config import load_config
-    from conspectus.config.building import counter_of, pin_of
+    from conspectus.config.named import counter_of, pin_of
     from conspectus.config.windows import find_window
 
     config = load_config(file)
-    counter_of(config)
-    pin_of(config)
-    for name in config.subagents:
-        counter_of(config.for_subagent(name))
-        pin_of(config.for_subagent(name))
+    for one in (config, *map(config.for_subagent, config.subagents)):
+        if one.token_counter is not None:
+            counter_of(one)
+        pin_of(one)
     if window is not None:
         return config, window, "as --window says"
     return config, *find_window(config)

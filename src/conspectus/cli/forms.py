@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
-
-from langchain_core.messages import BaseMessage, messages_from_dict
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any, Literal
 
 from conspectus.cli.claude_code import is_claude_code
 from conspectus.cli.placed import Placed
 from conspectus.errors import MessageError
 from conspectus.messages import Source
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
 
 Name = Literal["openai", "anthropic", "langchain", "claude-code"]
 
@@ -106,6 +106,9 @@ def _message(part: Placed) -> BaseMessage:
             f"{part.where} is an envelope of {kind!r}, which is no message of LangChain; "
             f"known are {', '.join(name for name in ENVELOPES if not name.endswith('Chunk'))}"
         )
+    from langchain_core.messages import messages_from_dict
+    from pydantic import ValidationError
+
     try:
         return messages_from_dict([{"type": ALIASES.get(kind, kind), "data": data}])[0]
     except ValidationError as error:

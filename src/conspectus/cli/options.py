@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conspectus._core.choices import names_embedded
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,6 +75,8 @@ def summarizer_of(name: str) -> Any:
     Raises:
         InputError: it is neither `embedded` nor `provider:model`.
     """
+    from conspectus._core.choices import names_embedded
+
     if names_embedded(name):
         return None
     provider, colon, model = name.partition(":")

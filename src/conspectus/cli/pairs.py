@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import BaseMessage, ToolMessage
-
+from conspectus._langchain import is_message
 from conspectus.messages import Source
 from conspectus.messages.entries import ROLES
 
@@ -325,7 +324,7 @@ def _with_results(source: Source, results: Sequence[_Result], rest: Sequence[Any
 
 
 def _changed(source: Source, **values: Any) -> Source:
-    if isinstance(source, BaseMessage):
+    if is_message(source):
         return source.model_copy(update=values)
     gone = {key for key, value in values.items() if value is None}
     return {key: value for key, value in {**source, **values}.items() if key not in gone}
@@ -333,7 +332,9 @@ def _changed(source: Source, **values: Any) -> Source:
 
 def _unknown(source: Source, calls: Sequence[_Call]) -> list[Source]:
     """Results that say that none is known, in the form of the message that made the calls."""
-    if isinstance(source, BaseMessage):
+    if is_message(source):
+        from langchain_core.messages import ToolMessage
+
         return [
             ToolMessage(UNKNOWN, tool_call_id=one.id, name=one.name or None, status="error")
             for one in calls

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from langchain_core.messages import BaseMessage, messages_to_dict
-
+from conspectus._langchain import is_message
 from conspectus.cli import forms
 from conspectus.cli.claude_code import claude_code_messages, is_claude_code
 from conspectus.cli.forms import Format
@@ -105,7 +104,9 @@ def write_history(messages: Sequence[Source], form: Format, encoding: str = "utf
     """
     rows: list[Any] = []
     for message in messages:
-        if isinstance(message, BaseMessage):
+        if is_message(message):
+            from langchain_core.messages import messages_to_dict
+
             rows.extend(messages_to_dict([message]))
         elif form.name == "claude-code":  # no request may have the uuid and the time of a line
             rows.append({"role": message["role"], "content": message["content"]})

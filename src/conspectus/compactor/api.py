@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-
-from langchain_core.language_models import BaseChatModel
+from typing import TYPE_CHECKING
 
 from conspectus._core.choices import OnFailure
 from conspectus._core.plan import budget_of
@@ -32,6 +31,9 @@ from conspectus.messages import Source
 from conspectus.redaction import Redact
 from conspectus.summarize import NotesSetting
 from conspectus.tokens import TokenCounter, TokenMeter
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
 
 logger = logging.getLogger("conspectus")
 

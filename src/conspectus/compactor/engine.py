@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
-
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import Runnable
-from langgraph.store.base import BaseStore
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from conspectus._core.choices import EMBEDDED, FAILURES, OnFailure, names_embedded
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy
+from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
@@ -28,8 +24,6 @@ from conspectus.ledger.skills import Skills
 from conspectus.messages import summary_message, summary_text
 from conspectus.redaction import Redact, Redaction
 from conspectus.summarize import (
-    CallableSummarizer,
-    ChatModelSummarizer,
     EmbeddedSummarizer,
     NotesSetting,
     Shares,
@@ -37,8 +31,15 @@ from conspectus.summarize import (
 )
 from conspectus.tokens import TokenMeter
 
-AnySummarizer = Summarizer | BaseChatModel | Runnable[Any, Any] | Callable[[list[Any]], Any] | str
-AnyArchive = Archive | BaseStore | str | Path
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import Runnable
+    from langgraph.store.base import BaseStore
+
+AnySummarizer: TypeAlias = (
+    "Summarizer | BaseChatModel | Runnable[Any, Any] | Callable[[list[Any]], Any] | str"
+)
+AnyArchive: TypeAlias = "Archive | BaseStore | str | Path"
 Pin = Callable[[Any], bool] | str
 AnyListeners = Listener | Sequence[Listener] | None
 
@@ -118,7 +119,9 @@ class Engine:
                 return embedded
             if isinstance(given, Summarizer):
                 return given
-            if isinstance(given, (str, BaseChatModel)):
+            from conspectus.summarize import CallableSummarizer, ChatModelSummarizer
+
+            if isinstance(given, str) or is_chat_model(given):
                 return ChatModelSummarizer(
                     given,
                     prompt=prompt,
@@ -126,7 +129,7 @@ class Engine:
                     max_summarizer_tokens=max_summarizer_tokens,
                     timeout=timeout,
                 )
-            if isinstance(given, Runnable) or callable(given):
+            if is_runnable(given) or callable(given):
                 return CallableSummarizer(
                     given, trim_tokens_to_summarize=trim_tokens_to_summarize, timeout=timeout
                 )
@@ -191,7 +194,9 @@ class Engine:
 
 def frame_of(meter: TokenMeter) -> int:
     """Tokens of a summary message that says nothing yet."""
-    return meter.message(summary_message(summary_text("", archived=True), "0" * 16))
+    # A counter of somebody else may count what a dict has no place for.
+    kind = None if meter.exact else dict
+    return meter.message(summary_message(summary_text("", archived=True), "0" * 16, like=kind))
 
 
 def window_of(window: int | None, reserved: int) -> Window | None:
@@ -222,11 +227,13 @@ def open_archive(given: AnyArchive | None) -> Archive | None:
     """
     if given is None or isinstance(given, Archive):
         return given
-    if not isinstance(given, (BaseStore, str, Path)):
+    if is_store(given):
+        return Archive(given)
+    if not isinstance(given, (str, Path)):
         raise PolicyError(
             f"archive must be a path, an address, a LangGraph store or an Archive, not {given!r}"
         )
-    return Archive(given) if isinstance(given, BaseStore) else Archive.open(given)
+    return Archive.open(given)
 
 
 def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
@@ -246,7 +253,7 @@ def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
 
 
 def _extra(message: Any) -> Any:
-    return message.additional_kwargs if isinstance(message, BaseMessage) else message
+    return message.additional_kwargs if is_message(message) else message
 
 
 def _positive(value: object) -> bool:

@@ -10,14 +10,12 @@ from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
 
-from langchain_core.messages import BaseMessage
-
 from conspectus._drive import Flow, Io
+from conspectus._langchain import is_message
 from conspectus.archive import Scope
 from conspectus.errors import PolicyError
 from conspectus.events.notes import noted
 from conspectus.messages import Entry, Source, decode
-from conspectus.summarize.callables import apart
 
 logger = logging.getLogger("conspectus")
 
@@ -98,12 +96,10 @@ def _closed(entry: Entry) -> Source:
 
 def _copy(message: Source) -> Source:
     try:
-        return (
-            message.model_copy(deep=True) if isinstance(message, BaseMessage) else deepcopy(message)
-        )
+        return message.model_copy(deep=True) if is_message(message) else deepcopy(message)
     except Exception:
         # It holds what cannot be copied, such as a lock: its parts are the history's own then.
-        return message.model_copy() if isinstance(message, BaseMessage) else copy(message)
+        return message.model_copy() if is_message(message) else copy(message)
 
 
 def tell(
@@ -131,6 +127,8 @@ def tell(
 def _call(hook: BeforeSummarization, event: SummarizationEvent) -> None:
     answer = hook(event)
     if inspect.isawaitable(answer):
+        from conspectus.summarize.callables import apart
+
         apart(lambda: answer)
 
 

@@ -7,13 +7,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from langchain_core.messages import AIMessage
-
 from conspectus._core.boundaries import newest_user
 from conspectus._core.items import Clip, Item, Size
 from conspectus._core.policy import Arguments
 from conspectus._core.records import ClipMark, Record, View, fold, place_of_summary
 from conspectus._drive import Flow
+from conspectus._langchain import is_ai_message
 from conspectus.compactor.recognising import bears_mark, clip_text, sent_of
 from conspectus.errors import RedactionError
 from conspectus.events.notes import noted
@@ -227,7 +226,7 @@ def reports_of(history: History) -> list[Report]:
     before = history.head.messages_after if history.head else 0
     reports, tokens = [], 0
     for index, place in enumerate(history.places):
-        usage = place.source.usage_metadata if isinstance(place.source, AIMessage) else None
+        usage = place.source.usage_metadata if is_ai_message(place.source) else None
         told = usage.get("input_tokens") if isinstance(usage, Mapping) else None
         # A provider may report anything; what is no count says nothing.
         if isinstance(told, int) and told > 0 and index >= before:

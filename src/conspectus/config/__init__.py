@@ -4,16 +4,21 @@
 takes an edited file into account at the next turn.
 """
 
-from conspectus.config.building import ModelRegistry
-from conspectus.config.live import (
-    ConfiguredGuard,
-    ConfiguredSummarization,
-    create_middleware,
-    create_summarization_middleware,
-)
-from conspectus.config.loading import load_config
-from conspectus.config.schema import AllOf, Size, SubagentSettings, SummarizationConfig
-from conspectus.errors import ConfigError
+from typing import TYPE_CHECKING
+
+from conspectus._lazy import lazily, places_of
+
+if TYPE_CHECKING:
+    from conspectus.config.building import ModelRegistry
+    from conspectus.config.live import (
+        ConfiguredGuard,
+        ConfiguredSummarization,
+        create_middleware,
+        create_summarization_middleware,
+    )
+    from conspectus.config.loading import load_config
+    from conspectus.config.schema import AllOf, Size, SubagentSettings, SummarizationConfig
+    from conspectus.errors import ConfigError
 
 __all__ = [
     "AllOf",
@@ -28,3 +33,14 @@ __all__ = [
     "create_summarization_middleware",
     "load_config",
 ]
+
+_MODULES = {
+    "conspectus.config.building": "ModelRegistry",
+    "conspectus.config.live": (
+        "ConfiguredGuard ConfiguredSummarization create_middleware create_summarization_middleware"
+    ),
+    "conspectus.config.loading": "load_config",
+    "conspectus.config.schema": "AllOf Size SubagentSettings SummarizationConfig",
+    "conspectus.errors": "ConfigError",
+}
+__getattr__ = lazily(__name__, places_of(_MODULES))

@@ -10,7 +10,6 @@ from conspectus._core.policy import TriggerClause
 from conspectus.config.reading import Path_
 from conspectus.config.schema import AllOf, Size, SubagentSettings, SummarizationConfig
 from conspectus.errors import PolicyError
-from conspectus.summarize.prompts import Template
 
 Found = tuple[Path_, str]
 """Where it is, and what is wrong and what to do."""
@@ -117,6 +116,8 @@ def _window(config: SubagentSettings) -> Iterator[Found]:
 
 def _texts(config: SubagentSettings) -> Iterator[Found]:
     if config.summary_prompt is not None:
+        from conspectus.summarize.prompts import Template
+
         try:
             Template(config.summary_prompt)
         except PolicyError as error:

@@ -1,4 +1,9 @@
-"""A YAML file as plain data that knows its lines, with the values of environment variables."""
+"""A YAML file as plain data that knows its lines, with the values of environment variables.
+
+It is made of the nodes that PyYAML composes, not of what a loader builds: a mistake needs a value's
+own text and every key that is there twice, and sections of others must not be built to be left
+alone.
+"""
 
 from __future__ import annotations
 

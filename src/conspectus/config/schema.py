@@ -27,7 +27,7 @@ from conspectus.archive import without_password
 from conspectus.config.reading import Path_, Read, Secret, Source, number
 from conspectus.config.words import nearest
 from conspectus.ledger.skills import FOLDER
-from conspectus.middleware.settings import LEAST_RECALL
+from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.summarize.shares import Part
 
 SKILL_TOOLS = ("read_file", "read", "view", "cat")

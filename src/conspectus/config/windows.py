@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from conspectus._core.choices import names_embedded
-from conspectus.compactor.models import profile_window
 from conspectus.config.schema import SummarizationConfig
 
 PROVIDERS = frozenset(
@@ -54,6 +53,8 @@ def _profile(provider: str, model: str) -> int | None:
         if provider not in PROVIDERS:
             return None
         from langchain.chat_models import init_chat_model
+
+        from conspectus.compactor.models import profile_window
 
         settings: dict[str, Any] = {"model_provider": provider, "api_key": "none"}
         return profile_window(init_chat_model(model, **settings))

@@ -16,7 +16,7 @@ from contextvars import ContextVar, Token
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from conspectus.errors import ArchiveOvertaken
-from conspectus.events.kinds import Event, SummarizerCall, Whose
+from conspectus.events.kinds import Event, ModelUse, SummarizerCall, Whose
 from conspectus.events.notes import noted
 
 logger = logging.getLogger("conspectus")
@@ -263,7 +263,7 @@ class _Operation(Seen):
         if error is not None and "outcome" in self._facts and _left(error):
             facts["outcome"] = _left(error)
         if self._kind.sums_calls:
-            facts |= _sums(self._calls)
+            facts = {"waited": seconds, **facts, **_sums(self._calls)}
         event = _made(self._kind, self.whose, facts)
         if self._parent is not None and isinstance(event, SummarizerCall):
             self._parent.count(event)
@@ -291,15 +291,31 @@ def _priced(call: SummarizerCall, facts: Mapping[str, Any]) -> SummarizerCall:
     return SummarizerCall(whose=call.whose, **more)
 
 
+SUMMED = ("calls", "input_tokens", "output_tokens", "cached_tokens", "written_tokens")
+"""Fields of calls that an event around them adds up."""
+
+
 def _sums(calls: Sequence[SummarizerCall]) -> dict[str, Any]:
     prices = [call.price for call in calls if call.price is not None]
+    by_model: dict[str, list[SummarizerCall]] = {}
+    for call in calls:
+        by_model.setdefault(call.model or call.summarizer, []).append(call)
     return {
-        "calls": sum(call.calls for call in calls),
-        "input_tokens": sum(call.input_tokens for call in calls),
-        "output_tokens": sum(call.output_tokens for call in calls),
+        **{name: sum(getattr(call, name) for call in calls) for name in SUMMED},
         "price": sum(prices) if prices else None,
         "currency": next((call.currency for call in calls if call.price is not None), ""),
+        "models": tuple(_use(model, asked) for model, asked in by_model.items()),
     }
+
+
+def _use(model: str, calls: Sequence[SummarizerCall]) -> ModelUse:
+    names = (*SUMMED, "hour_tokens")
+    prices = [call.price for call in calls]
+    return ModelUse(
+        model,
+        **{name: sum(getattr(call, name) for call in calls) for name in names},
+        price=None if None in prices else sum(one for one in prices if one is not None),
+    )
 
 
 def ended_by(error: BaseException | None) -> dict[str, Any]:

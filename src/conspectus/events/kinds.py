@@ -21,6 +21,28 @@ class Whose:
     session: str
 
 
+@dataclass(frozen=True, slots=True)
+class ModelUse:
+    """Calls of one summarising model inside a compaction.
+
+    Attributes:
+        model: its name; that of the summariser where it tells none.
+        calls: retries, readings of parts, merges and failed ones included.
+        input_tokens, output_tokens: of all of them together.
+        cached_tokens, written_tokens, hour_tokens: of the input, as for `SummarizerCall`.
+        price: what they cost; None where no price is set for one of them.
+    """
+
+    model: str
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
+    hour_tokens: int = 0
+    price: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One thing that has happened.
@@ -39,7 +61,8 @@ class Event:
 
     name: ClassVar[str]
     sums_calls: ClassVar[bool] = False
-    """Its `calls`, tokens and price are those of the calls of summarisers inside it."""
+    """Its `calls`, tokens and price are those of the calls of summarisers inside it; who drives it
+    waits for all of it, unless `waited` is told."""
 
     outcome: str = "ok"
     seconds: float = 0.0
@@ -48,9 +71,9 @@ class Event:
     error_message: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """Its own fields as plain data: what has no value is left out, as are `whose` and
-        `error_message`."""
-        skipped = ("whose", "error_message")
+        """Its own fields as plain data: what has no value is left out, as are `whose`,
+        `error_message` and `models`."""
+        skipped = ("whose", "error_message", "models")
         found = {one.name: getattr(self, one.name) for one in fields(self)}
         return {k: v for k, v in found.items() if k not in skipped and v is not None and v != ""}
 
@@ -80,7 +103,12 @@ class Compaction(Event):
         tries_failed: tries of summarisers that failed, whether or not a later one succeeded.
         calls: calls of summarising models; retries, readings of parts, merges and failed ones too.
         input_tokens, output_tokens: of all of them together.
+        cached_tokens: those of the input that came from a provider's cache.
+        written_tokens: those of the input that were written to one.
         price: what they cost, in `currency`; None where no prices are set.
+        models: the same by model, in the order in which they were first asked.
+        waited: seconds of it that the agent or the caller had to wait; all of them where it is
+            made in the foreground.
     """
 
     name: ClassVar[str] = "compaction"
@@ -100,8 +128,12 @@ class Compaction(Event):
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
     price: float | None = None
     currency: str = ""
+    models: tuple[ModelUse, ...] = ()
+    waited: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +169,8 @@ class SummarizerCall(Event):
         input_tokens, output_tokens: as the model reports them, else as estimated. Nothing is known
             to have been read by a call that failed, other than late or cancelled.
         cached_tokens: those of the input that came from a cache; 0 where nothing is reported.
+        written_tokens: those of the input that were written to a cache, likewise.
+        hour_tokens: those of `written_tokens` that were written for an hour.
         reasoning_tokens: those of the output that were thought; 0 where nothing is reported.
         estimated: the tokens are an estimate.
         calls: how many it stands for; other than 1 only for a summariser of the user's own that
@@ -152,6 +186,8 @@ class SummarizerCall(Event):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    written_tokens: int = 0
+    hour_tokens: int = 0
     reasoning_tokens: int = 0
     estimated: bool = False
     calls: int = 1

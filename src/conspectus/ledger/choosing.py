@@ -44,6 +44,10 @@ PASSES = 3
 SHORT = 400
 """Characters of a message that a person types by the way; harnesses and pastes are longer."""
 
+TEMPLATE = 0.2
+"""What a sentence of a longer message is worth less: its task has a share of its own, and what is
+left goes to the facts that a person types by the way before the rules of a template."""
+
 NEW = 0.5
 """Share of a sentence's words that must be new beside what was chosen twice before."""
 
@@ -192,14 +196,19 @@ class _Choice:
         """Every sentence with its rank: those that bind plainly, of one message's the first before
         the rest; then by weight, and of equals the later."""
         for place, read in enumerate(self._read):
-            rules = 0
+            rules, short = 0, len(self._talk[place].text) <= SHORT
             for at, one in enumerate(read):
                 rules += one.kind == "rule"
-                rank = one.weight + _ORDER[one.kind] - CROWD * max(0, rules - FIRST)
+                rank = (
+                    (0 if short or not one.kind else -TEMPLATE)
+                    + one.weight
+                    + _ORDER[one.kind]
+                    - CROWD * max(0, rules - FIRST)
+                )
                 rank = -1.0 if (place, at) in self._gone else rank
                 if one.own:
                     binds = one.kind == "rule" and rank >= PLAIN
-                    yield binds and len(self._talk[place].text) <= SHORT, rank, place, at
+                    yield binds and short, rank, place, at
 
     def _task(self) -> None:
         users = [n for n, one in enumerate(self._talk) if one.role == "user"]

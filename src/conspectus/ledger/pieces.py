@@ -11,7 +11,7 @@ from conspectus.ledger.patterns import WIDE
 LONGEST = 600
 """Characters of a piece at most; a longer one is divided, at a mark or a blank where there is one."""
 
-_FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
+_FENCE = re.compile(r"^\s{0,3}(?:```|~~~)[`~]*\s*(\S?)")
 _PASTED = re.compile(
     r"\s*(?:>|\[[^\]\n]*\]\s*$|\||\+\+\+ |--- |@@ |\$ |>>> |at \S+\(|File \"|Traceback|[\[{<(]?\"?\w+\"?[\]}>)]*[,;{}]?$(?<=[{};>\]])"
     r"|\W*(?:DEBUG|INFO|WARN(?:ING)?|ERROR|TRACE|FATAL)\b"
@@ -49,11 +49,12 @@ def pieces(text: str) -> Iterator[Piece]:
     """
     at, fenced, block = 0, False, -1
     for line in text.splitlines(keepends=True):
-        fence = _FENCE.match(line) is not None
-        if fence or fenced or not line.strip() or _PASTED.match(line[:200]) or _code(line):
+        fence = _FENCE.match(line)
+        if fenced or fence or not line.strip() or _PASTED.match(line[:200]) or _code(line):
             if block < 0 and line.strip():
                 block = at
-            fenced ^= fence
+            if fence:  # with a language it opens a block, whatever was left open before
+                fenced = bool(fence[1]) or not fenced
         else:
             if block >= 0:
                 yield from _divided(text, block, at, own=False)
@@ -62,6 +63,20 @@ def pieces(text: str) -> Iterator[Piece]:
         at += len(line)
     if block >= 0:
         yield from _divided(text, block, at, own=False)
+
+
+def left_open(text: str) -> str:
+    """Return the sign that closes the code block with which a text ends, if it ends in one.
+
+    Example:
+        >>> left_open("Run this:\\n```sh\\nmake")
+        '```'
+    """
+    sign = ""
+    for line in text.splitlines():
+        if fence := _FENCE.match(line):
+            sign = "" if sign and not fence[1] else line.strip()[:3]
+    return sign
 
 
 def _code(line: str) -> bool:

@@ -6,8 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.messages import AIMessage
-
+from conspectus._langchain import is_ai_message
 from conspectus.messages.clipping import ARCHIVED
 from conspectus.messages.entries import Entry, Source
 
@@ -22,11 +21,12 @@ def has_long_arguments(source: object, longest: int) -> bool:
     """Whether a message calls such a tool with an argument of more than `longest` characters.
 
     Example:
+        >>> from langchain_core.messages import AIMessage
         >>> call = {"name": "write_file", "args": {"content": "x" * 50}, "id": "c"}
         >>> has_long_arguments(AIMessage("", tool_calls=[call]), 20)
         True
     """
-    if not isinstance(source, AIMessage):
+    if not is_ai_message(source):
         return False
     return any(
         isinstance(value, str) and len(value) > longest
@@ -50,7 +50,7 @@ def with_short_arguments(entry: Entry, longest: int, ending: str, where: str = A
     source = entry.source
     if not has_long_arguments(source, longest):
         return source
-    assert isinstance(source, AIMessage)
+    assert is_ai_message(source)
     note = f"{ending} [original {where.replace('{cite}', entry.cite)}]"
 
     def short(args: Any) -> Any:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from langchain_core.messages import BaseMessage
-
+from conspectus._langchain import is_message
 from conspectus.messages.blocks import is_item
 from conspectus.messages.entries import Entry, Source
 from conspectus.messages.shortening import LEVELS, WITH_MEDIA, shortened
@@ -71,16 +70,16 @@ def with_pointer(entry: Entry, where: str = ARCHIVED) -> Source:
     """A message from which secrets were taken, whole, saying so and where its original is."""
     where = where.replace("{cite}", entry.cite)
     note, source = WITHOUT_SECRETS.format(where=where), entry.source
-    if not isinstance(source, BaseMessage) and is_item(source):
+    if not is_message(source) and is_item(source):
         if isinstance(source.get("output"), str) and source["type"] != "local_shell_call_output":
             return {**source, "output": f"{source['output']}\n{note}"}
         return source
-    content: Any = source.content if isinstance(source, BaseMessage) else source.get("content")
+    content: Any = source.content if is_message(source) else source.get("content")
     if isinstance(content, list):
         content = [*content, {"type": "text", "text": note}]
     else:
         content = f"{content}\n{note}" if content else note
-    if not isinstance(source, BaseMessage):
+    if not is_message(source):
         return {**source, "content": content}
     extra = {**source.additional_kwargs, "conspectus": {"clip_of": entry.cite}}
     return source.model_copy(update={"content": content, "additional_kwargs": extra})

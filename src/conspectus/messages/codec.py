@@ -12,12 +12,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import is_
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage, messages_from_dict
-from langchain_core.messages.base import message_to_dict
-
+from conspectus._langchain import is_message
 from conspectus.errors import MessageError
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
 
 TAG = "~conspectus"
 """Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`."""
@@ -90,7 +91,9 @@ def to_json(message: BaseMessage | Mapping[str, Any]) -> tuple[str, dict[str, An
         name = f"{kind.__module__}.{kind.__qualname__}"
         return _described(f"an object of {name} that has no JSON form")
 
-    if isinstance(message, BaseMessage):
+    if is_message(message):
+        from langchain_core.messages.base import message_to_dict
+
         # pydantic would dump a model inside an artifact to a dict, and not back, and give up where
         # an artifact is nested deep or holds itself.
         artifact = getattr(message, "artifact", None)
@@ -146,6 +149,8 @@ def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[s
     try:
         data = _untag(json.loads(text))
         if form == "langchain":
+            from langchain_core.messages import messages_from_dict
+
             body = {**data["data"], "id": message_id}
             return messages_from_dict([{"type": data["type"], "data": body}])[0]
     except (ValueError, KeyError, TypeError) as error:

@@ -11,12 +11,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
-
-from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, ToolMessage
-from langchain_core.messages.function import FunctionMessage
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from conspectus._core.items import Role
+from conspectus._langchain import is_message, is_tool_message
 from conspectus.errors import MessageError
 from conspectus.messages.blocks import author_of, is_item
 from conspectus.messages.codec import Encoded, encode
@@ -31,7 +29,10 @@ from conspectus.messages.content import (
     read_item,
 )
 
-Source = BaseMessage | Mapping[str, Any]
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+Source: TypeAlias = "BaseMessage | Mapping[str, Any]"
 """A message as callers have it."""
 
 ROLES: dict[str, Role] = {
@@ -150,7 +151,7 @@ def _goes_on(before: Entry, entry: Entry) -> bool:
     if before.role != "assistant" or entry.role != "assistant":
         return False
     source = before.source
-    if isinstance(source, BaseMessage):
+    if is_message(source):
         return source.response_metadata.get("stop_reason") == "pause_turn"
     if source.get("stop_reason") == "pause_turn":
         return True
@@ -158,16 +159,14 @@ def _goes_on(before: Entry, entry: Entry) -> bool:
 
 
 def _of_response(source: Source) -> bool:
-    return not isinstance(source, BaseMessage) and (
-        is_item(source) or source.get("type") == "message"
-    )
+    return not is_message(source) and (is_item(source) or source.get("type") == "message")
 
 
 def _pair_local_shells(entries: Sequence[Entry]) -> None:
     """A local shell's output names its call by either of the call's two ids."""
     other: dict[str, str] = {}
     for entry in entries:
-        if isinstance(entry.source, BaseMessage):
+        if is_message(entry.source):
             continue
         if entry.source.get("type") == "local_shell_call":
             other[str(entry.source.get("id"))] = str(entry.source.get("call_id"))
@@ -227,7 +226,7 @@ def occurrences(keys: Iterable[str]) -> Counter[str]:
 
 
 def _read(source: Source, place: int) -> Entry:
-    if isinstance(source, BaseMessage):
+    if is_message(source):
         return _from_langchain(source, place)
     if isinstance(source, Mapping):
         return _from_dict(source, place)
@@ -238,6 +237,8 @@ def _read(source: Source, place: int) -> Entry:
 
 
 def _from_langchain(message: BaseMessage, place: int) -> Entry:
+    from langchain_core.messages import AIMessage, ChatMessage, FunctionMessage, ToolMessage
+
     kind = message.type.removesuffix("MessageChunk").lower()
     if kind == "remove":
         raise MessageError(
@@ -278,8 +279,7 @@ def _shot(message: BaseMessage) -> list[Any] | None:
 def answers_computer(message: BaseMessage) -> bool:
     """Whether a tool's message stands for OpenAI's `computer_call_output`, which is a picture."""
     return (
-        isinstance(message, ToolMessage)
-        and message.additional_kwargs.get("type") == "computer_call_output"
+        is_tool_message(message) and message.additional_kwargs.get("type") == "computer_call_output"
     )
 
 

@@ -7,11 +7,16 @@ first and puts it back when the history is as it should be.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-
-from langchain_core.messages import BaseMessage, HumanMessage
+from typing import TYPE_CHECKING
 
 from conspectus.messages.blocks import ANSWERS, kind_name, opened
 from conspectus.messages.summary import is_summary_message
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+LEAST_RECALL = 64
+"""Tokens with less than which hardly one message could be shown."""
 
 RECALLED = "recalled"
 """`lc_source` of such a message."""
@@ -50,6 +55,8 @@ def recalled_message(text: str, turn: str) -> BaseMessage:
         text: what `recalled_text` gave.
         turn: names the turn that it was chosen for; the same turn gives the same message.
     """
+    from langchain_core.messages import HumanMessage
+
     return HumanMessage(
         content=text,
         id=f"recalled-{turn[:24]}",
@@ -59,6 +66,8 @@ def recalled_message(text: str, turn: str) -> BaseMessage:
 
 def is_users(message: BaseMessage) -> bool:
     """Whether a user has said it; results of tools, in Anthropic's form, only bear his name."""
+    from langchain_core.messages import HumanMessage
+
     if not isinstance(message, HumanMessage) or is_summary_message(message):
         return False
     blocks = message.content if isinstance(message.content, list) else []

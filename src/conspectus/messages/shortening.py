@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, BaseMessage
-
+from conspectus._langchain import is_ai_message, is_message
 from conspectus.messages.blocks import How, is_item, kind_name, kind_of, stays_whole
 from conspectus.messages.content import describe
 from conspectus.messages.entries import Entry, Source, answers_computer
@@ -65,13 +64,13 @@ class _Shortening:
 
     def message(self) -> Source:
         source = self.entry.source
-        if not isinstance(source, BaseMessage):
+        if not is_message(source):
             return self._dict(source)
         if answers_computer(source):
             return source
         update: dict[str, Any] = {"content": self._content(source.content)}
         extra = {**source.additional_kwargs, "conspectus": {"clip_of": self.entry.cite}}
-        if isinstance(source, AIMessage):
+        if is_ai_message(source):
             signed = extra.get(SIGNED_CALLS) or {}
             if source.tool_calls:
                 update["tool_calls"] = [

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage, HumanMessage
+from conspectus._langchain import is_message
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
 
 SUMMARY_LINE = "Here is a summary of the conversation to date:"
 """First line of a summary message; LangChain's own, on which code of its users depends."""
@@ -66,6 +69,8 @@ def summary_message(
     """
     if like is dict:
         return {"role": "user", "content": text}
+    from langchain_core.messages import HumanMessage
+
     return HumanMessage(
         content=text,
         id=f"summary-{record}",
@@ -83,7 +88,7 @@ def is_summary_message(message: object) -> bool:
         >>> is_summary_message({"role": "user", "content": SUMMARY_LINE + " all went well"})
         True
     """
-    if isinstance(message, BaseMessage):
+    if is_message(message):
         return message.additional_kwargs.get("lc_source") == "summarization"
     if isinstance(message, Mapping):
         content = message.get("content")

@@ -14,15 +14,13 @@ from conspectus._core.policy import TRIGGER_FORM, TriggerClause
 from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.engine import AnySummarizer
 from conspectus.errors import PolicyError
+from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.summarize import Summarizer
 
 Model = BaseChatModel | Runnable[Any, Any]
 
 KEEP = ("messages", 20)
 """What stays where nothing is said."""
-
-LEAST_RECALL = 64
-"""Tokens with less than which hardly one message could be shown."""
 
 
 class Setting:

@@ -14,9 +14,8 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.messages import BaseMessage
-
 from conspectus._drive import Flow, Io, StepTimeout
+from conspectus._langchain import is_message
 from conspectus.errors import MessageError, PolicyError, RedactionError
 from conspectus.messages import Entry, read_messages
 from conspectus.redaction.message_texts import Leaf, leaves, walk
@@ -332,8 +331,8 @@ def for_view(redacted: Entry, original: Entry) -> Entry:
     made, source = redacted.source, original.source
     if made is source:
         return redacted
-    content = made.content if isinstance(made, BaseMessage) else made.get("content")
-    before = source.content if isinstance(source, BaseMessage) else source.get("content")
+    content = made.content if is_message(made) else made.get("content")
+    before = source.content if is_message(source) else source.get("content")
     update: dict[str, Any] = {}
     if isinstance(content, list) and isinstance(before, list) and len(content) == len(before):
         update["content"] = [
@@ -341,13 +340,13 @@ def for_view(redacted: Entry, original: Entry) -> Entry:
             for new, old in zip(content, before, strict=True)
         ]
     for name in ("name", "tool_calls"):
-        old = getattr(source, name, None) if isinstance(source, BaseMessage) else source.get(name)
-        new = getattr(made, name, None) if isinstance(made, BaseMessage) else made.get(name)
+        old = getattr(source, name, None) if is_message(source) else source.get(name)
+        new = getattr(made, name, None) if is_message(made) else made.get(name)
         if name == "name" and old is not None:
             update[name] = old
         elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
             update[name] = [_renamed(n, o) for n, o in zip(new, old, strict=True)]
-    shown = made.model_copy(update=update) if isinstance(made, BaseMessage) else {**made, **update}
+    shown = made.model_copy(update=update) if is_message(made) else {**made, **update}
     [entry] = read_messages([shown])
     entry.key, entry.id, entry.given_id = original.key, original.id, original.given_id
     entry.redacted = True

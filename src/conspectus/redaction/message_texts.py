@@ -9,8 +9,7 @@ from itertools import pairwise
 from operator import is_
 from typing import Any
 
-from langchain_core.messages import BaseMessage
-
+from conspectus._langchain import is_message
 from conspectus.messages.codec import not_too_deep
 from conspectus.redaction.names import named_kind
 
@@ -52,7 +51,7 @@ def leaves(message: Any) -> list[Leaf]:
 def walk(message: Any, put: Put) -> Any:
     """The message with each text replaced; itself where nothing changed. What is nested so deep
     that it is not kept is only described."""
-    if not isinstance(message, BaseMessage):
+    if not is_message(message):
         return _mapping(not_too_deep(message), put, False)[0]
     names = [*type(message).model_fields, *(message.__pydantic_extra__ or {})]
     parts = {name: getattr(message, name) for name in names if name != "usage_metadata"}

@@ -129,7 +129,7 @@ class PromptedSummarizer:
                 answer = _said((yield Io(lambda: model.invoke(prompt), acall, self._timeout)))
             except Exception as error:
                 failure = explained(error, self.name, self._timeout, "have it write less")
-                failure.cost = before + Cost(1, sent)
+                failure.cost = before + Cost(1, sent).asked_of(asked or self.name)
                 seen.tell(outcome=outcome_of(failure))
                 if isinstance(failure, SummarizerTimeout):
                     seen.tell(input_tokens=sent, estimated=True)
@@ -139,7 +139,8 @@ class PromptedSummarizer:
                     del failure  # it holds this frame
             usage = getattr(answer, "usage_metadata", None)
             said = request.count(str(getattr(answer, "text", answer)))
-            cost = reported(usage) if usage else Cost(1, sent, said, estimated_calls=1)
+            spent = reported(usage) if usage else Cost(1, sent, said, estimated_calls=1)
+            cost = spent.asked_of(asked or self.name)
             seen.tell(**told(cost))
             try:
                 return answer_text(answer, self.name), cost

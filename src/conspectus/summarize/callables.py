@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
-
-from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
-from langchain_core.runnables import Runnable
-from langchain_core.runnables.base import coerce_to_runnable
+from typing import TYPE_CHECKING, Any
 
 from conspectus._core.boundaries import exchanges, legal_cuts
 from conspectus._core.items import Item
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, arun, run
+from conspectus._langchain import is_message
 from conspectus.errors import PolicyError, SummaryError
 from conspectus.events import SummarizerCall, observing
 from conspectus.messages import SUMMARY_LINE, Entry
@@ -20,6 +17,10 @@ from conspectus.summarize.base import Summary, SummaryRequest
 from conspectus.summarize.calls import call_config, outcome_of, told
 from conspectus.summarize.chunks import Part, Text, divide
 from conspectus.summarize.provider_errors import explained
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable
 
 
 class CallableSummarizer:
@@ -54,6 +55,8 @@ class CallableSummarizer:
         trim = trim_tokens_to_summarize
         if trim is not None and (isinstance(trim, bool) or not isinstance(trim, int) or trim < 1):
             raise PolicyError(f"trim_tokens_to_summarize must be at least 1 token, got {trim!r}.")
+        from langchain_core.runnables.base import coerce_to_runnable
+
         try:
             self._runnable: Runnable[Any, Any] = coerce_to_runnable(function)
         except (TypeError, ValueError) as error:
@@ -110,7 +113,7 @@ class CallableSummarizer:
                         retry_unknown=False,
                     )
                     seen.tell(outcome=outcome_of(failure))
-                    failure.cost = cost + Cost(1)
+                    failure.cost = cost + Cost(1).asked_of(self._name)
                     try:
                         raise failure from error
                     finally:
@@ -123,7 +126,7 @@ class CallableSummarizer:
                 text = answer.strip()
                 spent = Cost(1, sent, request.count(text), estimated_calls=1)
                 seen.tell(**told(spent))
-            cost += spent
+            cost += spent.asked_of(self._name)
         return Summary(text, tuple(entry.key for entry in request.entries), cost)
 
     def _call(self, given: list[BaseMessage]) -> Io:
@@ -184,8 +187,10 @@ def _texts(
 def message_of(entry: Entry) -> BaseMessage:
     """The original as a LangChain message, under the id that summaries cite."""
     source = entry.source
-    if isinstance(source, BaseMessage):
+    if is_message(source):
         return source
+    from langchain_core.messages import HumanMessage, convert_to_messages
+
     try:
         return convert_to_messages([dict(source)])[0]
     except (ValueError, TypeError, KeyError, NotImplementedError):
@@ -204,6 +209,8 @@ def _part(message: BaseMessage, part: Part, text: str) -> BaseMessage:
 
 
 def _standing(text: str) -> BaseMessage:
+    from langchain_core.messages import HumanMessage
+
     return HumanMessage(
         f"{SUMMARY_LINE}\n\n{text}", additional_kwargs={"lc_source": "summarization"}
     )

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, SystemMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from typing import TYPE_CHECKING, Any
 
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io
+from conspectus._langchain import is_chat_model, is_message
 from conspectus.errors import (
     SummarizerOverflow,
     SummarizerTimeout,
@@ -21,6 +18,10 @@ from conspectus.errors import (
 )
 from conspectus.events import SummarizerCall, observing
 from conspectus.summarize.provider_errors import answer_text, explained, is_timeout
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+    from langchain_core.runnables import Runnable, RunnableConfig
 
 PER_MESSAGE = 4
 """Tokens that a chat format spends on the role and the delimiters of one message."""
@@ -163,7 +164,8 @@ class Caller:
                 finally:
                     del failure  # it holds this frame
             finally:
-                self.bill.settle(size + limit, spent, unreported)
+                asked = self._asked or self.name
+                self.bill.settle(size + limit, spent.asked_of(asked), unreported)
             try:
                 return self._text(answer, prompt)
             except SummaryError as failure:
@@ -184,7 +186,7 @@ class Caller:
         usage = getattr(answer, "usage_metadata", None)
         if usage:
             return reported(usage)
-        text = str(answer.text) if isinstance(answer, BaseMessage) else str(answer)
+        text = str(answer.text) if is_message(answer) else str(answer)
         return Cost(1, size, self._count(text), estimated_calls=1)
 
 
@@ -202,12 +204,17 @@ def reported(usage: Mapping[str, Any]) -> Cost:
         found = (usage.get(which) or {}).get(name)
         return found if isinstance(found, int) and found > 0 else 0
 
+    # LangChain tells writes to Anthropic's cache by their lifetime, or as a whole, never both.
+    hour = detail("input_token_details", "ephemeral_1h_input_tokens")
+    minutes = detail("input_token_details", "ephemeral_5m_input_tokens")
     return Cost(
         1,
         max(0, int(usage["input_tokens"])),
         max(0, int(usage["output_tokens"])),
         detail("input_token_details", "cache_read"),
         detail("output_token_details", "reasoning"),
+        written_tokens=(hour + minutes) or detail("input_token_details", "cache_creation"),
+        hour_tokens=hour,
     )
 
 
@@ -218,6 +225,8 @@ def told(cost: Cost) -> dict[str, Any]:
         "output_tokens": cost.output_tokens,
         "cached_tokens": cost.cached_tokens,
         "reasoning_tokens": cost.reasoning_tokens,
+        "written_tokens": cost.written_tokens,
+        "hour_tokens": cost.hour_tokens,
         "estimated": cost.estimated_calls > 0,
     }
 
@@ -252,7 +261,7 @@ def model_and_provider(model: object, name: str) -> tuple[str, str]:
 
 def _provider(model: object) -> str:
     """By the method in which every chat model of LangChain tells what it is traced as."""
-    if not isinstance(model, BaseChatModel):
+    if not is_chat_model(model):
         return ""
     try:
         told: object = model._get_ls_params().get("ls_provider")
@@ -269,7 +278,7 @@ def repeats(answer: str, prompt: Sequence[BaseMessage]) -> bool:
     if _FRAME.search(answer):
         return True
     said = " ".join(answer.split())
-    words = " ".join(m.text for m in prompt if isinstance(m, SystemMessage)).split()
+    words = " ".join(m.text for m in prompt if m.type == "system").split()
     runs = (" ".join(words[n : n + RUN]) for n in range(len(words) - RUN + 1))
     return any(run in said for run in runs)
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
-
-from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable
+from typing import TYPE_CHECKING, Any
 
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, arun, run
+from conspectus._langchain import is_runnable
 from conspectus.errors import PolicyError, SummaryError
 from conspectus.summarize.base import Form, Summarizer, Summary, SummaryRequest
 from conspectus.summarize.calls import Caller, CannotPay
 from conspectus.summarize.embedded import EmbeddedSummarizer
 from conspectus.summarize.prompts import Prompts
 from conspectus.summarize.reading import Reading, in_order
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import Runnable
 
 DEFAULT_WINDOW = 32_000
 """Input limit, in tokens, assumed for a model that has no profile and for which no `window` is
@@ -173,7 +175,7 @@ def _whole(value: object, name: str) -> None:
 def _model_and_name(model: object) -> tuple[Runnable[Any, Any], str]:
     if isinstance(model, str):
         return _built(model), model
-    if not isinstance(model, Runnable):
+    if not is_runnable(model):
         raise PolicyError(
             f"model must be a LangChain chat model or a text such as 'openai:gpt-5-mini', not "
             f"{model!r}"

@@ -19,6 +19,9 @@ LINKS = 2
 SHORT_VALUE = 32
 """Characters of values, on average, up to which data is dense."""
 
+TELLING = 16
+"""Characters of values that stand beside the key of a row whose fields are not shown."""
+
 LONG = 25
 """Characters from which a line of output that came before says nothing new."""
 
@@ -162,14 +165,31 @@ def _briefer(value: Any) -> Mapping[str, Any] | None:
 
 def _names(part: Any) -> Any:
     """What a part of a record is called by: keys of its rows, the first id of each, or values."""
+    if isinstance(part, _Telling):
+        return part.keys
     if isinstance(part, Mapping):
         if part and all(isinstance(row, Mapping) for row in part.values()):
-            return list(part)
+            return _Telling(part)
         return " ".join(str(one) for one in part.values() if _plain(one) and not is_empty(one))
     rows = [row for row in part if isinstance(row, Mapping)]
     if not rows:
         return part
     return [_name(row) for row in rows]
+
+
+class _Telling(list[str]):
+    """Keys of rows, each with the first values of its row that it does not say, if they are short.
+
+    Attributes:
+        keys: the keys alone.
+    """
+
+    def __init__(self, rows: Mapping[str, Mapping[str, Any]]) -> None:
+        self.keys = list(rows)
+        for key, row in rows.items():
+            told = [str(one) for one in row.values() if _plain(one) and not is_empty(one)]
+            told = [one for one in told if one not in key][:2]
+            super().append(" ".join([key, *told] if sum(map(len, told)) <= TELLING else [key]))
 
 
 def _name(row: Mapping[str, Any]) -> str:

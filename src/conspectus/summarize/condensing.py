@@ -10,6 +10,7 @@ from conspectus.summarize import journal
 from conspectus.summarize.compacting import cut, cut_command
 from conspectus.summarize.findings import THOUGHT_OF
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
+from conspectus.summarize.users_words import counted
 
 LENGTHS = (400, 300, 220, 170, 130, 100, 80)
 """Characters of a line, tried in turn where earlier segments have to give way."""
@@ -98,7 +99,7 @@ def condensed(
     shortened, then looks go, then the oldest conclusions, then the oldest deeds. What the user said
     stays as it is.
     """
-    said = [line for one in old for line in one.get(SAID, ())]
+    said = counted([line for one in old for line in one.get(SAID, ())])
     done = _Lines([line for one in old for line in one.get(DONE, ())], count)
     found = _Lines([line for one in old for line in one.get(FOUND, ())], count)
     every = found.left()

@@ -37,3 +37,7 @@ class EmbeddedSummarizer:
     async def asummarize(self, request: SummaryRequest) -> Summary:
         """The same; it waits for nothing."""
         return self.summarize(request)
+
+
+ExtractiveSummarizer = EmbeddedSummarizer
+"""The name that it had before."""

@@ -10,11 +10,13 @@ import hashlib
 import re
 from collections.abc import Sequence
 from html import escape
-
-from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from typing import TYPE_CHECKING
 
 from conspectus.errors import PolicyError
 from conspectus.messages import Entry, as_data
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
 
 WORDS = 0.7
 """Words of English in a token, rounded down: models keep to words better than to tokens."""
@@ -240,12 +242,16 @@ class Prompts:
 
     def shorten(self, text: str, limit: int) -> list[BaseMessage]:
         """Ask for a shorter text."""
+        from langchain_core.messages import HumanMessage, SystemMessage
+
         order = _joined(framed("summary", text), space(limit))
         return [SystemMessage(SHORTEN), HumanMessage(order)]
 
     def _ask(
         self, instructions: str, material: str, after: Sequence[str], limit: int
     ) -> list[BaseMessage]:
+        from langchain_core.messages import HumanMessage, SystemMessage
+
         rest = (*after, space(limit))
         if self._template is not None:
             return [HumanMessage(_joined(self._template.filled(material), *rest, _DATA))]

@@ -12,12 +12,10 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
-
-from langchain_core import exceptions as langchain_errors
-from langchain_core.messages import AIMessage, BaseMessage
+from typing import TYPE_CHECKING, Any
 
 from conspectus._drive import StepTimeout
+from conspectus._langchain import is_ai_message, is_message, known
 from conspectus.errors import (
     ConspectusError,
     SummarizerOverflow,
@@ -25,6 +23,11 @@ from conspectus.errors import (
     SummaryError,
     SummaryRejected,
 )
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+_ERRORS = "langchain_core.exceptions"
 
 _OVERFLOW = re.compile(
     r"context[_ ]?(?:length|window|size|limit)[_ ]?\w*[_ ]?exceed|exceed\w* (?:\w+ ){0,3}"
@@ -148,7 +151,7 @@ def is_overflow(error: BaseException) -> bool:
         True
     """
     for cause in _chain(error):
-        if isinstance(cause, langchain_errors.ContextOverflowError):
+        if isinstance(cause, known(_ERRORS, "ContextOverflowError")):
             return True
         status = _failed_with(cause)
         if "RateLimit" in type(cause).__name__:  # "too many tokens" in a minute, not in a request
@@ -196,7 +199,10 @@ def is_final(error: BaseException) -> bool:
         if (
             _NO_MONEY.search(" ".join([str(cause), *_kinds(cause)]))
             or _FINAL_TEXT.search(str(cause))
-            or (isinstance(cause, langchain_errors.ModelError) and not cause.is_retryable)
+            or (
+                isinstance(cause, known(_ERRORS, "ModelError"))
+                and not getattr(cause, "is_retryable", True)
+            )
             or (status is not None and 400 <= status < 500 and status not in _TRANSIENT_STATUS)
             or isinstance(cause, _FINAL_KINDS)
             or any(_FINAL_NAMES.search(kind.__name__) for kind in type(cause).__mro__)
@@ -207,7 +213,7 @@ def is_final(error: BaseException) -> bool:
 
 def is_timeout(error: BaseException) -> bool:
     """Whether nothing came back in time."""
-    return isinstance(error, (TimeoutError, langchain_errors.ModelTimeoutError)) or any(
+    return isinstance(error, (TimeoutError, known(_ERRORS, "ModelTimeoutError"))) or any(
         "Timeout" in kind.__name__ for kind in type(error).__mro__
     )
 
@@ -297,7 +303,7 @@ def answer_text(answer: object, name: str) -> str:
         SummaryRejected: it was cut off, refused, empty, or asks for tools instead.
         SummarizerOverflow: the window was full before it was finished.
     """
-    if not isinstance(answer, BaseMessage):
+    if not is_message(answer):
         text = answer if isinstance(answer, str) else ""
         return _filled(text, name)
     if _unfinished(answer):
@@ -326,7 +332,7 @@ def answer_text(answer: object, name: str) -> str:
     if reasons & REFUSED or refusal:
         why = refusal or ", ".join(sorted(reasons & REFUSED))
         raise _rejected(f"{name} refused to summarise ({why}); use another model for it")
-    if isinstance(answer, AIMessage) and (answer.tool_calls or answer.invalid_tool_calls):
+    if is_ai_message(answer) and (answer.tool_calls or answer.invalid_tool_calls):
         raise _rejected(f"{name} asked for tools instead of summarising; use a model without tools")
     return _filled(str(answer.text), name)
 

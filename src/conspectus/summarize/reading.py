@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-
-from langchain_core.messages import BaseMessage
+from typing import TYPE_CHECKING
 
 from conspectus._core.boundaries import exchanges, legal_cuts
 from conspectus._core.items import Item
@@ -18,6 +17,9 @@ from conspectus.summarize.base import SummaryRequest
 from conspectus.summarize.calls import PER_MESSAGE, Caller, CannotPay
 from conspectus.summarize.chunks import Part, Piece, Text, divide, newest, part_size, whole
 from conspectus.summarize.prompts import Prompts, framed, message_frame
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
 
 LEAST_READING = 200
 """Tokens of messages that one reading holds at least; below that, frames are most of it."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from conspectus.ledger import Ledger, Said, choose, statements
+from conspectus.ledger.pieces import left_open
 from conspectus.messages import Entry, is_summary_message
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.compacting import cut, one_line
@@ -34,6 +35,7 @@ LEFT_OUT = "(not all of it fits: the rest, at each …, is "
 """Begins the line that says so, behind which the rest of it says where that is."""
 
 _GAPS = re.compile(r"…(?:\s*…)+")
+_AGAIN = re.compile(r"\(the same as ([^\s,)]+), (once|\d+ times) more\)")
 _VARYING = re.compile(r"\d+")
 
 
@@ -45,9 +47,11 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
         before: lines of segments that stand.
     """
     first: dict[str, str] = {}
+    stood: dict[str, str] = {}
     for line in before:
         text, cites = apart(line)
         first.setdefault(_shape(text), cites[0] if cites else "")
+        stood.setdefault(one_line(text), cites[0] if cites else "")
     said_by = [(_words(entry), entry.cite) for entry in entries if _users(entry)]
     often = Counter(_shape(text) for text, _ in said_by)
     lines: list[str] = []
@@ -55,11 +59,15 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
     texts: dict[str, str] = {}
     for text, cite in said_by:
         shape = _shape(text)
+        if len(text) >= REPEATED and (name := stood.get(one_line(text))):
+            first[shape] = name
+            texts.setdefault(shape, text)
         # What was other than in an earlier segment cannot be told: there it stands whole once more.
-        if len(text) < REPEATED or often[shape] < OFTEN or shape not in texts:
+        elif len(text) < REPEATED or often[shape] < OFTEN or shape not in texts:
             first.setdefault(shape, cite)
             texts.setdefault(shape, text)
             lines.append(cited(text, [cite]))
+            stood.setdefault(one_line(text), cite)
             continue
         differs, cites = again.setdefault(shape, ([], []))
         cites.append(cite)
@@ -68,11 +76,35 @@ def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
     for shape, (differs, cites) in again.items():
         told = "; ".join(one for one in differs if one)
         name = f" as {first[shape]}" if first[shape] else ""
-        count = f"{len(cites)} times" if len(cites) > 1 else "once"
+        count = _times(len(cites))
         ends = [cites[0], cites[-1]]
         told = cut(told, TOLD)
         lines.append(cited(f"(the same{name}, {count} more{': ' + told if told else ''})", ends))
     return lines
+
+
+def counted(lines: Sequence[str]) -> list[str]:
+    """Return lines in which those that name the same repeated message are one, at the first."""
+    found: dict[str, tuple[int, int, list[str]]] = {}
+    kept: list[str] = []
+    for line in lines:
+        text, cites = apart(line)
+        if (again := _AGAIN.fullmatch(text)) is None:
+            kept.append(line)
+            continue
+        times = 1 if again[2] == "once" else int(again[2].split()[0])
+        place, before, named = found.get(again[1], (len(kept), 0, []))
+        if not before:
+            kept.append(line)
+        named = [*named, *cites]
+        found[again[1]] = place, before + times, named
+        ends = [named[0], named[-1]]
+        kept[place] = cited(f"(the same as {again[1]}, {_times(before + times)} more)", ends)
+    return kept
+
+
+def _times(count: int) -> str:
+    return f"{count} times" if count > 1 else "once"
 
 
 def _words(entry: Entry) -> str:
@@ -120,7 +152,8 @@ def without_pastes(text: str) -> str:
             continue
         if stop - start > PASTE:
             head = cut(text[start:stop], SHOWN)
-            parts += [text[at:start], f"{head} ({stop - start - len(head):,} characters more)"]
+            more = f"{head} ({stop - start - len(head):,} characters more)"
+            parts += [text[at:start], more, f"\n{sign}" if (sign := left_open(head)) else ""]
             at = stop
         start = stop = 0
     return "".join([*parts, text[at:]])

@@ -23,6 +23,7 @@ from conspectus.events import (
     GuardFit,
     HistoryStuck,
     Listener,
+    ModelUse,
     Recall,
     RequestSent,
     SummarizerCall,
@@ -33,7 +34,8 @@ from conspectus.events import remove as unlisten
 from conspectus.telemetry.api import instrument, uninstrument
 from conspectus.telemetry.log_lines import JsonFormatter, LogLines
 from conspectus.telemetry.open_telemetry import OpenTelemetry
-from conspectus.telemetry.prices import Price, set_prices
+from conspectus.telemetry.price_lists import known_prices, litellm_prices
+from conspectus.telemetry.prices import Price, PriceList, price_of, set_prices
 from conspectus.telemetry.usage import Usage, UsageTally
 
 __all__ = [
@@ -47,8 +49,10 @@ __all__ = [
     "JsonFormatter",
     "Listener",
     "LogLines",
+    "ModelUse",
     "OpenTelemetry",
     "Price",
+    "PriceList",
     "Recall",
     "RequestSent",
     "SummarizerCall",
@@ -56,7 +60,10 @@ __all__ = [
     "UsageTally",
     "Whose",
     "instrument",
+    "known_prices",
     "listen",
+    "litellm_prices",
+    "price_of",
     "set_prices",
     "uninstrument",
     "unlisten",

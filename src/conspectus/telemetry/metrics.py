@@ -138,7 +138,7 @@ class Metrics:
         how = {**who, "outcome": event.outcome}
         self._calls.add(event.calls, how)
         self._calling.record(event.seconds, how)
-        for kind in ("input", "output", "cached", "reasoning"):
+        for kind in ("input", "output", "cached", "written", "reasoning"):
             tokens = getattr(event, f"{kind}_tokens")
             if tokens:
                 said = {**who, "type": kind, "estimated": event.estimated}

@@ -1,12 +1,15 @@
-"""What calls of summarisers cost in money, by prices that the user gives; there is no list here."""
+"""What calls of models cost in money, by prices that the user gives or a list has."""
 
 from __future__ import annotations
 
 import logging
+import re
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
 
+from conspectus._core.records import Cost
 from conspectus.errors import PolicyError
 from conspectus.events import SummarizerCall
 from conspectus.events.hub import Pricing, set_pricing
@@ -15,6 +18,9 @@ from conspectus.events.notes import noted
 logger = logging.getLogger("conspectus")
 
 MILLION = 1_000_000
+
+DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{3}|latest)$")
+"""What may stand behind a model's name without its being another model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +31,10 @@ class Price:
         input: of what is sent.
         output: of what is answered, thoughts included.
         cached: of what is sent and comes from the provider's cache. Default: as `input`.
+        written: of what is sent and written to that cache. Default: as `input`.
+        written_hour: and for an hour. Default: as `written`.
+        long_from: tokens of input from above which one call costs `long`; 0 for no such tier.
+        long: what such a call costs, all of it.
 
     Raises:
         PolicyError: one of them is no number of at least 0.
@@ -33,29 +43,134 @@ class Price:
     input: float
     output: float
     cached: float | None = None
+    written: float | None = None
+    written_hour: float | None = None
+    long_from: int = 0
+    long: Price | None = None
 
     def __post_init__(self) -> None:
-        for name in ("input", "output", "cached"):
+        for name in ("input", "output", "cached", "written", "written_hour"):
             value = getattr(self, name)
-            if value is None and name == "cached":
+            if value is None and name not in ("input", "output"):
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
                 raise PolicyError(
                     f"the price of {name} is a number for a million tokens, not {value!r}"
                 )
 
-    def of(self, call: SummarizerCall) -> float:
-        """What a call costs.
+    def of(self, call: Tokens) -> float:
+        """What one call costs.
+
+        Args:
+            call: an event of a summariser's call, a `Cost`, or anything else with their counts.
 
         Example:
             >>> Price(2.0, 8.0, cached=0.5).of(
             ...     SummarizerCall(input_tokens=1_000_000, cached_tokens=400_000))
             1.4
+            >>> Price(2.0, 8.0, written=2.5).of(Cost(1, 1_000_000, written_tokens=800_000))
+            2.4
         """
+        if self.long is not None and call.input_tokens > self.long_from:
+            return self.long.of(call)
         cached = min(call.cached_tokens, call.input_tokens)
-        dear = self.input if self.cached is None else self.cached
-        whole = (call.input_tokens - cached) * self.input + cached * dear
+        written = min(call.written_tokens, call.input_tokens - cached)
+        hour = min(call.hour_tokens, written)
+        of_writes = self.input if self.written is None else self.written
+        whole = (
+            (call.input_tokens - cached - written) * self.input
+            + cached * (self.input if self.cached is None else self.cached)
+            + (written - hour) * of_writes
+            + hour * (of_writes if self.written_hour is None else self.written_hour)
+        )
         return (whole + call.output_tokens * self.output) / MILLION
+
+
+class Tokens(Protocol):
+    """Counts of what a model was sent and what it wrote; the others are parts of the input."""
+
+    @property
+    def input_tokens(self) -> int: ...
+    @property
+    def cached_tokens(self) -> int: ...
+    @property
+    def written_tokens(self) -> int: ...
+    @property
+    def hour_tokens(self) -> int: ...
+    @property
+    def output_tokens(self) -> int: ...
+
+
+class PriceList(Mapping[str, Price]):
+    """Prices by model, found by the name that a model or a provider uses.
+
+    A name is found exactly, without the provider before it (`openai:gpt-5.4`, `openai/gpt-5.4`),
+    and without the date behind it (`gpt-5.4-2026-03-05`); never by a part of it, as
+    `gpt-5.4-mini` is another model than `gpt-5.4`.
+
+    Args:
+        prices: by model.
+        source: where they are from.
+        read_on: when; a date as `2026-11-23`, empty where nothing is known.
+
+    Example:
+        >>> prices = PriceList({"gpt-5.4": Price(2.5, 15.0)}, "a page", "2026-11-23")
+        >>> prices["openai:gpt-5.4-2026-03-05"].output
+        15.0
+        >>> "gpt-5.4-mini" in prices
+        False
+    """
+
+    def __init__(self, prices: Mapping[str, Price], source: str, read_on: str = "") -> None:
+        self._prices = dict(prices)
+        self.source, self.read_on = source, read_on
+
+    def __getitem__(self, name: str) -> Price:
+        """The price of a model.
+
+        Raises:
+            KeyError: none is known.
+        """
+        bare = re.split(r"[:/]", name)[-1] if isinstance(name, str) else ""
+        for one in (name, bare, DATED.sub("", bare)):
+            if one in self._prices:
+                return self._prices[one]
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._prices)
+
+    def __len__(self) -> int:
+        return len(self._prices)
+
+    def __repr__(self) -> str:
+        return f"<prices of {len(self):,} models, {self.source}, {self.read_on or 'no date'}>"
+
+
+def price_of(cost: Cost, prices: Mapping[str, Price]) -> float | None:
+    """What a compaction has cost, told from its record or result afterwards.
+
+    Args:
+        cost: of a record or a result.
+        prices: by model, such as `known_prices()`.
+
+    Returns:
+        The sum, 0 where no model was asked; None where a model has no price, or where it is not
+        known which models were asked. Tiers for long calls are left out, as a record holds sums.
+
+    Example:
+        >>> price_of(Cost(1, 1_000_000).asked_of("small"), {"small": Price(2.0, 8.0)})
+        2.0
+    """
+    if sum(one.calls for one in cost.models.values()) != cost.calls:
+        return None
+    total = 0.0
+    for model, spent in cost.models.items():
+        price = prices.get(model)
+        if price is None:
+            return None
+        total += replace(price, long=None).of(spent)
+    return total
 
 
 def set_prices(prices: Mapping[str, Price] | None, currency: str = "USD") -> None:
@@ -63,8 +178,8 @@ def set_prices(prices: Mapping[str, Price] | None, currency: str = "USD") -> Non
 
     Args:
         prices: by the name of the model (`gpt-5-mini`), or of the summariser
-            (`openai:gpt-5-mini`), exactly. A model that is not there has no price, and the log says
-            so once.
+            (`openai:gpt-5-mini`), exactly; or a list: `known_prices()`, `litellm_prices()`. A model
+            that is not there has no price, and the log says so once.
         currency: what the prices are in.
 
     Raises:
@@ -84,7 +199,8 @@ def set_prices(prices: Mapping[str, Price] | None, currency: str = "USD") -> Non
             )
     if not isinstance(currency, str) or not currency:
         raise PolicyError(f"currency must be a text such as 'USD', not {currency!r}")
-    set_pricing(_pricing(dict(prices)), currency)
+    held = prices if isinstance(prices, PriceList) else dict(prices)
+    set_pricing(_pricing(held), currency)
 
 
 def _pricing(prices: Mapping[str, Price]) -> Pricing:

@@ -21,7 +21,7 @@ class Usage:
         calls: all of them.
         failed: those that ended in anything but a text.
         input_tokens, output_tokens: of all calls, those of failed ones as far as known.
-        cached_tokens, reasoning_tokens: as far as models report them.
+        cached_tokens, reasoning_tokens, written_tokens: as far as models report them.
         estimated_calls: calls whose tokens are an estimate.
         seconds: added up; calls side by side count each.
         price: of the calls that have one.
@@ -38,6 +38,7 @@ class Usage:
     seconds: float = 0.0
     price: float = 0.0
     unpriced_calls: int = 0
+    written_tokens: int = 0
 
     @classmethod
     def of(cls, call: SummarizerCall) -> Usage:
@@ -53,6 +54,7 @@ class Usage:
             seconds=call.seconds,
             price=call.price or 0.0,
             unpriced_calls=call.calls if call.price is None else 0,
+            written_tokens=call.written_tokens,
         )
 
     def __add__(self, other: Usage) -> Usage:

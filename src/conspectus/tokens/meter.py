@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import BaseMessage, HumanMessage, convert_to_messages
-
+from conspectus._langchain import is_message
 from conspectus.errors import PolicyError
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.tokens.counters import vocabulary
@@ -16,6 +15,9 @@ from conspectus.tokens.families import Family, family_of, maker_of, named, say_u
 from conspectus.tokens.media import media_tokens
 from conspectus.tokens.schemas import tools_tokens
 from conspectus.tokens.usage import Report, correction
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
 
 TokenCounter = Callable[[Iterable[Any]], int]
 """Tokens of a list of messages: the form of LangChain's `token_counter`."""
@@ -112,6 +114,8 @@ class TokenMeter:
         """Tokens of a text inside a message."""
         if self._counter is None:
             return self._corrected(self._text(text))
+        from langchain_core.messages import HumanMessage
+
         if self._empty is None:
             self._empty = self._ask([HumanMessage("")])
         return max(0, self._ask([HumanMessage(text)]) - self._empty)
@@ -175,7 +179,7 @@ class TokenMeter:
 
     def _ask(self, messages: Sequence[Source]) -> int:
         assert self._counter is not None
-        plain = [m if isinstance(m, BaseMessage) else _as_langchain(m) for m in messages]
+        plain = [m if is_message(m) else _as_langchain(m) for m in messages]
         count = self._counter(plain)
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise PolicyError(
@@ -186,6 +190,8 @@ class TokenMeter:
 
 def _as_langchain(message: Source) -> BaseMessage:
     """A dict as the LangChain message that a LangChain counter can count."""
+    from langchain_core.messages import HumanMessage, convert_to_messages
+
     try:
         return convert_to_messages([dict(message)])[0]
     except (ValueError, TypeError, KeyError, NotImplementedError):

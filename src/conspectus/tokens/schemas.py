@@ -6,8 +6,6 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.utils.function_calling import convert_to_openai_tool
-
 from conspectus.errors import PolicyError
 from conspectus.tokens.families import Family
 
@@ -58,6 +56,8 @@ def _written(tool: Any) -> str:
 
 
 def _schema(tool: Any) -> Any:
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+
     try:
         return convert_to_openai_tool(tool)
     except Exception as error:

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from conspectus.config import SummarizationConfig
-from conspectus.config.building import counter_of, sizes_of
+from conspectus.config.building import sizes_of
+from conspectus.config.named import counter_of
 from conspectus.messages import Source
 from conspectus.middleware.counting import Counting
 from conspectus_lab.replay import Compaction, Original, PolicyRun, replay

@@ -123,6 +123,10 @@ def evaluate(
     for file in (report, out):
         if file is not None:
             output.check_output(file)
+    if report is not None:
+        from conspectus_lab.report import templates
+
+        templates()  # so that what is missing is known before the work is done
     from conspectus_lab.evaluate import compare
     from conspectus_lab.evaluate import evaluate as measure
 

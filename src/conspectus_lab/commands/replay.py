@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +18,10 @@ from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from conspectus.cli.readers import History
+    from conspectus_lab.billing import Bill
     from conspectus_lab.replay import PolicyRun, Replay
 
 STDIN = "-"
@@ -59,6 +64,12 @@ def replay(
             help="What a summary may take, in tokens.", show_default="an eighth of the window"
         ),
     ] = None,
+    priced_as: Annotated[
+        str,
+        typer.Option(
+            "--priced-as", metavar="MODEL", help="Model whose prices and prefix cache count."
+        ),
+    ] = "claude-sonnet-5-5",
     live: Annotated[
         bool | None,
         typer.Option(
@@ -88,9 +99,9 @@ def replay(
     size = options.size(keep, "--keep")
     clauses = options.triggers(trigger or [])
     if report is not None:
-        from conspectus_lab.report import chart_library
+        from conspectus_lab.report import templates
 
-        chart_library()  # so that what is missing is known before the work is done
+        templates()  # so that what is missing is known before the work is done
     from conspectus_lab.commands.live import Live
     from conspectus_lab.replay import replay as run
 
@@ -99,6 +110,7 @@ def replay(
         "keep": size,
         "summarizer": options.summarizer_of(summarizer),
         "summary_tokens": summary_tokens,
+        "priced_as": [priced_as],
     }
     if clauses is not None:
         settings["trigger"] = clauses
@@ -148,6 +160,12 @@ def _skipped(histories: Sequence[tuple[str, History]]) -> list[str]:
     return [f"{name}: {history.skipped_lines}" for name, history in histories if history.skipped]
 
 
+def summed(bills: Iterable[Sequence[Bill]]) -> list[Bill]:
+    """Bills of several sessions added up, one for each model."""
+    rows = [row for row in bills if row]
+    return [reduce(add, column) for column in zip(*rows, strict=True)]
+
+
 def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
     """The figures of one policy over several transcripts; of one they are its own."""
     characters = sum(one.characters for run in runs for one in run.compactions)
@@ -164,6 +182,19 @@ def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
         "broken": sum(run.broken for run in runs),
         "over": sum(run.over for run in runs),
         "missing": sum(run.missing for run in runs),
+        "waited_seconds": sum(run.waited for run in runs),
+        "bills": [_plain(bill) for bill in summed(run.bills for run in runs)],
+    }
+
+
+def _plain(bill: Bill) -> dict[str, Any]:
+    return {
+        "model": bill.model,
+        "requests": bill.requests,
+        "input_tokens": bill.input_tokens,
+        "cached_share": bill.cached_share,
+        "money": bill.money,
+        "summarizer_money": bill.summarizer_money,
     }
 
 
@@ -179,6 +210,7 @@ def _as_json(found: Sequence[Replay]) -> dict[str, Any]:
     return {
         "replays": [one.to_json() for one in found],
         "totals": {name: totals(runs) for name, runs in _by_policy(found).items()},
+        "without": [_plain(bill) for bill in summed(one.without for one in found)],
     }
 
 
@@ -220,7 +252,8 @@ NOTE = (
     "the summariser was asked, and its tokens; read: share of the text that left which it was "
     "given; facts: carried word for word at the end; broken, over: requests with a parted tool "
     "call or result, and above the window; missing: originals neither in view nor in the archive "
-    "at the end"
+    "at the end; cached: share of the input that the provider's prefix cache, simulated, held; "
+    "waited: seconds on this machine"
 )
 
 
@@ -246,8 +279,10 @@ def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
             drawn.add_row(*_cells(runs[0].title, totals(runs)))
     width, screen.width = screen.width, 10_000  # a number cut short would be another number
     screen.print(drawn, crop=False)
-    screen.width = width
     one = found[0]
+    if one.without:
+        screen.print(_bills(found), crop=False)
+    screen.width = width
     screen.print(
         f"Window {one.window:,} tokens, trigger {one.trigger}, keep {one.keep}, summariser "
         f"{one.summarizer}, for all alike. {NOTE}.",
@@ -256,6 +291,33 @@ def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
     stops = [f"{o.name}, {r.title}: {r.stopped}" for o in found for r in o.runs if r.stopped]
     for note in [*(f"ended early: {stop}" for stop in stops), *notes]:
         screen.print(Text(f"Note: {output.shown(note)}", "yellow"), soft_wrap=True)
+
+
+def _bills(found: Sequence[Replay]) -> Table:
+    """What the sessions cost under each policy, all transcripts together."""
+    from rich import box
+    from rich.table import Table
+
+    without = summed(one.without for one in found)[0]
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    drawn.add_column(f"bill as {output.shown(without.model)}", no_wrap=True)
+    for name in ("requests", "input", "cached", "summariser", "money", "waited"):
+        drawn.add_column(name, justify="right", no_wrap=True)
+    rows = [
+        (runs[0].title, summed(r.bills for r in runs)[0]) for runs in _by_policy(found).values()
+    ]
+    for title, bill in [*rows, ("in a window without end", without)]:
+        share = bill.cached_share
+        drawn.add_row(
+            f"  {title}",
+            f"{bill.requests:,}",
+            f"{bill.input_tokens:,}",
+            "-" if share is None else f"{share:.1%}",
+            f"${bill.summarizer_money:,.3f}",
+            f"${bill.money:,.3f}",
+            f"{bill.waited:,.1f} s",
+        )
+    return drawn
 
 
 def _cells(title: str, figures: Mapping[str, Any]) -> list[Any]:

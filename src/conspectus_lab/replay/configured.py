@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from conspectus.config import SummarizationConfig
-from conspectus.config.building import counter_of, pin_of, sizes_of, skills_of
+from conspectus.config.building import sizes_of, skills_of
+from conspectus.config.named import counter_of, pin_of
 from conspectus.guard import ContextGuard
 from conspectus.middleware import SummarizationMiddleware
 from conspectus_lab.replay.policies import Middleware, Policy, Setting, recallable

@@ -16,6 +16,7 @@ from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.summary import summary_body
 from conspectus.summarize import Summarizer, Summary, SummaryRequest
 from conspectus.summarize.base import Form
+from conspectus.summarize.calls import reported
 
 
 @dataclass(slots=True)
@@ -27,15 +28,21 @@ class Notes:
         calls: times that it was asked since `take`; for one that calls a model, calls of it.
         tokens: tokens that it was sent and that it answered, since `take`.
         by: its name.
+        asked: told of the cost of each call of a model; the embedded summariser makes none.
     """
 
     by: str
+    asked: Callable[[Cost], None] = lambda cost: None
     read: dict[str, int] = field(default_factory=dict)
     calls: int = 0
     tokens: int = 0
 
-    def saw(self, given: Mapping[str, int], calls: int, tokens: int) -> None:
+    def saw(
+        self, given: Mapping[str, int], calls: int, tokens: int, cost: Cost | None = None
+    ) -> None:
         """Note one reading."""
+        if cost is not None and cost.calls:
+            self.asked(cost)
         for name, characters in given.items():
             self.read[name] = max(characters, self.read.get(name, 0))
         self.calls += calls
@@ -98,13 +105,13 @@ class Listening:
         if not summary.cost.calls:  # the embedded one calls no model: what it was asked counts
             texts = [request.standing, summary.text, *(e.reading for e in request.entries)]
             tokens = sum(request.count(text) for text in texts)
-        self.notes.saw(given, summary.cost.calls or 1, tokens)
+        self.notes.saw(given, summary.cost.calls or 1, tokens, summary.cost)
         return summary
 
     def _failed(self, error: SummaryError) -> None:
         cost = getattr(error, "cost", None)
         if isinstance(cost, Cost):
-            self.notes.saw({}, cost.calls, cost.tokens)
+            self.notes.saw({}, cost.calls, cost.tokens, cost)
 
 
 def as_callable(
@@ -143,9 +150,13 @@ def _asking(
     def ask(messages: Sequence[BaseMessage]) -> str:
         text = get_buffer_string(messages, format="xml")
         prompt = DEFAULT_SUMMARY_PROMPT.format(messages=text).rstrip()
-        answer = str(model.invoke(prompt).text)
+        said = model.invoke(prompt)
+        answer = str(said.text)
         given = {entry.id: len(entry.reading) for entry in read_messages(messages)}
-        notes.saw(given, 1, count(prompt) + count(answer))
+        sent, wrote = count(prompt), count(answer)
+        usage = said.usage_metadata
+        cost = reported(usage) if usage else Cost(1, sent, wrote, estimated_calls=1)
+        notes.saw(given, 1, sent + wrote, cost)
         return answer
 
     return ask

@@ -6,16 +6,19 @@ pairs are matched as a provider matches them, and tokens are counted by one mete
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from conspectus.compactor.drafts import shown_in
 from conspectus.errors import InputError
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry, is_summary_message, read_messages
 from conspectus.tokens import TokenMeter
+from conspectus_lab.billing import Block, Pace, Till, block_of
+from conspectus_lab.billing.session import TOOLS
 from conspectus_lab.replay.listening import Notes
 from conspectus_lab.replay.recording import Recording
 from conspectus_lab.replay.results import Compaction, Fact, Original, Step
@@ -57,6 +60,62 @@ class Sizes:
         return size
 
 
+class Session:
+    """Requests as a provider bills them, at the times at which they are taken to be sent.
+
+    Args:
+        recording: the transcript.
+        sizes: counts tokens.
+        pace: how much time passes between two requests.
+    """
+
+    def __init__(self, recording: Recording, sizes: Sizes, pace: Pace) -> None:
+        self._recording, self._sizes, self._pace = recording, sizes, pace
+        self._blocks: dict[Block, Block] = {}
+        self._known: dict[int, tuple[BaseMessage, Block]] = {}
+        self._at, self._position = 0.0, -1
+
+    def pay(
+        self,
+        tills: Sequence[Till],
+        messages: Sequence[BaseMessage],
+        tools: Sequence[Any],
+        position: int,
+        waited: float = 0.0,
+    ) -> None:
+        """One request.
+
+        Args:
+            tills: are paid.
+            messages: with the system prompt.
+            tools: that are sent along.
+            position: of the newest recorded message in it.
+            waited: seconds that the agent waited for it.
+        """
+        if not tills:
+            return
+        new = self._recording.messages[self._position + 1 : position + 1]
+        if self._position >= 0:
+            spoke = any(isinstance(message, HumanMessage) for message in new)
+            self._at += self._pace.step + (self._pace.turn if spoke else 0.0)
+        self._position = position
+        blocks = [self._block(message) for message in messages]
+        if tools:
+            names = " ".join(str(getattr(tool, "name", tool)) for tool in tools)
+            blocks.insert(0, Block(names, self._sizes.tools(tools), run=TOOLS))
+        answer = self._recording.answer(position)
+        output = 0 if answer is None else self._sizes.message(answer)
+        for till in tills:
+            till.request(blocks, output, self._at, waited)
+
+    def _block(self, message: BaseMessage) -> Block:
+        known = self._known.get(id(message))
+        if known is None:  # the message is held, so no other takes its place in memory
+            made = block_of(message, self._sizes.message(message))
+            known = self._known[id(message)] = (message, self._blocks.setdefault(made, made))
+        return known[1]
+
+
 class Measure:
     """One run, request by request.
 
@@ -67,6 +126,8 @@ class Measure:
         notes: what the summariser was given.
         cause: says in words what has asked for the compaction that is seen now.
         tell: told of each `step` and each `compaction`.
+        tills: add up what the requests cost.
+        pace: how much time passes between them.
     """
 
     def __init__(
@@ -77,8 +138,12 @@ class Measure:
         notes: Notes,
         cause: Callable[[], str],
         tell: OnEvent,
+        tills: Sequence[Till] = (),
+        pace: Pace = Pace(),  # noqa: B008 - it is frozen
     ) -> None:
         self._recording, self._sizes, self._window = recording, sizes, window
+        self._tills, self._session = tills, Session(recording, sizes, pace)
+        self._since: float | None = None
         self._notes, self._cause, self._tell = notes, cause, tell
         self._view: dict[str, BaseMessage] = {}
         self._whole: dict[str, BaseMessage] = {}
@@ -89,18 +154,25 @@ class Measure:
         self.steps: list[Step] = []
         self.compactions: list[Compaction] = []
 
+    def ready(self) -> None:
+        """The agent prepares a request from now on."""
+        self._since = time.perf_counter()
+
     def request(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> int:
         """Take in a request before it is answered; gives its tokens.
 
         Raises:
             InputError: the newest messages are not in it, so it asks for an answer that was given.
         """
+        waited = 0.0 if self._since is None else time.perf_counter() - self._since
+        self._since = None
         position = self._recording.position(messages)
         if position <= self._position:
             raise InputError(
                 "the newest messages have left the request, so the recording cannot go on; keep "
                 "more of them"
             )
+        self._session.pay(self._tills, messages, tools, position, waited)
         compaction = self._compared(messages, position)
         sent = self._sizes.messages(messages) + self._sizes.tools(tools)
         spoken = self._recording.messages[: position + 1]
@@ -111,6 +183,7 @@ class Measure:
             compacted=compaction is not None,
             broken=len(broken_pairs(messages) - broken_pairs(spoken)),
             over=max(0, sent - self._window),
+            waited=waited,
         )
         if compaction is not None:
             self.compactions.append(compaction)

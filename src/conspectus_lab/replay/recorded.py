@@ -109,17 +109,21 @@ class TurnEnds(AgentMiddleware[Any, Any, Any]):
 
     Args:
         recording: the transcript.
+        ready: told each time that the agent is about to prepare a request.
     """
 
-    def __init__(self, recording: Recording) -> None:
+    def __init__(self, recording: Recording, ready: Callable[[], None] = lambda: None) -> None:
         super().__init__()
-        self._recording = recording
+        self._recording, self._ready = recording, ready
 
     @hook_config(can_jump_to=["end"])
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """End the turn unless the assistant speaks next."""
         position = self._recording.position(state["messages"])
-        return None if self._recording.answers_at(position) else {"jump_to": "end"}
+        if not self._recording.answers_at(position):
+            return {"jump_to": "end"}
+        self._ready()
+        return None
 
     @hook_config(can_jump_to=["end"])
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:

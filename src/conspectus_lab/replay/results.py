@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
+
+from conspectus_lab.billing import Bill
+from conspectus_lab.billing.session import CURRENCY
 
 SCHEMA = 1
 """Version of the plain form."""
@@ -84,6 +88,8 @@ class Step:
         compacted: whether a compaction came with it.
         broken: tool calls and results in the request that have lost their partner.
         over: tokens by which the request exceeds the window; 0 if it fits.
+        waited: seconds that it took to prepare, compactions included, on this machine; steps are
+            compared without it.
     """
 
     number: int
@@ -92,6 +98,7 @@ class Step:
     compacted: bool
     broken: int
     over: int
+    waited: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,7 @@ class PolicyRun:
         missing: originals that are neither in view nor in the archive at the end.
         stopped: why the run ended early; empty if it did not.
         seconds: of the whole run.
+        bills: what the whole session costs, one for each model whose prices were asked for.
     """
 
     policy: str
@@ -115,6 +123,7 @@ class PolicyRun:
     missing: int
     stopped: str = ""
     seconds: float = 0.0
+    bills: tuple[Bill, ...] = ()
 
     @property
     def peak(self) -> int:
@@ -153,6 +162,11 @@ class PolicyRun:
         return sum(one.summarizer_tokens for one in self.compactions)
 
     @property
+    def waited(self) -> float:
+        """Seconds that the agent waited for its context before all of its requests."""
+        return sum(step.waited for step in self.steps)
+
+    @property
     def carried(self) -> int:
         """Exact facts in the summary in force at the end."""
         return len(self.compactions[-1].carried) if self.compactions else 0
@@ -171,6 +185,8 @@ class Replay:
         keep: what stays, in words.
         summarizer: the name of the summariser that all policies use.
         runs: one for each policy.
+        without: what the session would have cost without any compaction, had the window been large
+            enough; one for each model.
     """
 
     name: str
@@ -181,6 +197,7 @@ class Replay:
     keep: str
     summarizer: str
     runs: tuple[PolicyRun, ...] = field(default_factory=tuple)
+    without: tuple[Bill, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON data, the totals of each run included."""
@@ -196,5 +213,15 @@ class Replay:
                 "broken": run.broken,
                 "over": run.over,
                 "missing": run.missing,
+                "requests": len(run.steps),
+                "waited_seconds": run.waited,
             }
+            _plain_bills(plain["bills"], run.bills)
+        _plain_bills(data["without"], self.without)
         return data
+
+
+def _plain_bills(plain: Sequence[dict[str, Any]], bills: Sequence[Bill]) -> None:
+    for data, bill in zip(plain, bills, strict=True):
+        data["cached_share"], data["summarizer"] = bill.cached_share, bill.summarizer.to_json()
+        data["currency"] = CURRENCY

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus._core.choices import names_embedded
 from conspectus._core.policy import check_size, parse_trigger
+from conspectus._core.records import Cost
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
 from conspectus.summarize import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
+from conspectus.telemetry import Price
 from conspectus.tokens import TokenMeter
+from conspectus_lab.billing import Bill, Pace, Till
 from conspectus_lab.replay.listening import Notes
-from conspectus_lab.replay.measure import Measure, OnEvent, Sizes
+from conspectus_lab.replay.measure import Measure, OnEvent, Session, Sizes
 from conspectus_lab.replay.policies import POLICIES, Policy, Setting
 from conspectus_lab.replay.recorded import RecordedModel, TurnEnds, recorded_tools
 from conspectus_lab.replay.recording import Recording
@@ -35,6 +39,9 @@ KEEP = ("messages", 20)
 SUMMARY_SHARE = 8
 LEAST_SUMMARY, MOST_SUMMARY = 256, 4_096
 """A summary may take an eighth of the window, between these, in tokens."""
+
+PRICED_AS = ("claude-sonnet-5-5",)
+"""The model whose prices count where none is named."""
 
 THREAD = "replay"
 
@@ -50,6 +57,9 @@ def replay(
     summary_tokens: int | None = None,
     policies: Sequence[str | Policy] = tuple(POLICIES),
     on_event: OnEvent | None = None,
+    priced_as: Sequence[str] = PRICED_AS,
+    prices: Mapping[str, Price] | None = None,
+    pace: Pace = Pace(),  # noqa: B008 - it is frozen
 ) -> Replay:
     """Run a transcript again through a real agent, once under each policy, and measure each.
 
@@ -72,6 +82,9 @@ def replay(
         on_event: called with a name and data while it runs: `start` (`policy`, `title`,
             `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
             (`policy`, `run`).
+        priced_as: models whose prices and caches count for the bills. Default: `PRICED_AS`.
+        prices: by model. Default: `known_prices()`, and LiteLLM's where ours has none.
+        pace: how much time passes between two requests, for what a cache still holds.
 
     Returns:
         Figures and compactions of each run. A run that cannot go on says why in `stopped`.
@@ -79,7 +92,7 @@ def replay(
     Raises:
         MessageError: a message cannot be understood.
         InputError: no assistant speaks in the transcript.
-        PolicyError: a setting that cannot mean anything.
+        PolicyError: a setting that cannot mean anything, or a model has no price.
 
     Example:
         >>> said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}]
@@ -110,7 +123,10 @@ def replay(
         summarizer=summarizer,
         chat_model=model,
         tell=on_event or (lambda event, data: None),
+        tills=lambda: [Till(model, prices) for model in priced_as],
+        pace=pace,
     )
+    without = _without(plan)
     return Replay(
         name=name,
         messages=len(messages),
@@ -120,6 +136,7 @@ def replay(
         keep=f"{amount:g} of the window" if kind == "fraction" else f"{amount:,} {kind}",
         summarizer=summarizer.name,
         runs=tuple(_run(plan, policy) for policy in chosen),
+        without=without,
     )
 
 
@@ -137,6 +154,8 @@ class _Plan:
     summarizer: Summarizer
     chat_model: BaseChatModel | None
     tell: OnEvent
+    tills: Callable[[], list[Till]]
+    pace: Pace
 
 
 def _policies(names: Sequence[str | Policy]) -> list[Policy]:
@@ -178,7 +197,13 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         plan.tell(event, {"policy": policy.name, **data})
 
     tell("start", {"title": policy.title, "requests": recording.requests})
-    notes = Notes(plan.summarizer.name)
+    tills = plan.tills()
+
+    def asked(cost: Cost) -> None:
+        for till in tills:
+            till.summarizer(cost)
+
+    notes = Notes(plan.summarizer.name, asked)
     causes: list[str] = []
     measure = Measure(
         recording,
@@ -187,6 +212,8 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         notes,
         lambda: causes.pop() if causes else f"trigger: {plan.in_words}",
         tell,
+        tills,
+        plan.pace,
     )
     model = RecordedModel(
         recording=recording,
@@ -218,7 +245,7 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
             model,
             tools=recorded_tools(recording),
             system_prompt=recording.system,
-            middleware=[TurnEnds(recording), *policy.middleware(setting)],
+            middleware=[TurnEnds(recording, measure.ready), *policy.middleware(setting)],
             checkpointer=saver,
             store=store,
         )
@@ -234,9 +261,22 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         missing=len(missing),
         stopped=stopped,
         seconds=time.perf_counter() - started,
+        bills=tuple(till.bill() for till in tills),
     )
     tell("end", {"run": run})
     return run
+
+
+def _without(plan: _Plan) -> tuple[Bill, ...]:
+    """The bills of the same requests with the whole history in each."""
+    recording, tills = plan.recording, plan.tills()
+    session, tools = Session(recording, plan.sizes, plan.pace), recorded_tools(recording)
+    system = [recording.system] if recording.system else []
+    for place, message in enumerate(recording.messages):
+        if tills and isinstance(message, AIMessage):
+            history = [*system, *recording.messages[:place]]
+            session.pay(tills, history, tools, place - 1)
+    return tuple(till.bill() for till in tills)
 
 
 def _config(recording: Recording) -> RunnableConfig:

@@ -1,15 +1,17 @@
-"""Bar charts as inline SVG: no script, no font and no picture from anywhere else."""
+"""Where the bars of a chart stand, for a template to draw."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 WIDTH = 400
 """Units across a chart; about what a telephone has, so that text stays readable there."""
 
 BAR, LABEL, GAP, HEADING = 12, 15, 5, 22
+ROOM = WIDTH - 70
+"""Units of a full bar: its number stands behind it."""
+
 COLOURS = 6
 """Colours that there are; systems take them in turn."""
 
@@ -43,8 +45,40 @@ class Group:
     bars: tuple[Bar, ...]
 
 
-def bar_chart(title: str, groups: Sequence[Group], most: float) -> str:
-    """A chart of lying bars, each with its label above it and its number behind it.
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The heading of a group, and its height."""
+
+    label: str
+    y: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A bar, its height, its length, and the path of its interval, if it has one."""
+
+    bar: Bar
+    y: int
+    length: float
+    whisker: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """Lying bars, each `thick`, in a picture of so many units; `room` is that of a full bar."""
+
+    title: str
+    height: int
+    headings: tuple[Heading, ...]
+    bars: tuple[Placed, ...]
+    width: int = WIDTH
+    room: int = ROOM
+    thick: int = BAR
+    colours: int = COLOURS
+
+
+def bar_chart(title: str, groups: Sequence[Group], most: float) -> Chart:
+    """A chart of lying bars.
 
     Args:
         title: what it shows, for those who cannot see it.
@@ -52,33 +86,30 @@ def bar_chart(title: str, groups: Sequence[Group], most: float) -> str:
         most: the value of a bar of full length.
 
     Example:
-        >>> "<svg" in bar_chart("Kept", [Group("", (Bar("a", 0.5, "0.50"),))], 1.0)
-        True
+        >>> bar_chart("Kept", [Group("", (Bar("a", 0.5, "0.50"),))], 1.0).bars[0].length
+        165.0
     """
-    parts: list[str] = []
+    headings: list[Heading] = []
+    bars: list[Placed] = []
     top = 0
-    room = WIDTH - 70  # the number stands behind the bar
-    scale = room / most if most > 0 else 0.0
+    scale = ROOM / most if most > 0 else 0.0
     for group in groups:
         if group.heading:
             top += HEADING
-            parts.append(f'<text class="group" x="0" y="{top - 7}">{escape(group.heading)}</text>')
+            headings.append(Heading(group.heading, top - 7))
         for bar in group.bars:
-            length = max(0.0, min(bar.value, most)) * scale
             y = top + LABEL
-            parts += [
-                f'<text x="0" y="{top + LABEL - 4}">{escape(bar.label)}</text>',
-                f'<rect class="back" x="0" y="{y}" width="{room}" height="{BAR}"/>',
-                f'<rect class="c{bar.colour % COLOURS}" x="0" y="{y}" width="{length:.1f}" '
-                f'height="{BAR}"><title>{escape(bar.label)}: {escape(bar.shown)}</title></rect>',
-                f'<text class="value" x="{WIDTH}" y="{y + BAR - 2}">{escape(bar.shown)}</text>',
-            ]
-            if bar.low is not None and bar.high is not None:
-                left, right, middle = bar.low * scale, bar.high * scale, y + BAR / 2
-                parts.append(
-                    f'<path class="whisker" d="M{left:.1f} {middle}H{right:.1f}'
-                    f'M{left:.1f} {y + 3}v{BAR - 6}M{right:.1f} {y + 3}v{BAR - 6}"/>'
-                )
+            length = max(0.0, min(bar.value, most)) * scale
+            bars.append(Placed(bar, y, round(length, 1), _whisker(bar, y, scale)))
             top = y + BAR + GAP
-    head = f'<svg role="img" viewBox="0 0 {WIDTH} {top}" aria-label="{escape(title, quote=True)}">'
-    return f"{head}{''.join(parts)}</svg>"
+    return Chart(title, top, tuple(headings), tuple(bars))
+
+
+def _whisker(bar: Bar, y: int, scale: float) -> str:
+    if bar.low is None or bar.high is None:
+        return ""
+    left, right = bar.low * scale, bar.high * scale
+    return (
+        f"M{left:.1f} {y + BAR / 2}H{right:.1f}"
+        f"M{left:.1f} {y + 3}v{BAR - 6}M{right:.1f} {y + 3}v{BAR - 6}"
+    )

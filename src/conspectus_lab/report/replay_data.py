@@ -11,6 +11,7 @@ from typing import Literal
 
 from conspectus_lab.replay import Compaction, Original, PolicyRun, Replay
 from conspectus_lab.report.charts import COLOURS as PALETTE
+from conspectus_lab.report.replay_money import cached, money, priced
 from conspectus_lab.report.tables import NOTHING, Table
 
 OURS, NO_POLICY = "conspectus", "none"
@@ -224,6 +225,9 @@ MEASURES: tuple[tuple[str, Callable[[Runs], str], Callable[[Runs], bool]], ...] 
     ("facts carried", _count(lambda run: run.carried), _fine),
     ("requests with a broken pair", _count(lambda run: run.broken), _any(lambda run: run.broken)),
     ("requests over the window", _count(lambda run: run.over), _any(lambda run: run.over)),
+    ("input from the cache", lambda runs: percent(cached(runs)), _fine),
+    ("money of the session", money, _fine),
+    ("seconds waited", lambda runs: f"{sum(run.waited for run in runs):,.1f}", _fine),
     ("messages missing", _count(lambda run: run.missing), _any(lambda run: run.missing)),
 )
 """Each row of the table: its name, its cell for some runs of one policy, whether that is bad."""
@@ -239,6 +243,7 @@ def policy_table(replay: Replay) -> Table:
     note = (
         f"{replay.messages:,} messages, {replay.tokens:,} tokens; window {replay.window:,} tokens. "
         f"Trigger: {replay.trigger}. Kept: {replay.keep}. Summariser of all: {replay.summarizer}."
+        f"{priced([replay])}"
     )
     return _table("Policies side by side", note, _by_policy([replay]))
 
@@ -246,6 +251,7 @@ def policy_table(replay: Replay) -> Table:
 def total_table(replays: Sequence[Replay]) -> Table:
     """The same over all transcripts: sums, the highest peak, the share of all text that left."""
     note = f"{len(replays):,} transcripts together; the peak is the highest of them."
+    note += priced(replays)
     return _table("Policies side by side, all transcripts", note, _by_policy(replays))
 
 

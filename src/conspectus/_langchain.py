@@ -1,0 +1,59 @@
+"""LangChain's and LangGraph's types, recognised without an import of either.
+
+An object can only be of a class whose module is loaded, so whoever passes dicts never waits for
+LangChain: importing its messages alone takes half a second.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+    from langchain_core.runnables import Runnable
+    from langgraph.store.base import BaseStore
+    from langgraph.store.memory import InMemoryStore
+    from typing_extensions import TypeIs
+
+
+def known(module: str, name: str) -> type | tuple[()]:
+    """A class of a module that is loaded; one for `isinstance` that nothing is of, otherwise."""
+    # While another thread imports a module, the class may be missing in it.
+    return getattr(sys.modules.get(module), name, ())
+
+
+def is_message(value: object) -> TypeIs[BaseMessage]:
+    """Whether it is a LangChain message."""
+    return isinstance(value, known("langchain_core.messages.base", "BaseMessage"))
+
+
+def is_ai_message(value: object) -> TypeIs[AIMessage]:
+    """Whether it is a LangChain message of a model."""
+    return isinstance(value, known("langchain_core.messages.ai", "AIMessage"))
+
+
+def is_tool_message(value: object) -> TypeIs[ToolMessage]:
+    """Whether it is a LangChain message with the result of a tool."""
+    return isinstance(value, known("langchain_core.messages.tool", "ToolMessage"))
+
+
+def is_chat_model(value: object) -> TypeIs[BaseChatModel]:
+    """Whether it is a LangChain chat model."""
+    return isinstance(value, known("langchain_core.language_models.chat_models", "BaseChatModel"))
+
+
+def is_runnable(value: object) -> TypeIs[Runnable[Any, Any]]:
+    """Whether it is a LangChain Runnable."""
+    return isinstance(value, known("langchain_core.runnables.base", "Runnable"))
+
+
+def is_store(value: object) -> TypeIs[BaseStore]:
+    """Whether it is a LangGraph store."""
+    return isinstance(value, known("langgraph.store.base", "BaseStore"))
+
+
+def is_memory_store(value: object) -> TypeIs[InMemoryStore]:
+    """Whether it is LangGraph's store in memory, or one derived from it."""
+    return isinstance(value, known("langgraph.store.memory", "InMemoryStore"))

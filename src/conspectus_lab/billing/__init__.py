@@ -1,0 +1,17 @@
+"""What a session costs: the providers' prefix caches, simulated, and bills by dated prices."""
+
+from conspectus_lab.billing.prefix_cache import Block, CacheRules, CacheUse, PrefixCache
+from conspectus_lab.billing.rules import rules_for
+from conspectus_lab.billing.session import Bill, Pace, Till, block_of
+
+__all__ = [
+    "Bill",
+    "Block",
+    "CacheRules",
+    "CacheUse",
+    "Pace",
+    "PrefixCache",
+    "Till",
+    "block_of",
+    "rules_for",
+]

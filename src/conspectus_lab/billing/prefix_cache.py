@@ -1,0 +1,245 @@
+"""The prefix cache of a model's provider, simulated: what of each request is read and written.
+
+Nothing here looks at a clock: each request is given its time, so a test or a replay says how much
+passes between two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from conspectus.errors import PolicyError
+
+MINUTES = 60.0
+FIVE_MINUTES, HALF_HOUR, HOUR = 5 * MINUTES, 30 * MINUTES, 60 * MINUTES
+"""Lifetimes in seconds that providers offer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One piece of a request, in the order in which a provider reads it: tools, system, messages.
+
+    Attributes:
+        text: all that the provider compares; two blocks are the same if their texts are.
+        tokens: its size.
+        lifetime: seconds that a breakpoint at its end asks for (`cache_control`); None for no
+            breakpoint.
+        run: blocks in a row with the same name, other than the empty one, take one position of a
+            look-back together.
+    """
+
+    text: str
+    tokens: int
+    lifetime: float | None = None
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRules:
+    """How one provider's cache works.
+
+    Attributes:
+        least: tokens of the shortest prefix that is cached.
+        step: reads come in multiples of so many tokens beyond `least`; 1 for exact ones.
+        breakpoints: breakpoints that one request may have; 0 for a cache that keeps every prefix by
+            itself.
+        moving: seconds of a breakpoint that the provider sets by itself at the end of each request;
+            None for none.
+        lifetime: seconds that a prefix lives where no breakpoint says so; each read begins them
+            anew.
+        look_back: positions before a breakpoint, itself included, where an entry is looked for;
+            None for all.
+        source: the provider's page.
+    """
+
+    least: int
+    step: int = 1
+    breakpoints: int = 0
+    moving: float | None = None
+    lifetime: float = FIVE_MINUTES
+    look_back: int | None = None
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheUse:
+    """What a provider did with the input of one request, in tokens; the four are all of it.
+
+    Attributes:
+        read: came from the cache.
+        written: was written for at most half an hour.
+        written_hour: was written for an hour.
+        plain: was neither.
+    """
+
+    read: int = 0
+    written: int = 0
+    written_hour: int = 0
+    plain: int = 0
+
+    @property
+    def input(self) -> int:
+        """All tokens of the input."""
+        return self.read + self.written + self.written_hour + self.plain
+
+
+class PrefixCache:
+    """The cache of one provider for one caller.
+
+    Args:
+        rules: of the provider and model.
+
+    Example:
+        >>> cache = PrefixCache(CacheRules(least=1_024, step=128))
+        >>> prompt = [Block("instructions", 2_006)]
+        >>> cache.request(prompt, at=0.0)
+        CacheUse(read=0, written=0, written_hour=0, plain=2006)
+        >>> cache.request(prompt, at=60.0)
+        CacheUse(read=1920, written=0, written_hour=0, plain=86)
+    """
+
+    def __init__(self, rules: CacheRules) -> None:
+        self._rules = rules
+        self._ends: dict[int, tuple[float, float]] = {}
+        self._whole: list[tuple[Sequence[Block], float]] = []
+
+    def request(self, blocks: Sequence[Block], at: float) -> CacheUse:
+        """One request, begun at a time; a lifetime counts from the start of a request.
+
+        Args:
+            blocks: of its input, in order.
+            at: seconds since any moment; never less than at the request before.
+
+        Raises:
+            PolicyError: there are more breakpoints than the provider takes, or one of a longer
+                lifetime stands behind one of a shorter.
+        """
+        if self._rules.breakpoints or self._rules.moving is not None:
+            return self._marked(blocks, at)
+        return self._automatic(blocks, at)
+
+    def _automatic(self, blocks: Sequence[Block], at: float) -> CacheUse:
+        """Every prefix is kept, and the longest one that is known is read."""
+        rules = self._rules
+        size = sum(block.tokens for block in blocks)
+        self._whole = [(known, end) for known, end in self._whole if end >= at]
+        same = [_in_common(known, blocks) for known, _ in self._whole]
+        read = _stepped(max((tokens for _, tokens in same), default=0), rules)
+        if size >= rules.least:
+            longer = [
+                one
+                for one, (count, _) in zip(self._whole, same, strict=True)
+                if count < len(one[0])
+            ]
+            self._whole = [*longer, (tuple(blocks), at + rules.lifetime)]
+        return CacheUse(read=read, plain=size - read)
+
+    def _marked(self, blocks: Sequence[Block], at: float) -> CacheUse:
+        """Prefixes are kept at breakpoints alone, and found from there backwards."""
+        rules = self._rules
+        blocks = self._with_moving(blocks)
+        marks = [place for place, block in enumerate(blocks) if block.lifetime is not None]
+        self._check(blocks, marks)
+        names, sizes = _prefixes(blocks)
+        live = {name: end for name, end in self._ends.items() if end[0] >= at}
+        hit = next(
+            (
+                place
+                for mark in reversed(marks)
+                for place in _behind(blocks, mark, rules.look_back)
+                if names[place] in live
+            ),
+            None,
+        )
+        read = 0 if hit is None else sizes[hit]
+        kept = [mark for mark in marks if sizes[mark] >= rules.least]
+        if hit is not None:
+            for place in {hit, *(mark for mark in kept if mark <= hit)}:
+                if names[place] in live:  # a read begins its lifetime anew
+                    lasts = live[names[place]][1]
+                    live[names[place]] = (at + lasts, lasts)
+        new = [mark for mark in kept if names[mark] not in live]
+        for mark in new:
+            lasts = blocks[mark].lifetime or 0.0
+            live[names[mark]] = (at + lasts, lasts)
+        self._ends = live
+        hour = max((sizes[m] for m in new if (blocks[m].lifetime or 0.0) >= HOUR), default=0)
+        hour = max(hour, read)
+        last = max((sizes[mark] for mark in new), default=0)
+        last = max(last, hour)
+        return CacheUse(read, last - hour, hour - read, sum(b.tokens for b in blocks) - last)
+
+    def _with_moving(self, blocks: Sequence[Block]) -> Sequence[Block]:
+        if self._rules.moving is None or not blocks:
+            return blocks
+        return [*blocks[:-1], replace(blocks[-1], lifetime=self._rules.moving)]
+
+    def _check(self, blocks: Sequence[Block], marks: Sequence[int]) -> None:
+        if len(marks) > self._rules.breakpoints:
+            raise PolicyError(
+                f"a request takes {self._rules.breakpoints} breakpoints at most, not "
+                f"{len(marks)}; take cache_control from some blocks"
+            )
+        lifetimes = [blocks[mark].lifetime or 0.0 for mark in marks]
+        if any(later > earlier for earlier, later in pairwise(lifetimes)):
+            raise PolicyError(
+                "a breakpoint of a longer lifetime stands behind one of a shorter; put those of an "
+                "hour first"
+            )
+
+
+def _prefixes(blocks: Sequence[Block]) -> tuple[list[int], list[int]]:
+    """A name of each prefix, and its tokens."""
+    names, sizes = list[int](), list[int]()
+    name = size = 0
+    for block in blocks:
+        name, size = hash((name, block.text)), size + block.tokens
+        names.append(name)
+        sizes.append(size)
+    return names, sizes
+
+
+def _behind(blocks: Sequence[Block], mark: int, look_back: int | None) -> Sequence[int]:
+    """Places from a breakpoint backwards, as far as a provider looks."""
+    if look_back is None:
+        return range(mark, -1, -1)
+    positions, place = 1, mark
+    while place > 0:
+        run = blocks[place].run
+        positions += not (run and run == blocks[place - 1].run)
+        if positions > look_back:
+            break
+        place -= 1
+    return range(mark, place - 1, -1)
+
+
+def _in_common(known: Sequence[Block], blocks: Sequence[Block]) -> tuple[int, int]:
+    """Whole blocks, and tokens, with which two requests begin alike; of the first blocks that
+    differ as many tokens as their texts begin alike."""
+    tokens = count = 0
+    for old, new in zip(known, blocks, strict=False):
+        if old.text != new.text:
+            shared = _alike(old.text, new.text)
+            return count, tokens + int(new.tokens * shared / max(1, len(new.text)))
+        count, tokens = count + 1, tokens + new.tokens
+    return count, tokens
+
+
+def _alike(one: str, other: str) -> int:
+    """Characters with which two texts begin alike."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[:middle] == other[:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _stepped(tokens: int, rules: CacheRules) -> int:
+    if tokens < rules.least:
+        return 0
+    return rules.least + (tokens - rules.least) // rules.step * rules.step

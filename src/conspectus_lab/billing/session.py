@@ -1,0 +1,199 @@
+"""The bill of one session: its requests through a simulated cache, and its summariser's calls."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from conspectus._core.records import Cost
+from conspectus.errors import PolicyError
+from conspectus.telemetry import Price, known_prices, litellm_prices
+from conspectus_lab.billing.prefix_cache import FIVE_MINUTES, Block, CacheRules, PrefixCache
+from conspectus_lab.billing.rules import rules_for
+
+CURRENCY = "USD"
+"""Of both lists of prices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much time passes in a session, as far as a recording does not tell.
+
+    Attributes:
+        step: seconds from one request to the next: the answer is written, the tools run.
+        turn: seconds more until a user has spoken.
+    """
+
+    step: float = 15.0
+    turn: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """What a session costs with one model.
+
+    Attributes:
+        model: whose prices and cache count.
+        requests: of the agent.
+        input_tokens: of those requests, all of them.
+        cached_tokens, written_tokens: those read from the cache and written to it.
+        hour_tokens: those of `written_tokens` that were written for an hour.
+        output_tokens: of the answers.
+        summarizer: calls and tokens of the summariser; the embedded one calls no model.
+        money: what all of it costs, in US dollars.
+        summarizer_money: the summariser's part of it.
+        waited: seconds that the agent waited for its context before its requests, on this machine;
+            bills are compared without it.
+    """
+
+    model: str
+    requests: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
+    hour_tokens: int = 0
+    output_tokens: int = 0
+    summarizer: Cost = Cost()  # noqa: RUF009 - it is frozen
+    money: float = 0.0
+    summarizer_money: float = 0.0
+    waited: float = field(default=0.0, compare=False)
+
+    @property
+    def cached_share(self) -> float | None:
+        """Share of the input that came from the cache; None without input."""
+        return self.cached_tokens / self.input_tokens if self.input_tokens else None
+
+    def __add__(self, other: Bill) -> Bill:
+        sums = {
+            one.name: getattr(self, one.name) + getattr(other, one.name)
+            for one in fields(self)
+            if one.name != "model"
+        }
+        return replace(self, **sums)
+
+
+class Till:
+    """Adds up what a session costs with one model, request by request.
+
+    Args:
+        model: whose prices and cache count.
+        prices: by model. Default: `known_prices()`, and LiteLLM's where ours has none.
+        lifetime: seconds of the breakpoints that an agent sets at a provider that wants them.
+
+    Raises:
+        PolicyError: the model has no price.
+
+    Example:
+        >>> till = Till("gpt-5.4")
+        >>> till.request([Block("instructions", 2_006)], output=300, at=0.0)
+        >>> till.request([Block("instructions", 2_006)], output=300, at=15.0)
+        >>> till.bill().cached_tokens, round(till.bill().money, 6)
+        (1920, 0.01471)
+    """
+
+    def __init__(
+        self,
+        model: str,
+        prices: Mapping[str, Price] | None = None,
+        lifetime: float = FIVE_MINUTES,
+    ) -> None:
+        self._prices = prices
+        self._price = _price(model, prices)
+        self._rules = rules_for(model)
+        self._lifetime = lifetime
+        self._cache = PrefixCache(self._rules)
+        self._bill = Bill(model)
+
+    def request(self, blocks: Sequence[Block], output: int, at: float, waited: float = 0.0) -> None:
+        """One request of the agent.
+
+        Args:
+            blocks: of its input.
+            output: tokens of the answer.
+            at: seconds since the session began.
+            waited: seconds that the agent waited before it.
+        """
+        use = self._cache.request(marked(blocks, self._rules, self._lifetime), at)
+        spent = Cost(
+            1,
+            use.input,
+            output,
+            cached_tokens=use.read,
+            written_tokens=use.written + use.written_hour,
+            hour_tokens=use.written_hour,
+        )
+        self._bill += Bill(
+            self._bill.model,
+            1,
+            spent.input_tokens,
+            spent.cached_tokens,
+            spent.written_tokens,
+            spent.hour_tokens,
+            output,
+            money=self._price.of(spent),
+            waited=waited,
+        )
+
+    def summarizer(self, cost: Cost) -> None:
+        """Calls of the summariser; a model that has no price of its own costs what the agent's
+        does. A call that reports no use of a cache makes none; where a provider writes by itself,
+        it is written whole. Several together are taken to be short ones."""
+        if self._rules.moving is not None and not cost.cached_tokens + cost.written_tokens:
+            cost = replace(cost, written_tokens=cost.input_tokens)
+        names = list(cost.models)
+        own = (self._prices or {}).get(names[0]) if len(names) == 1 else None
+        price = own or self._price
+        money = (price if cost.calls == 1 else replace(price, long=None)).of(cost)
+        self._bill += Bill(self._bill.model, summarizer=cost, money=money, summarizer_money=money)
+
+    def bill(self) -> Bill:
+        """All so far."""
+        return self._bill
+
+
+def marked(blocks: Sequence[Block], rules: CacheRules, lifetime: float) -> Sequence[Block]:
+    """Blocks with the breakpoints that LangChain's middleware for Anthropic sets: behind the tools,
+    the system prompt and the last message; none where a provider sets them by itself."""
+    if not rules.breakpoints or rules.moving is not None or not blocks:
+        return blocks
+    last = len(blocks) - 1
+    return [
+        replace(block, lifetime=lifetime) if block.run in STABLE or place == last else block
+        for place, block in enumerate(blocks)
+    ]
+
+
+TOOLS, SYSTEM, RESULTS = "tools", "system", "results"
+STABLE = frozenset({TOOLS, SYSTEM})
+"""Kinds of blocks that stay the same for a whole session."""
+
+
+def block_of(message: BaseMessage, tokens: int) -> Block:
+    """A message as a provider compares it: all of it but its id.
+
+    Example:
+        >>> block_of(ToolMessage("3 passed", tool_call_id="c1"), 5).run
+        'results'
+    """
+    calls = str(message.tool_calls) if isinstance(message, AIMessage) else ""
+    answers = message.tool_call_id if isinstance(message, ToolMessage) else ""
+    text = "\0".join([message.type, calls, answers, str(message.content)])
+    run = {"system": SYSTEM, "tool": RESULTS}.get(message.type, "")
+    return Block(text, tokens, run=run)
+
+
+def _price(model: str, prices: Mapping[str, Price] | None) -> Price:
+    if prices is None:
+        prices = known_prices()
+        with contextlib.suppress(PolicyError):  # LiteLLM is not there
+            prices = prices if model in prices else litellm_prices()
+    price = prices.get(model)
+    if price is None:
+        raise PolicyError(
+            f"no price is known for {model!r}; name another, such as "
+            f"{', '.join(list(prices)[:3])}, or give prices of your own"
+        )
+    return price

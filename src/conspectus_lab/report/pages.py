@@ -1,0 +1,98 @@
+"""Pages from templates: one file that loads nothing, in light and dark, on any width."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from conspectus.errors import InputError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+"""What a browser may load for the page, should anything in it ask: nothing but its own style."""
+
+MISSING = "a page needs Jinja, which is not installed: pip install 'conspectus[report]'"
+
+_UNSEEN = re.compile(
+    "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
+)
+"""No place in HTML or UTF-8: controls, halves of characters. Seen by nobody: turns of direction."""
+
+
+def templates() -> Environment:
+    """The templates of pages; ask for them early to learn early that Jinja is missing.
+
+    Every value in them is escaped, and what no page can hold or show is written as its code.
+
+    Raises:
+        InputError: the extra `report` is not installed; says how to install it.
+    """
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise InputError(MISSING) from error
+    made = Environment(
+        loader=PackageLoader("conspectus_lab.report"),
+        autoescape=True,
+        finalize=_visible,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["commas"] = "{:,}".format
+    return made
+
+
+def page(name: str, styles: Sequence[str], scripts: Sequence[str] = (), **values: Any) -> str:
+    """A whole page.
+
+    Args:
+        name: of its template.
+        styles: files of CSS, in order.
+        scripts: files of programs at its end. The browser runs these and no other, to the letter,
+            whatever a transcript may hold. None may hold `</script` or `<!--`.
+        values: what stands in it: hostile input, which is escaped.
+
+    Raises:
+        InputError: the extra `report` is not installed.
+    """
+    made = templates()
+    from markupsafe import Markup
+
+    here = files("conspectus_lab.report") / "templates"
+    style = "".join((here / name).read_text(encoding="utf-8") for name in styles)
+    programs = [(here / name).read_text(encoding="utf-8") for name in scripts]
+    policy = POLICY
+    if programs:
+        policy += "; script-src " + " ".join(f"'sha256-{_digest(one)}'" for one in programs)
+    return made.get_template(name).render(
+        values, policy=policy, style=Markup(style), scripts=[Markup(one) for one in programs]
+    )
+
+
+def visible(text: str) -> str:
+    """Text with what no page can hold or show written as its code.
+
+    Example:
+        >>> visible("<b>\\x00")
+        '<b>\\\\x00'
+    """
+    return _UNSEEN.sub(lambda found: _code(found[0]), text)
+
+
+def _visible(value: Any) -> Any:
+    return visible(value) if type(value) is str else value
+
+
+def _code(c: str) -> str:
+    return f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}"
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

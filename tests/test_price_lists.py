@@ -1,0 +1,243 @@
+"""Prices: our dated list and LiteLLM's agree, names are found, and a bill is told from records."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import astuple
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from conspectus import Compactor, Cost, PolicyError
+from conspectus._core.records import Record
+from conspectus.archive import Archive, Scope
+from conspectus.events import Event, SummarizerCall, hub
+from conspectus.telemetry import (
+    Compaction,
+    Price,
+    PriceList,
+    known_prices,
+    litellm_prices,
+    price_lists,
+    price_of,
+    set_prices,
+)
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from telemetry_support import dicts
+from test_telemetry_usage import reporting
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Any:
+    with hub.alone():
+        yield
+
+
+def numbers(price: Price | None) -> list[float]:
+    """A price and its tier for long calls; what a list leaves out is what it stands for."""
+    if price is None:
+        return []
+    sent, said, cached, written, hour, long_from, _ = astuple(price)
+    written = sent if written is None else written
+    hour = written if hour is None else hour
+    return [sent, said, sent if cached is None else cached, written, hour, long_from]
+
+
+def test_our_list_says_what_litellms_says() -> None:
+    if find_spec("litellm") is None:
+        pytest.skip("LiteLLM is not installed")
+    ours, theirs = known_prices(), litellm_prices()
+    for name, price in ours.items():
+        assert numbers(price) == pytest.approx(numbers(theirs[name])), name
+        longer, other = numbers(price.long)[:3], numbers(theirs[name].long)[:3]
+        assert longer == pytest.approx(other), name
+
+
+def test_litellm_is_read_as_a_file_and_never_imported() -> None:
+    if find_spec("litellm") is None:
+        pytest.skip("LiteLLM is not installed")
+    code = (
+        "import sys, socket\n"
+        "socket.socket.connect = lambda *a: sys.exit('asked the network')\n"
+        "from conspectus.telemetry import litellm_prices\n"
+        "assert len(litellm_prices()) > 1_000\n"
+        "print(any(name.split('.')[0] == 'litellm' for name in sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_without_litellm_or_with_a_broken_list_the_error_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(price_lists, "find_spec", lambda name: None)
+    with pytest.raises(PolicyError, match="pip install"):
+        litellm_prices()
+    origin = str(tmp_path / "__init__.py")
+    monkeypatch.setattr(price_lists, "find_spec", lambda name: SimpleNamespace(origin=origin))
+    (tmp_path / price_lists.LITELLM).write_text("{", encoding="utf-8")
+    with pytest.raises(PolicyError, match=r"known_prices\(\)"):
+        litellm_prices()
+
+
+def test_of_anthropic_writes_cost_a_quarter_more_twice_for_an_hour_and_reads_a_tenth() -> None:
+    """https://platform.claude.com/docs/en/about-claude/pricing, with the discounts since 5.1."""
+    fewer = {"claude-fable-5-1": 0.025, "claude-opus-5-5": 0.05, "claude-sonnet-5-5": 0.05}
+    for name, price in known_prices().items():
+        if name.startswith("claude"):
+            parts = (price.written, price.written_hour, price.cached)
+            assert parts == pytest.approx(
+                (price.input * 1.25, price.input * 2, price.input * fewer.get(name, 0.1))
+            )
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("gpt-5.4", True),
+        ("openai:gpt-5.4", True),
+        ("openai/gpt-5.4", True),
+        ("gpt-5.4-2026-03-05", True),
+        ("claude-sonnet-4-5-20250929", True),
+        ("claude-sonnet-4-5@20250929", True),
+        ("claude-sonnet-4-5-latest", True),
+        ("gpt-5.4-unheard-of", False),
+        ("claude-sonnet-9", False),
+        ("", False),
+    ],
+)
+def test_a_model_is_found_by_its_name_and_never_by_a_part_of_it(name: str, found: bool) -> None:
+    assert (name in known_prices()) is found
+
+
+def test_a_long_call_costs_more_from_a_number_of_tokens_on() -> None:
+    price = known_prices()["gpt-5.4"]
+    assert price.of(SummarizerCall(input_tokens=272_000)) == pytest.approx(0.68)
+    assert price.of(SummarizerCall(input_tokens=272_001)) == pytest.approx(1.360005)
+
+
+def test_what_is_read_and_written_in_a_cache_has_prices_of_its_own() -> None:
+    price = Price(1.0, 10.0, cached=0.1, written=1.25, written_hour=2.0)
+    call = SummarizerCall(
+        input_tokens=1_000_000,
+        cached_tokens=500_000,
+        written_tokens=300_000,
+        hour_tokens=100_000,
+        output_tokens=100_000,
+    )
+    assert price.of(call) == pytest.approx(0.2 + 0.05 + 0.25 + 0.2 + 1.0)
+    assert Price(1.0, 10.0).of(call) == pytest.approx(2.0)
+
+
+def anthropic_answer() -> Any:
+    """As `langchain-anthropic` reports writes: by their lifetimes, and 0 as a whole."""
+    details = {
+        "cache_read": 600,
+        "cache_creation": 0,
+        "ephemeral_5m_input_tokens": 200,
+        "ephemeral_1h_input_tokens": 100,
+    }
+    return reporting(input_token_details=details)
+
+
+def test_a_compaction_tells_tokens_by_model_seconds_and_money(tmp_path: Path) -> None:
+    set_prices(PriceList({"small": Price(1, 10, 0.1, 1.25, 2)}, "a page"))
+    heard: list[Event] = []
+    model = ScriptedChatModel(answers=[anthropic_answer()], model_name="small")
+    with Archive.open(tmp_path / "a.db") as archive:
+        compactor = Compactor(model, keep=("messages", 2), archive=archive, telemetry=heard.append)
+        result = compactor.compact(dicts(9), thread_id="t", force=True)
+        [record] = archive.chain(Scope("local", "t"))
+    money = (100 * 1 + 600 * 0.1 + 200 * 1.25 + 100 * 2 + 50 * 10) / 1_000_000
+    [done] = [one for one in heard if isinstance(one, Compaction)]
+    assert (done.cached_tokens, done.written_tokens) == (600, 300)
+    assert done.price == pytest.approx(money)
+    [use] = done.models
+    assert (use.model, use.calls, use.input_tokens, use.hour_tokens) == ("small", 1, 1_000, 100)
+    assert use.price == pytest.approx(money)
+    assert done.waited == done.seconds > 0
+    assert "models" not in done.plain()
+    cost = Cost(1, 1_000, 50, cached_tokens=600, written_tokens=300, hour_tokens=100)
+    assert result.cost == record.cost == cost
+    assert record.cost.models == {"small": cost}
+    assert price_of(record.cost, {"small": Price(1, 10, 0.1, 1.25, 2)}) == pytest.approx(money)
+
+
+def test_openai_tells_writes_as_a_whole() -> None:
+    model = ScriptedChatModel(
+        answers=[reporting(input_token_details={"cache_read": 0, "cache_creation": 900})]
+    )
+    cost = Compactor(model, keep=("messages", 2)).compact(dicts(9), thread_id="t", force=True).cost
+    assert (cost.written_tokens, cost.hour_tokens) == (900, 0)
+
+
+def test_two_models_stand_apart_and_a_missing_price_leaves_the_bill_open() -> None:
+    heard: list[Event] = []
+    set_prices({"large": Price(1.0, 1.0)})
+    made = Compactor(
+        ScriptedChatModel(answers=["", ""], model_name="small"),
+        fallbacks=[ScriptedChatModel(answers=[reporting()], model_name="large")],
+        keep=("messages", 2),
+        telemetry=heard.append,
+    )
+    cost = made.compact(dicts(9), thread_id="t", force=True).cost
+    assert set(cost.models) == {"small", "large"}
+    assert cost.models["large"] == Cost(1, 1_000, 50)
+    assert sum(one.calls for one in cost.models.values()) == cost.calls
+    [done] = [one for one in heard if isinstance(one, Compaction)]
+    assert {one.model: one.price is None for one in done.models} == {"small": True, "large": False}
+    assert price_of(cost, {"large": Price(1.0, 1.0)}) is None
+
+
+def test_a_record_without_models_has_no_price_unless_it_asked_none() -> None:
+    assert price_of(Cost(), {}) == 0.0
+    assert price_of(Cost(1, 80, 20), known_prices()) is None
+
+
+def test_models_come_back_from_records_and_nonsense_is_no_record() -> None:
+    cost = Cost(1, 80, 20, written_tokens=7).asked_of("small")
+    parts: dict[str, Any] = {
+        "parent": None,
+        "covers": ("k1",),
+        "clips": (),
+        "summary": "all is well",
+        "ledger": {},
+        "cause": "forced",
+        "tokens_before": 90,
+        "tokens_after": 30,
+        "messages_after": 2,
+        "archived": True,
+        "by": "model",
+    }
+    record = Record.make(**parts, cost=cost)
+    assert Record.from_json(record.to_json()).cost.models == cost.models
+    bare = Record.make(**parts, cost=Cost(1, 80, 20)).to_json()
+    assert bare["cost"] == {"calls": 1, "input_tokens": 80, "output_tokens": 20}
+    for wrong in (["small"], {"small": 3}, {"small": {"calls": "many"}}):
+        with pytest.raises(TypeError):
+            Record.from_json({**bare, "cost": {**bare["cost"], "models": wrong}})
+
+
+def test_a_compaction_that_is_not_waited_for_can_say_so() -> None:
+    heard: list[Event] = []
+    hub.add(heard.append)
+    with hub.observing(Compaction) as seen:
+        seen.tell(waited=0.0)
+    assert [one.waited for one in heard if isinstance(one, Compaction)] == [0.0]
+
+
+def test_the_page_shows_the_table_as_it_is() -> None:
+    page = (Path(__file__).resolve().parents[1] / "docs" / "bill.md").read_text(encoding="utf-8")
+
+    def cell(value: float | None) -> str:
+        return "" if value is None else f"{value:g}"
+
+    for name, price in known_prices().items():
+        parts = (price.input, price.cached, price.written, price.written_hour, price.output)
+        assert f"| `{name}` | {' | '.join(map(cell, parts))} |" in page
+    assert price_lists.READ_ON in page
+    assert all(source in page for source in price_lists.ROWS)
