@@ -262,7 +262,7 @@ def compaction(order: Order) -> Compaction:
 def _steps(order: Order) -> Compaction:
     if order.archived:
         try:
-            yield from _archive(order.keys + tuple(mark.key for mark in order.clips))
+            yield from archived(order.keys + tuple(mark.key for mark in order.clips))
         except ArchiveError as error:
             return Failed(_told(error), error, Cost())
     draft, ledger, spent = None, order.ledger, Cost()
@@ -270,7 +270,7 @@ def _steps(order: Order) -> Compaction:
     if order.adopted is not None:
         draft = order.adopted
     elif order.plan.summary_tokens:
-        found = yield from _summary(order)
+        found = yield from summary(order)
         if isinstance(found, Failed):
             return found
         checked, spent, failures, kept = found
@@ -334,7 +334,7 @@ def _told(error: ArchiveError) -> str:
     return text if text.startswith("The archive failed") else f"the archive failed: {text}"
 
 
-def _archive(keys: tuple[str, ...]) -> Generator[Effect, Any, None]:
+def archived(keys: tuple[str, ...]) -> Generator[Effect, Any, None]:
     """In, and back out again: a store that confirms and forgets is found out here."""
     if not keys:
         return
@@ -347,7 +347,7 @@ def _archive(keys: tuple[str, ...]) -> Generator[Effect, Any, None]:
         )
 
 
-def _summary(
+def summary(
     order: Order,
 ) -> Generator[Effect, Any, tuple[Checked, Cost, tuple[str, ...], bool] | Failed]:
     """The draft if there is one; else each summariser in turn, then the last resort.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from langgraph.store.base import GetOp, Op, PutOp
@@ -170,6 +170,18 @@ class ArchiveFlows:
             return Draft.from_json(data) if data.get("v") == RECORD_FORMAT else None
         except (KeyError, TypeError, ValueError, AttributeError):
             return None  # a draft only saves money
+
+    @observed("save_draft")
+    def save_prepared_flow(self, scope: Scope, name: str, data: Mapping[str, Any]) -> Flow[None]:
+        """Say which draft is being prepared, or has been, for the record in force of this name."""
+        place = scope.namespace("drafts")
+        yield from self._wire.batch([self._wire.put_op(place, label_hash(name), dict(data))])
+
+    @observed("find_draft")
+    def find_prepared_flow(self, scope: Scope, name: str) -> Flow[dict[str, Any] | None]:
+        """What `save_prepared_flow` has said; None for nothing."""
+        key = label_hash(name)
+        return (yield from self._wire.read(scope.namespace("drafts"), [key])).get(key)
 
     @observed("commit")
     def commit_flow(

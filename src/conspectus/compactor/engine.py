@@ -17,6 +17,7 @@ from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor, ArchiveAnchor, MemoryAnchor
+from conspectus.compactor.background import Preparations
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.preview import Preview
@@ -78,6 +79,7 @@ class Engine:
         redact: Redact = None,
         telemetry: AnyListeners = None,
         notes: NotesSetting = None,
+        background: object = None,
     ) -> Engine:
         """An engine.
 
@@ -91,6 +93,7 @@ class Engine:
             redact: takes secrets out of what is kept; see `Compactor`.
             telemetry: who hears of it beside those who hear of all in the process.
             notes: the parts of the notes that are written; None for all.
+            background: whether notes are prepared beside the agent; see `Compactor`.
 
         Raises:
             PolicyError: a setting that cannot mean anything.
@@ -159,6 +162,7 @@ class Engine:
             skills=skills,
             redaction=Redaction.of(redact, timeout),
             shares=Shares.build(notes),
+            background=Preparations.of(background),
         )
         return cls(tools, replace(policy, summary_frame=frame + SLACK), predicate(pin))
 

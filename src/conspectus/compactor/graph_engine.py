@@ -148,6 +148,7 @@ class GraphEngine:
             hooks=(),
             passing=True,
             kept_in=KEPT,
+            background=None,
         )
         engine = replace(self.engine, tools=alone)
         anchor = MemoryAnchor(memory, scope)

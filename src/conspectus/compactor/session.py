@@ -10,6 +10,7 @@ from typing import Any
 
 from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.flow import Done, Failed
+from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window, spans_of
 from conspectus._core.plan import plan
 from conspectus._core.policy import Policy
@@ -21,6 +22,7 @@ from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.drafts import shown_in
 from conspectus.compactor.memory import Failure, Remembered
 from conspectus.compactor.observed import whose_of
+from conspectus.compactor.preparing import met_flow
 from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.recognising import may_be_summaries
 from conspectus.compactor.result import CompactionResult
@@ -94,7 +96,7 @@ class Session:
         entries = read_messages(messages)
         spent, seen = Cost(), None
         for left in reversed(range(LOOKS)):
-            history = yield from self._folded(entries)
+            history = yield from self.folded_flow(entries)
             # What was asked for has been done; unless it was done to another branch of the thread.
             force = force and seen in (None, history.chain)
             try:
@@ -105,12 +107,17 @@ class Session:
                     raise
                 spent += getattr(error, "cost", Cost())
                 seen, reason = history.chain, str(error)
-        history = yield from self._folded(entries)
-        kept = self._unchanged(history, Keep(reason, history.size.tokens))
+        history = yield from self.folded_flow(entries)
+        kept = self.unchanged(history, Keep(reason, history.size.tokens))
         return replace(kept, failed="archive", cost=spent)
 
     def _looked(self, history: History, force: bool, focus: str) -> Flow[CompactionResult]:
         remembered = self.tools.memory.of(self.scope)
+        session, history = self.corrected(history)
+        return (yield from session._go_on(history, remembered, force, focus))
+
+    def corrected(self, history: History) -> tuple[Session, History]:
+        """This session and a history, sizes corrected by what models have reported."""
         reserved = self.room.reserved if self.room is not None else 0
         plain = self.tools.meter
         if self.ratio is not None:
@@ -119,30 +126,52 @@ class Session:
             limit = self.room.limit if self.room is not None else None
             meter = plain.corrected(reports_of(history), reserved, limit)
         if meter is self.tools.meter:
-            return (yield from self._go_on(history, remembered, force, focus))
+            return self, history
         frame = math.ceil(self.tools.frame * meter.ratio)
         session = replace(
             self,
             tools=replace(self.tools, meter=meter, frame=frame),
             policy=replace(self.policy, summary_frame=frame + SLACK),
         )
-        history = corrected(history, meter.ratio)
-        return (yield from session._go_on(history, remembered, force, focus))
+        return session, corrected(history, meter.ratio)
 
     def _go_on(
         self, history: History, remembered: Remembered, force: bool, focus: str
     ) -> Flow[CompactionResult]:
         head = history.head.id if history.head else None
-        failed = remembered.failure(head, history.size.messages, self._over(history))
+        failed = remembered.failure(head, history.size.messages, self.over(history))
         history, decided = self._decide(history, failed, force)
         if not isinstance(decided, Stuck) and decided.beyond and self.tools.memory.first_beyond():
             logger.warning("%s", decided.beyond, extra=noted("trigger_out_of_reach"))
+        if self.tools.background is not None and not (force or focus):
+            found = yield from met_flow(self, history, decided, remembered)
+            if found is not None:
+                return found
         if not isinstance(decided, Compact):
             if isinstance(decided, Stuck) and failed is not None and failed.why:
                 # The numbers alone would not say what is to be mended.
                 decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
-            return self._unchanged(history, decided)
-        work = Work(self.tools, self.scope, self.anchor, history, decided, focus)
+            return self.unchanged(history, decided)
+        return (yield from self.carried_out(history, decided, remembered, focus=focus))
+
+    def carried_out(
+        self,
+        history: History,
+        decided: Compact,
+        remembered: Remembered,
+        ready: Draft | None = None,
+        focus: str = "",
+    ) -> Flow[CompactionResult]:
+        """Carry a plan out.
+
+        Args:
+            history: the view that it was made for.
+            decided: the plan.
+            remembered: what is remembered of the session.
+            ready: the draft that was prepared for it.
+            focus: what to keep above all.
+        """
+        work = Work(self.tools, self.scope, self.anchor, history, decided, focus, None, ready=ready)
         try:
             outcome, after = yield from work.run()
         except (SummaryError, RedactionError) as error:
@@ -170,7 +199,7 @@ class Session:
             text: what it says.
             by: whose it is.
         """
-        history = yield from self._folded(read_messages(messages))
+        history = yield from self.folded_flow(read_messages(messages))
         items = history.items
         ex = exchanges(items)
         fixed = must_stay(items, ex)
@@ -185,10 +214,10 @@ class Session:
         leaving = [i for i in leaving if ex.group[i] not in torn]
         size = history.size.tokens
         if not leaving:
-            return self._unchanged(history, Keep(f"nothing that {by} covers may leave", size))
+            return self.unchanged(history, Keep(f"nothing that {by} covers may leave", size))
         keys = tuple(items[i].key for i in leaving)
         decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
-        draft = Draft(text, by, keys, Cost(), self._message_size(text))
+        draft = Draft(text, by, keys, Cost(), self.message_size(text))
         work = Work(self.tools, self.scope, self.anchor, history, decided, "", draft)
         outcome, after = yield from work.run()
         remembered = self.tools.memory.of(self.scope)
@@ -196,15 +225,16 @@ class Session:
             return self._failed(history, decided, outcome, remembered)
         return self._done(history, decided, outcome, after, work)
 
-    def _message_size(self, body: str) -> int:
+    def message_size(self, body: str) -> int:
+        """Tokens of the message that shows a summary."""
         text = summary_text(body, archived=self.tools.archive is not None)
         return self.tools.meter.message(summary_message(text, ""))
 
     def fold(self, messages: Sequence[Source]) -> Flow[History]:
         """The history as the model sees it, with the records that belong to it."""
-        return (yield from self._folded(read_messages(messages)))
+        return (yield from self.folded_flow(read_messages(messages)))
 
-    def _folded(self, entries: Sequence[Entry]) -> Flow[History]:
+    def folded_flow(self, entries: Sequence[Entry]) -> Flow[History]:
         """The history with the records that belong to it, which are then the ones in force."""
         pins = [self.pin is not None and bool(self.pin(entry.source)) for entry in entries]
         known = yield from self.anchor.chain_flow()
@@ -229,7 +259,8 @@ class Session:
             yield from self.anchor.moved_flow(history.chain)
         return history
 
-    def _over(self, history: History) -> bool:
+    def over(self, history: History) -> bool:
+        """Whether a history does not fit."""
         return self.room is not None and history.size.tokens > self.room.budget
 
     def _last(self, history: History, failed: Failure | None) -> Size | None:
@@ -239,6 +270,12 @@ class Session:
         if self.asked is not None:
             return self.last
         return history.head.size_after if history.head else None
+
+    def foresees(self, history: History, share: float) -> tuple[History, Plan]:
+        """The plan as it would be if the trigger fired at a share of itself."""
+        asked = foreseen(self.asked or history.size, share)
+        policy = replace(self.policy, arguments=None)
+        return replace(self, asked=asked, last=None, policy=policy)._decide(history, None, False)
 
     def _decide(
         self, history: History, failed: Failure | None, force: bool
@@ -278,7 +315,8 @@ class Session:
 
     # After it
 
-    def _unchanged(self, history: History, decided: Keep | Stuck) -> CompactionResult:
+    def unchanged(self, history: History, decided: Keep | Stuck) -> CompactionResult:
+        """The result where nothing was done."""
         stuck = isinstance(decided, Stuck)
         return self._result(
             history,
@@ -311,7 +349,7 @@ class Session:
     ) -> None:
         head, size = history.head.id if history.head else None, history.size
         why = f"secrets could not be redacted: {error}" if isinstance(error, RedactionError) else ""
-        remembered.failed = Failure(head, self.asked or size, size, self._over(history), why)
+        remembered.failed = Failure(head, self.asked or size, size, self.over(history), why)
 
     def _done(
         self, history: History, decided: Compact, outcome: Done, after: History, work: Work

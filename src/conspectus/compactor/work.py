@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 from conspectus import events
 from conspectus._core import flow
+from conspectus._core.flow import EMBEDDED
 from conspectus._core.items import Compact
+from conspectus._core.preparation import preparation
 from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow, interpret, pause
 from conspectus.archive import Scope
@@ -28,6 +30,7 @@ from conspectus.errors import ConspectusError, RedactionError
 from conspectus.events import Seen, observing
 from conspectus.events.notes import noted
 from conspectus.ledger import Ledger
+from conspectus.messages import Entry
 from conspectus.summarize import (
     Form,
     Shares,
@@ -39,6 +42,18 @@ from conspectus.summarize import (
 )
 
 logger = logging.getLogger("conspectus")
+
+
+def identity_of(tools: Tools, focus: str) -> str:
+    """All that would change a summary beside the messages that it stands for, as one string."""
+    return "\0".join(
+        [
+            *(tools.summarizers[name].identity for name in tools.order),
+            focus,
+            *([] if tools.shares == Shares() else [repr(tools.shares)]),
+            *([tools.redaction.identity] if tools.redaction is not None else []),
+        ]
+    )
 
 
 @dataclass(slots=True)
@@ -55,6 +70,7 @@ class Work:
         adopted: the summary of what leaves, where another library has written it already.
         ledger: the facts with those of what leaves.
         stays: tokens of what stays in view beside the summary.
+        ready: the draft that was prepared beside the agent; None where there is none.
         material: all that it reads.
     """
 
@@ -65,6 +81,7 @@ class Work:
     plan: Compact
     focus: InitVar[str]
     adopted: InitVar[Draft | None] = None
+    ready: Draft | None = None
     ledger: Ledger = field(default_factory=Ledger)
     stays: int = 0
     begun: str = ""
@@ -136,6 +153,19 @@ class Work:
             if self.begun:
                 self.tools.memory.end(self.scope, self.begun)
 
+    def ordered_flow(self) -> Flow[flow.Order]:
+        """Gather all that is read, and say what is to be done."""
+        yield from self.material.gather_flow(self.scope)
+        return (yield from self._order())
+
+    def prepared_flow(self, order: flow.Order) -> Flow[Draft | flow.Failed]:
+        """Make the draft of an order, and put nothing in force."""
+        try:
+            return (yield from interpret(preparation(order), self._perform))
+        finally:
+            if self.begun:
+                self.tools.memory.end(self.scope, self.begun)
+
     # What the order needs
 
     def _order(self) -> Flow[flow.Order]:
@@ -161,14 +191,7 @@ class Work:
             standing=self.material.standing,
             ledger=self.ledger.to_json(),
             summarisers=tools.order,
-            identity="\0".join(
-                [
-                    *(tools.summarizers[n].identity for n in tools.order),
-                    self.material.focus,
-                    *([] if tools.shares == Shares() else [repr(tools.shares)]),
-                    *([tools.redaction.identity] if tools.redaction is not None else []),
-                ]
-            ),
+            identity=identity_of(tools, self.material.focus),
             archived=tools.archive is not None,
             roomy=plan.budget is None or plan.tokens <= plan.budget,
             on_failure=tools.on_failure,
@@ -262,9 +285,40 @@ class Work:
 
     def _found(self, plan: str) -> Flow[Draft | None]:
         """The draft of a plan; where there is none yet, another worker may be writing it."""
+        if self.ready is not None:
+            return (yield from self._topped_up(self.ready))
         if (yield from taken_flow(self.tools.memory, self.scope, plan)):
             self.begun = plan
         return (yield from self.anchor.find_draft_flow(plan))
+
+    def _topped_up(self, ready: Draft) -> Flow[Draft]:
+        """A draft with what the embedded summariser notes of messages that came later."""
+        read = set(ready.read)
+        keys = [place.item.key for place in self.material.leaving]
+        later = [self.material.originals[key] for key in keys if key not in read]
+        if not later:
+            return ready
+        with observing(events.CompactionStep, step="summarize", by=EMBEDDED) as seen:
+            asked = replace(self._request(later, self._lengths.fine), standing=ready.text)
+            added = yield from asked_flow(
+                self.tools, self.material.redaction, EMBEDDED, asked, seen
+            )
+        return replace(ready, text=added.text, read=(*ready.read, *added.read))
+
+    def _request(self, entries: Sequence[Entry], limit: int, spent: int = 0) -> SummaryRequest:
+        return SummaryRequest(
+            entries=entries,
+            standing=self.material.standing,
+            ledger=self.ledger,
+            limit=max(1, limit - self.tools.frame - SLACK),
+            count=self.tools.meter.text,
+            focus=self.material.focus,
+            kept=self.material.staying,
+            spent=spent,
+            most=max(1, self._lengths.fine - self.tools.frame - SLACK),
+            shares=self.tools.shares,
+            archived=self.tools.archive is not None,
+        )
 
     def _summarise(self, wanted: flow.Summarise, seen: Seen) -> Flow[Draft]:
         by = wanted.by
@@ -272,22 +326,10 @@ class Work:
             self.asked.add(by)
             if rest := self.tools.memory.rests(by):
                 raise flow.resting(by, rest)
-        limit = max(1, wanted.limit - self.tools.frame - SLACK)
         summarizer, shares = self.tools.summarizers[by], self.tools.shares
         form: Form = getattr(summarizer, "form", "whole")
-        request = SummaryRequest(
-            entries=[self.material.originals[key] for key in wanted.keys],
-            standing=self.material.standing,
-            ledger=self.ledger,
-            limit=limit,
-            count=self.tools.meter.text,
-            focus=self.material.focus,
-            kept=self.material.staying,
-            spent=wanted.spent,
-            most=max(1, self._lengths.fine - self.tools.frame - SLACK),
-            shares=shares,
-            archived=self.tools.archive is not None,
-        )
+        entries = [self.material.originals[key] for key in wanted.keys]
+        request = self._request(entries, wanted.limit, wanted.spent)
         alone = form != "notes" and not shares.parts
         asked = request if alone or form == "notes" else for_model(request, whole=form == "whole")
         draft = yield from asked_flow(self.tools, self.material.redaction, by, asked, seen)
