@@ -95,6 +95,12 @@ class Preparation:
             another worker is at it; `nothing`: there is nothing to prepare yet; `failed`;
             `cancelled`.
         reason: why there is none, as one sentence; empty where there is one.
+        head: id of the record in force at its beginning; empty for none.
+        size: of the history, as the trigger counts; None until it is known.
+        due: it was begun at the trigger itself.
+        begun: when, by `time.monotonic()`.
+        owner: the thread in which it runs.
+        name: tells it from others.
     """
 
     head: str = ""
@@ -104,6 +110,7 @@ class Preparation:
     name: str = field(default_factory=lambda: uuid.uuid4().hex)
     begun: float = field(default_factory=time.monotonic)
     owner: int = 0
+    due: bool = False
     _over: threading.Event = field(default_factory=threading.Event)
     _loop: asyncio.AbstractEventLoop | None = None
 

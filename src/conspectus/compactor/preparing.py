@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from conspectus._core.flow import EMBEDDED, Failed
-from conspectus._core.given_cut import foreseen, may_leave, plan_given
-from conspectus._core.items import Compact, Keep, Plan, Stuck
+from conspectus._core.given_cut import may_leave, plan_given
+from conspectus._core.items import Compact, Keep, Plan, Size, Stuck
 from conspectus._core.records import Draft, Record
 from conspectus._drive import Flow, pause
 from conspectus.compactor.anchors import Anchor, Chain
@@ -129,14 +129,17 @@ class Aside:
 # Beside the agent
 
 
-def begin_flow(session: Session, look: Callable[[Session], Flow[History]]) -> Flow[Preparation]:
+def begin_flow(
+    session: Session, look: Callable[[Session], Flow[History]], head: str = ""
+) -> Flow[Preparation]:
     """Prepare a session's next notes beside the caller, if its history nears its trigger.
 
     Args:
         session: whose.
         look: reads and folds the history.
+        head: id of the record in force, where that is known already.
     """
-    return (yield from _begin(session, look, "", None))
+    return (yield from _begin(session, look, head, session.asked))
 
 
 def soon_flow(session: Session, history: History) -> Flow[None]:
@@ -144,7 +147,7 @@ def soon_flow(session: Session, history: History) -> Flow[None]:
     jobs, size = _jobs(session), session.asked or history.size
     near = jobs.setting.near(session.policy, size, session.room)
     if near and jobs.wanted(session.scope, _head(history), size):
-        yield from _begin(session, _seen(history), _head(history), history)
+        yield from _begin(session, _seen(history), _head(history), size)
 
 
 def _seen(history: History) -> Callable[[Session], Flow[History]]:
@@ -159,7 +162,7 @@ def _begin(
     session: Session,
     look: Callable[[Session], Flow[History]],
     head: str,
-    history: History | None,
+    size: Size | None,
 ) -> Flow[Preparation]:
     # Nobody of this run is told or asked: it may be over before the notes are there.
     tools = replace(session.tools, on_event=None, preview=None, hooks=())
@@ -168,7 +171,6 @@ def _begin(
     def make(job: Preparation) -> Flow[None]:
         return heard_by(tools.listeners, _prepare(beside, look, job))
 
-    size = (session.asked or history.size) if history is not None else None
     return (yield from _jobs(session).begin(session.scope, head, size, make))
 
 
@@ -283,7 +285,9 @@ def met_flow(
     if over or _has_failed(session, history):
         return None
     if known is None or not known.under_way:
-        yield from _begin(session, _seen(history), _head(history), history)
+        size = session.asked or history.size
+        job = yield from _begin(session, _seen(history), _head(history), size)
+        job.due = True
     tell(Preparing, whose, step="went_on")
     kept = session.unchanged(history, Keep(GOES_ON, history.size.tokens))
     return replace(kept, preparing=True)
@@ -292,7 +296,9 @@ def met_flow(
 def _has_failed(session: Session, history: History) -> bool:
     """Whether this history was tried to prepare, and could not be."""
     job = _jobs(session).latest(session.scope)
-    return job is not None and job.head == _head(history) and job.outcome == "failed"
+    if job is None or job.head != _head(history):
+        return False
+    return job.outcome == "failed" or (job.due and job.outcome == "nothing")
 
 
 def _ready(session: Session, history: History) -> Flow[tuple[Prepared | None, Draft | None]]:

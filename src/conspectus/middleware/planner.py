@@ -28,9 +28,11 @@ from conspectus.compactor.agent_state import (
     is_checkpointed,
     read_held,
     read_requested,
+    scope_of,
 )
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.naming import name_messages
+from conspectus.compactor.preparing import begin_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import hide_from_streams
@@ -151,12 +153,34 @@ class Planner:
         if result is None:
             due = not waits and self._due(view, sizes, held, room, runtime, over)
             if not (held.pending or due or forced):
+                yield from self._prepared(view, sizes, held, room, runtime, messages, session)
                 return {HELD: held.to_json()} if copied else None
             result = yield from session().compact(messages, forced, focus or "")
-        if result.record is None:
+        if result.record is None and not result.preparing:
             self._waiting.helped_nothing(held.name, held.head_id, over, sizes.messages)
         self._report(result)
         return self._update(result, held, messages, copied)
+
+    def _prepared(
+        self,
+        view: Sequence[BaseMessage],
+        sizes: Sizes,
+        held: Held,
+        room: Window | None,
+        runtime: object,
+        messages: Sequence[BaseMessage],
+        session: Callable[[], Session],
+    ) -> Flow[None]:
+        """Prepare the next notes beside the agent, where its history nears the trigger."""
+        jobs = self.graph.engine.tools.background
+        if jobs is None:
+            return
+        asked = self._asked(view, sizes, held)
+        if not jobs.setting.near(self._policy, asked, room):
+            return
+        if jobs.wanted(scope_of(held, self.graph.tenant, runtime), held.head_id, asked):
+            channel = list(messages)
+            yield from begin_flow(session(), lambda own: own.fold(channel), held.head_id)
 
     def _may_be_known(self, state: Mapping[str, Any], messages: Sequence[BaseMessage]) -> bool:
         """Whether the archive may hold records of a history that came without any: that of a
