@@ -33,7 +33,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-import conspectus.compactor.work
+import conspectus.compactor.compaction
 from conspectus._drive import Io
 from conspectus_lab.testing.fault_server import (
     Answer,
@@ -257,13 +257,13 @@ def _no_waiting(trial: Trial) -> Iterator[None]:
     def note(seconds: float) -> None:
         trial.waited += seconds
 
-    work, before = conspectus.compactor.work, conspectus.compactor.work.pause
-    work.pause = lambda seconds: Io(lambda: note(seconds))  # type: ignore[assignment]
+    module, before = conspectus.compactor.compaction, conspectus.compactor.compaction.pause
+    module.pause = lambda seconds: Io(lambda: note(seconds))  # type: ignore[assignment]
     clock, tenacity.nap.time = tenacity.nap.time, types.SimpleNamespace(sleep=note)
     try:
         yield
     finally:
-        work.pause, tenacity.nap.time = before, clock
+        module.pause, tenacity.nap.time = before, clock
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """The boundaries at which a worker can be killed, counted as it runs.
 
-Before and after each effect of the flow, each step of the driver, each write of the checkpointer,
+Before and after each step of a compaction, each step of the driver, each write of the checkpointer,
 each answer of a model, and each writing statement that a database is sent. At the one that was
 asked for, the process sends itself a real SIGKILL.
 """
@@ -15,11 +15,25 @@ from pathlib import Path
 from typing import Any
 
 from conspectus import _drive
-from conspectus.compactor.work import Work
+from conspectus.archive import Archive
+from conspectus.compactor import compaction
+from conspectus.compactor.compaction import Compaction
 
 EFFECT, STEP, STATEMENT = "effect", "step", "statement"
 CHECKPOINT, MODEL = "checkpoint", "model"
 KINDS = (EFFECT, STEP, STATEMENT, CHECKPOINT, MODEL)
+
+FLOWS: tuple[tuple[Any, str], ...] = (
+    (Compaction, "_tell"),
+    (Archive, "put_flow"),
+    (Archive, "missing_flow"),
+    (Compaction, "_found"),
+    (compaction, "answer_flow"),
+    (Archive, "save_draft_flow"),
+    (Compaction, "_preview"),
+    (Compaction, "_commit"),
+)
+"""What a compaction does, one after the other; it also checks."""
 
 WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "COMMIT", "BEGIN")
 
@@ -69,6 +83,17 @@ class Boundaries:
 
         return watched
 
+    def around_flow(self, kind: str, flow: Callable[..., Any]) -> Callable[..., Any]:
+        """A flow with a boundary on each side."""
+
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            self.passes(kind)
+            answer = yield from flow(*args, **kwargs)
+            self.passes(kind)
+            return answer
+
+        return watched
+
     def statement(self, sql: object) -> None:
         """A statement that a database is about to run, if it writes."""
         text = sql.decode() if isinstance(sql, bytes) else str(sql)
@@ -77,16 +102,11 @@ class Boundaries:
 
     def watch_flow(self) -> None:
         """Watch every flow of this process; it has no other use, so nothing is put back."""
-        perform, do, ado = Work._perform, _drive._do, _drive._ado
-        boundaries = self
-
-        def performed(work: Work, effect: Any) -> Any:
-            boundaries.passes(EFFECT)
-            answer = yield from perform(work, effect)
-            boundaries.passes(EFFECT)
-            return answer
-
-        Work._perform = performed  # type: ignore[method-assign]
+        do, ado = _drive._do, _drive._ado
+        for owner, name in FLOWS:
+            setattr(owner, name, self.around_flow(EFFECT, getattr(owner, name)))
+        check = Compaction._checked
+        Compaction._checked = self.around(EFFECT, check)  # type: ignore[method-assign]
         _drive._do = self.around(STEP, do)
         _drive._ado = self.around_async(STEP, ado)
 

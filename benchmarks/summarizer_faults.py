@@ -27,7 +27,7 @@ from rich.console import Console
 from rich.table import Table
 
 from conspectus import ChatModelSummarizer, CompactionResult, Compactor
-from conspectus._core.flow import EMBEDDED
+from conspectus._core.choices import EMBEDDED
 from conspectus.archive import Archive, Scope
 
 MESSAGES = 80

@@ -46,5 +46,5 @@ def pytest_configure(config: pytest.Config) -> None:
 def no_pauses() -> Iterator[None]:
     """Ask a summariser that has failed again at once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("conspectus._core.flow.RETRY_AFTER", (0.001, 0.001))
+        patch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
         yield

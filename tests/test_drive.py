@@ -8,7 +8,6 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -21,7 +20,6 @@ from conspectus._drive import (
     Io,
     StepTimeout,
     arun,
-    interpret,
     pause,
     run,
 )
@@ -70,21 +68,21 @@ def test_what_a_step_failed_with_goes_with_the_last_who_holds_it(step: Any, mode
     async def afail() -> None:
         fail()
 
-    def effects() -> Generator[Any, Any, str]:
+    def inner() -> Flow[Any]:
+        return (yield step(fail, afail))
+
+    def outer() -> Flow[str]:
         try:
-            yield step(fail, afail)
+            yield from inner()
         except ValueError:
             return "caught"
         return "nothing"
 
-    def perform(effect: Any) -> Flow[Any]:
-        return (yield effect)
-
     async def main() -> str:
-        return await arun(interpret(effects(), perform))
+        return await arun(outer())
 
     def driven() -> str:
-        return run(interpret(effects(), perform)) if mode == "sync" else asyncio.run(main())
+        return run(outer()) if mode == "sync" else asyncio.run(main())
 
     assert freed_without_the_collector(driven, left) == "caught"
 
@@ -342,23 +340,6 @@ def test_a_step_that_is_to_end_and_does_not_is_cancelled_when_its_time_is_over()
 
     assert asyncio.run(main()) == 0
     assert ended == ["cancelled"]
-
-
-def test_interpret_throws_what_performing_raises_into_the_pure_flow() -> None:
-    def effects() -> Generator[str, Any, list[Any]]:
-        seen: list[Any] = [(yield "good")]
-        try:
-            yield "bad"
-        except ValueError as error:
-            seen.append(str(error))
-        return seen
-
-    def perform(effect: str) -> Flow[str]:
-        if effect == "bad":
-            raise ValueError("no")
-        return (yield Io(lambda: effect.upper()))  # type: ignore[no-any-return]
-
-    assert both(lambda: interpret(effects(), perform)) == [["GOOD", "no"]] * 2
 
 
 def test_a_call_that_does_not_end_when_cancelled_is_left_behind() -> None:

@@ -25,7 +25,7 @@ from conspectus import (
     StuckError,
     SummarizationMiddleware,
 )
-from conspectus._core.flow import EMBEDDED
+from conspectus._core.choices import EMBEDDED
 from conspectus._drive import Io, run
 from conspectus.archive import Archive, Scope
 from conspectus.summarize.calls import Caller, CannotPay
@@ -84,7 +84,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         seen.append(seconds)
         return Io(lambda: None)
 
-    monkeypatch.setattr("conspectus.compactor.work.pause", pause)
+    monkeypatch.setattr("conspectus.compactor.compaction.pause", pause)
     return seen
 
 

@@ -1,245 +1,290 @@
-"""One compaction as effects: the commit rule, and the ladder of what follows a failure."""
+"""One compaction, step by step: the commit rule, and the ladder of what follows a failure."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langgraph.store.base import PutOp
+from langgraph.store.memory import InMemoryStore
 
-from conspectus._core import flow
-from conspectus._core.items import Compact, Span
+from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
+from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Cost, Draft
+from conspectus._drive import Io
+from conspectus.archive import Archive
+from conspectus.compactor.compaction import LONGEST_WAIT, RETRY_AFTER
+from conspectus.compactor.drafts import draft_name
 from conspectus.errors import ArchiveError, SummaryError, SummaryRejected
+from conspectus.events import ArchiveOperation, CompactionStep, Event
+from engine import SCOPE, compacted
+from histories import talk
 
-PLAN = Compact("trigger: 10 messages", (Span(0, 2),), (), 500, 5_000, 900, None)
-ORDER = flow.Order(
-    plan=PLAN,
-    keys=("k0", "k1"),
-    clips=(),
-    parent=None,
-    standing="",
-    ledger={},
-    summarisers=("model", "second"),
-    identity="",
-    archived=True,
-    roomy=True,
-    on_failure="degrade",
-    messages_after=3,
-    kept_tokens=400,
-)
-
-Handler = Callable[[Any], Any]
+MESSAGES = talk(40)
+STEPS = ["write", "read_back", "find_draft", "summarize", "check", "save_draft", "commit"]
+COST = Cost(1, 100, 10)
 
 
-def good(effect: Any) -> Any:
-    match effect:
-        case flow.ReadBack():
-            return ()
-        case flow.Summarise(keys, by):
-            return Draft(f"summary by {by}", by, keys, Cost(1, 100, 10))
-        case flow.Check(draft, _):
-            return flow.Checked(replace(draft, tokens=50), ())
-    return None
+class Store(InMemoryStore):
+    """A store that fails or forgets what is written of the kinds named; notes names of drafts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails, self.forgets, self.drafts = set[str](), set[str](), list[str]()
+
+    def batch(self, ops: Any) -> Any:
+        ops = list(ops)
+        for op in ops:
+            if isinstance(op, PutOp):
+                if self.fails & set(op.namespace):
+                    raise ArchiveError("disk full")
+                if "drafts" in op.namespace:
+                    self.drafts.append(op.key)
+        kept = [
+            op for op in ops if not (isinstance(op, PutOp) and self.forgets & set(op.namespace))
+        ]
+        answers = iter(super().batch(kept))
+        return [next(answers) if op in kept else None for op in ops]
 
 
-def drive(order: flow.Order, handle: Handler = good) -> tuple[Any, list[Any]]:
-    steps: list[Any] = []
-    compaction = flow.compaction(order)
-    answer, failure = None, None
-    try:
-        while True:
-            effect = compaction.throw(failure) if failure else compaction.send(answer)
-            steps.append(effect)
-            answer, failure = None, None
-            try:
-                answer = handle(effect)
-            except Exception as error:
-                failure = error
-    except StopIteration as end:
-        return end.value, steps
+@dataclass
+class Writer:
+    """A summariser that writes, or fails as it is told to, each time."""
+
+    name: str
+    fails: Exception | None = None
+    text: str = "- {n} messages about the task, by {by} [x]"
+    tries: int = 0
+    identity: str = "scripted"
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        self.tries += 1
+        if self.fails is not None:
+            raise self.fails
+        text = self.text.format(n=len(request.entries), by=self.name)
+        return Summary(text, tuple(entry.key for entry in request.entries), COST)
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        return self.summarize(request)
 
 
-def kinds(steps: list[Any]) -> list[str]:
-    return [type(s).__name__ for s in steps if not isinstance(s, flow.Emit)]
+@dataclass
+class Bench:
+    """A compactor with two summarisers, and what is heard of it."""
+
+    more: dict[str, Any] = field(default_factory=dict)
+    store: Store = field(default_factory=Store)
+    model: Writer = field(default_factory=lambda: Writer("model"))
+    second: Writer = field(default_factory=lambda: Writer("second"))
+    heard: list[Event] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+    compactor: Compactor = field(init=False)
+
+    def __post_init__(self) -> None:
+        given = {"archive": Archive(self.store), "fallbacks": [self.second], "notes": []}
+        self.compactor = Compactor(
+            self.model,
+            telemetry=self.heard.append,
+            on_event=lambda event, data: self.said.append(event),
+            **{**given, **self.more},
+        )
+
+    def compact(self, messages: Any = MESSAGES, **more: Any) -> CompactionResult:
+        self.heard.clear()
+        return compacted(messages, self.compactor, **{"force": True, **more})
+
+    @property
+    def steps(self) -> list[str]:
+        """What was done, in order; of what was done in the archive, what belongs to the rule."""
+        done = [
+            one.operation if isinstance(one, ArchiveOperation) else one.step
+            for one in self.heard
+            if isinstance(one, ArchiveOperation)
+            or (isinstance(one, CompactionStep) and one.step != "commit")
+        ]
+        return [one for one in done if one in STEPS]
+
+    @property
+    def asked(self) -> list[str]:
+        """The summarisers, as they were asked."""
+        tries = [one for one in self.heard if isinstance(one, CompactionStep)]
+        return [one.by for one in tries if one.step == "summarize"]
+
+
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds that would have been waited."""
+    seen: list[float] = []
+
+    def pause(seconds: float) -> Io:
+        return Io(lambda: seen.append(seconds))
+
+    monkeypatch.setattr("conspectus.compactor.compaction.pause", pause)
+    return seen
 
 
 def test_originals_are_confirmed_before_a_summary_and_the_draft_stored_before_the_commit() -> None:
-    done, steps = drive(ORDER)
-    assert isinstance(done, flow.Done)
-    assert kinds(steps) == [
-        "Archive", "ReadBack", "FindDraft", "Summarise", "Check", "SaveDraft", "Commit",
-    ]  # fmt: skip
-    assert done.record.covers == ("k0", "k1")
-    assert done.record.tokens_after == 450
-    assert done.record.archived
+    bench = Bench()
+    result = bench.compact()
+    assert result.outcome == "compacted"
+    assert bench.steps == STEPS
+    assert result.record is not None
+    assert len(result.record.covers) == result.evicted > 0
+    assert result.record.tokens_after == result.tokens_after
+    assert result.record.archived
 
 
 def test_the_same_order_gives_the_same_record_id_and_another_parent_another_one() -> None:
-    first, again = drive(ORDER)[0], drive(ORDER)[0]
-    assert first.record.id == again.record.id
-    assert drive(replace(ORDER, parent="p"))[0].record.id != first.record.id
+    first, again = Bench(), Bench()
+    one, other = first.compact(), again.compact()
+    assert one.record_id == other.record_id
+    on = [*one.messages, *MESSAGES]
+    assert first.compact(on).record_id != Bench().compact(on).record_id
 
 
-@pytest.mark.parametrize("when", [flow.Archive, flow.ReadBack])
-def test_an_archive_that_fails_stops_everything_before_a_summary_is_paid(when: type) -> None:
-    def handle(effect: Any) -> Any:
-        if isinstance(effect, when):
-            raise ArchiveError("disk full")
-        return good(effect)
-
-    failed, steps = drive(ORDER, handle)
-    assert isinstance(failed, flow.Failed)
-    assert "disk full" in failed.reason
-    assert not {"Summarise", "Commit"} & set(kinds(steps))
-
-
-def test_an_archive_that_confirms_and_forgets_is_found_out() -> None:
-    failed, steps = drive(ORDER, lambda e: ("k1",) if isinstance(e, flow.ReadBack) else good(e))
-    assert isinstance(failed, flow.Failed)
-    assert "did not give 1 of them back" in failed.reason
-    assert "Commit" not in kinds(steps)
+@pytest.mark.parametrize("how", ["fails", "forgets"])
+def test_an_archive_that_fails_stops_everything_before_a_summary_is_paid(how: str) -> None:
+    bench = Bench()
+    getattr(bench.store, how).add("messages")
+    result = bench.compact()
+    assert (result.outcome, result.failed) == ("kept", "archive")
+    said = {"fails": "disk full", "forgets": f"took {len(MESSAGES) - 20} messages and did not give"}
+    assert said[how] in result.reason
+    assert bench.steps == ["write", "read_back"][: 1 + (how == "forgets")]
 
 
 def test_a_commit_that_fails_leaves_the_history_as_it_was() -> None:
-    def handle(effect: Any) -> Any:
-        if isinstance(effect, flow.Commit):
-            raise ArchiveError("locked")
-        return good(effect)
-
-    failed, _ = drive(ORDER, handle)
-    assert isinstance(failed, flow.Failed)
-    assert failed.spent == Cost(1, 100, 10)
+    bench = Bench()
+    bench.store.fails.add("records")
+    result = bench.compact()
+    assert (result.outcome, result.record, result.messages) == ("kept", None, MESSAGES)
+    assert result.reason.startswith("the record could not be written: ")
+    assert result.cost == COST
 
 
 def test_a_draft_that_was_made_before_is_not_paid_for_again() -> None:
-    draft = Draft("made before", "model", ("k0", "k1"), Cost(1, 100, 10))
-    done, steps = drive(ORDER, lambda e: draft if isinstance(e, flow.FindDraft) else good(e))
-    assert done.record.summary == "made before"
-    assert done.spent == Cost()
-    assert "Summarise" not in kinds(steps)
+    bench = Bench()
+    bench.store.fails.add("records")
+    bench.compact()
+    bench.store.fails.clear()
+    result = bench.compact()
+    assert result.outcome == "compacted"
+    assert result.cost == Cost()
+    assert bench.steps == [one for one in STEPS if one not in ("summarize", "save_draft")]
 
 
 def test_a_draft_that_no_longer_passes_is_made_anew() -> None:
-    old = Draft("too long now", "model", ("k0", "k1"))
+    bench = Bench()
+    bench.store.fails.add("records")
+    bench.compact()
+    bench.store.fails.clear()
+    (plan,) = bench.store.drafts
+    assert bench.compactor.archive is not None
+    bench.compactor.archive.save_draft(SCOPE, plan, Draft("", "model", ()))
+    result = bench.compact()
+    assert result.summary == "- 60 messages about the task, by model [x]"
+    assert bench.asked == ["model"]
 
-    def handle(effect: Any) -> Any:
-        if isinstance(effect, flow.FindDraft):
-            return old
-        if isinstance(effect, flow.Check) and effect.draft is old:
-            return flow.Checked(old, ("it takes too much",))
-        return good(effect)
 
-    done, _ = drive(ORDER, handle)
-    assert done.record.summary == "summary by model"
+def test_the_name_of_a_draft_is_the_one_that_earlier_versions_gave_it() -> None:
+    name = draft_name("p", ("k0", "k1"), 500, "model\0", "- said [x]", {"facts": []})
+    assert name == "1fe0129a3693930be29f90c0732613ee"
 
 
 def test_a_refused_summary_goes_to_the_next_summariser_without_a_retry() -> None:
-    def handle(effect: Any) -> Any:
-        if isinstance(effect, flow.Check) and effect.draft.by == "model":
-            return flow.Checked(effect.draft, ("it is empty",))
-        return good(effect)
-
-    done, steps = drive(ORDER, handle)
-    assert done.record.by == "second"
-    assert [s.by for s in steps if isinstance(s, flow.Summarise)] == ["model", "second"]
-    assert done.failures[0].startswith("the summary by model was refused: it is empty")
-    assert done.spent == Cost(2, 200, 20)
+    bench = Bench(model=Writer("model", text=""))
+    result = bench.compact()
+    assert result.record is not None
+    assert result.record.by == "second"
+    assert bench.asked == ["model", "second"]
+    assert result.failures[0].startswith("the summary by model was refused: it is empty")
+    assert result.cost == COST + COST
 
 
-def test_a_passing_trouble_is_tried_three_times_with_waits_between() -> None:
-    def handle(effect: Any) -> Any:
-        if isinstance(effect, flow.Summarise) and effect.by == "model":
-            error = SummaryError("429")
-            error.transient = True
-            raise error
-        return good(effect)
-
-    done, steps = drive(ORDER, handle)
-    assert [s.by for s in steps if isinstance(s, flow.Summarise)] == ["model"] * 3 + ["second"]
-    assert [s.seconds for s in steps if isinstance(s, flow.Wait)] == list(flow.RETRY_AFTER)
-    assert done.record.by == "second"
+def test_a_passing_trouble_is_tried_three_times_with_waits_between(waits: list[float]) -> None:
+    trouble = SummaryError("429")
+    trouble.transient = True
+    bench = Bench(model=Writer("model", trouble))
+    result = bench.compact()
+    assert bench.asked == ["model"] * 3 + ["second"]
+    assert waits == list(RETRY_AFTER)
+    assert result.record is not None
+    assert result.record.by == "second"
 
 
 @pytest.mark.parametrize(
-    ("asked", "waits"),
-    [(0.1, [0.5, 2.0]), (1.0, [1.0, 2.0]), (7.0, [7.0, 7.0]), (flow.LONGEST_WAIT + 1, [])]
+    ("asked", "waited"),
+    [(0.1, [0.5, 2.0]), (1.0, [1.0, 2.0]), (7.0, [7.0, 7.0]), (LONGEST_WAIT + 1, [])]
     + [(wrong, [0.5, 2.0]) for wrong in (None, "7", [1], -3, float("nan"))],
 )
 def test_a_provider_that_asks_to_wait_is_given_the_time_or_not_asked_again(
-    asked: Any, waits: list[float]
+    asked: Any, waited: list[float], waits: list[float]
 ) -> None:
-    def handle(effect: Any) -> Any:
-        if isinstance(effect, flow.Summarise) and effect.by == "model":
-            error = SummaryError("429")
-            error.transient, error.retry_after = True, asked
-            raise error
-        return good(effect)
-
-    done, steps = drive(ORDER, handle)
-    assert [s.seconds for s in steps if isinstance(s, flow.Wait)] == waits
-    assert [s.by for s in steps if isinstance(s, flow.Summarise)] == [
-        *["model"] * (len(waits) + 1),
-        "second",
-    ]
-    assert done.record.by == "second"
+    trouble = SummaryError("429")
+    trouble.transient, trouble.retry_after = True, asked
+    bench = Bench(model=Writer("model", trouble))
+    result = bench.compact()
+    assert waits == waited
+    assert bench.asked == [*["model"] * (len(waited) + 1), "second"]
+    assert result.record is not None
+    assert result.record.by == "second"
 
 
-def failing(effect: Any) -> Any:
-    if isinstance(effect, flow.Summarise) and effect.by != flow.EMBEDDED:
-        raise SummaryError("no")
-    return good(effect)
+def failing(**more: Any) -> Bench:
+    no = SummaryError("no")
+    return Bench(more, model=Writer("model", no), second=Writer("second", no))
 
 
 def test_with_room_a_failure_keeps_the_history() -> None:
-    failed, steps = drive(ORDER, failing)
-    assert isinstance(failed, flow.Failed)
-    assert not {"SaveDraft", "Commit"} & set(kinds(steps))
+    bench = failing()
+    result = bench.compact()
+    assert (result.outcome, result.reason) == ("kept", "no")
+    assert not {"save_draft", "commit"} & set(bench.steps)
 
 
 def test_without_room_the_embedded_summariser_is_the_last_resort() -> None:
-    done, _ = drive(replace(ORDER, roomy=False), failing)
-    assert done.record.by == flow.EMBEDDED
+    result = failing(window=2_000).compact()
+    assert result.record is not None
+    assert result.record.by == EMBEDDED
 
 
 def test_keep_never_takes_the_last_resort_and_raise_raises() -> None:
-    failed, _ = drive(replace(ORDER, roomy=False, on_failure="keep"), failing)
-    assert isinstance(failed, flow.Failed)
-    with pytest.raises(SummaryError):
-        drive(replace(ORDER, on_failure="raise"), failing)
+    assert failing(window=2_000, on_failure="keep").compact().outcome == "stuck"
+    with pytest.raises(SummaryError, match="no"):
+        failing(on_failure="raise").compact()
 
 
 def test_error_text_is_raised_as_what_it_is() -> None:
-    order = replace(ORDER, on_failure="raise", summarisers=("model",))
+    bench = Bench({"on_failure": "raise", "fallbacks": []}, model=Writer("model", text=""))
     with pytest.raises(SummaryRejected) as caught:
-        drive(
-            order,
-            lambda e: (
-                flow.Checked(e.draft, ("it is a refusal",))
-                if isinstance(e, flow.Check)
-                else good(e)
-            ),
-        )
-    assert caught.value.problems == ("it is a refusal",)
+        bench.compact()
+    assert caught.value.problems == ("it is empty",)
 
 
 def test_clips_alone_need_no_summariser() -> None:
-    order = replace(ORDER, plan=replace(PLAN, evict=(), summary_tokens=0), keys=(), standing="old")
-    done, steps = drive(order)
-    assert "Summarise" not in kinds(steps)
-    assert done.record.summary == "old"
+    call = {"name": "read", "args": {}, "id": "c1"}
+    large = ToolMessage("row " * 8_000, tool_call_id="c1", id="big")
+    history = [HumanMessage("go"), AIMessage("", tool_calls=[call]), large]
+    history += [HumanMessage(f"step {n}") for n in range(30)]
+    bench = Bench({"trigger": ("tokens", 5_000)})
+    result = bench.compact(history, force=False)
+    assert bench.steps == ["write", "read_back", "commit"]
+    assert (result.outcome, result.clipped, result.evicted) == ("compacted", 1, 0)
 
 
 def test_without_an_archive_nothing_is_claimed() -> None:
-    done, steps = drive(replace(ORDER, archived=False))
-    assert not {"Archive", "ReadBack"} & set(kinds(steps))
-    assert not done.record.archived
+    bench = Bench({"archive": None})
+    result = bench.compact()
+    assert bench.steps == ["summarize", "check"]
+    assert result.record is not None
+    assert not result.record.archived
 
 
 def test_events_say_start_and_end_or_failure() -> None:
-    def names(order: flow.Order, handle: Handler) -> list[str]:
-        return [s.event for s in drive(order, handle)[1] if isinstance(s, flow.Emit)]
-
-    assert names(ORDER, good) == ["start", "end"]
-    assert names(ORDER, failing) == ["start", "attempt_failed", "attempt_failed", "failed"]
+    good, bad = Bench(), failing()
+    good.compact()
+    bad.compact()
+    assert good.said == ["start", "end"]
+    assert bad.said == ["start", "attempt_failed", "attempt_failed", "failed"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,25 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
 import conspectus._core
+from conspectus.compactor.drafts import draft_name
 from conspectus.messages import read_messages
 from engine import compacted, engine
 from histories import agent, talk
-from test_flow import ORDER
 
 CORE = Path(conspectus._core.__file__).parent
 ALLOWED = {
     "__future__", "bisect", "collections", "collections.abc", "conspectus", "dataclasses",
     "hashlib", "itertools", "json", "math", "typing",
 }  # fmt: skip
+
+PLAN: dict[str, Any] = {
+    "parent": None,
+    "keys": ("k0", "k1"),
+    "limit": 500,
+    "identity": "",
+    "standing": "",
+    "ledger": {},
+}
 
 
 def test_the_core_imports_nothing_that_could_see_the_world() -> None:
@@ -68,7 +76,8 @@ def test_the_same_history_gives_the_same_record_in_every_process() -> None:
 
 @pytest.mark.slow
 def test_another_process_finds_the_draft_of_the_same_plan() -> None:
-    assert printed("from test_flow import ORDER; print(ORDER.hash)") == {ORDER.hash}
+    code = f"from conspectus.compactor.drafts import draft_name; print(draft_name(**{PLAN}))"
+    assert printed(code) == {draft_name(**PLAN)}
 
 
 @pytest.mark.parametrize(
@@ -79,12 +88,11 @@ def test_another_process_finds_the_draft_of_the_same_plan() -> None:
         {"standing": "- said before [x]"},
         {"identity": "another prompt"},
         {"ledger": {"facts": [{"kind": "rule"}]}},
-        {"plan": replace(ORDER.plan, summary_tokens=501)},
+        {"limit": 501},
     ],
 )
 def test_a_draft_is_used_for_the_same_plan_alone(other: dict[str, Any]) -> None:
-    assert replace(ORDER, messages_after=9).hash == ORDER.hash
-    assert replace(ORDER, **other).hash != ORDER.hash
+    assert draft_name(**PLAN | other) != draft_name(**PLAN)
 
 
 def test_the_order_of_keys_makes_no_other_message() -> None:

@@ -310,7 +310,7 @@ def test_a_model_that_always_overflows_fails_and_ends() -> None:
 
 def test_a_summariser_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summarizer, "TIMEOUT", 0.05)
-    monkeypatch.setattr("conspectus._core.flow.RETRY_AFTER", ())
+    monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", ())
     free = threading.Event()
     model = PlainModel(lambda messages: free.wait(3) and TOLD)
     try:

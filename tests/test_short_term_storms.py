@@ -52,7 +52,7 @@ def turn(chance: random.Random, step: int) -> list[Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(30))
 def test_nothing_is_lost_torn_or_out_of_order(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conspectus._core.flow.RETRY_AFTER", ())
+    monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", ())
     chance = random.Random(seed)
     store = Flaky()
     store.chance = chance if seed % 4 == 1 else None

@@ -98,7 +98,7 @@ def emitted() -> Iterator[tuple[Telemetry, list[Event]]]:
     heard: list[Event] = []
     prices = {"scripted": Price(1, 1), "own": Price(1, 1)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("conspectus._core.flow.RETRY_AFTER", (0.001, 0.001))
+        patch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
         patch.setattr("conspectus.summarize.chat_model._built", built)
         with instrumented(prices=prices) as found:
             listen(heard.append)

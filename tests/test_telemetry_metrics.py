@@ -19,7 +19,7 @@ ALERTED = ("stuck", "compaction.failures", "archive.failures", "guard.fits")
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conspectus._core.flow.RETRY_AFTER", (0.001, 0.001))
+    monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
 
 
 def test_what_compactions_did_is_counted_by_cause_and_outcome() -> None:

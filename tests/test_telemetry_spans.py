@@ -41,7 +41,7 @@ ONE_COMPACTION = [
 
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conspectus._core.flow.RETRY_AFTER", (0.001, 0.001))
+    monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
 
 
 def tree_of(found: Any) -> list[str]:

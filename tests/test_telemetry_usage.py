@@ -21,7 +21,7 @@ SUMMARY = "## Done\n- Modules seen."
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("conspectus._core.flow.RETRY_AFTER", (0.001, 0.001))
+    monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
     with hub.alone():
         yield
 

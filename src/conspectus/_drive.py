@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
-E = TypeVar("E")
 
 CLEAN_UP = 1.0
 """Seconds that a call which was cancelled has to clean up before it is left behind."""
@@ -111,30 +110,6 @@ async def arun(flow: Flow[T]) -> T:
     finally:
         flow.close()
         failure = None  # it holds this frame, which must not hold it
-
-
-def interpret(
-    effects: Generator[E, Any, T], perform: Callable[[E], Flow[Any]]
-) -> Generator[Io | Gather, Any, T]:
-    """Turn a pure flow of effects into a flow of I/O steps.
-
-    `perform` says how each effect is done; what it raises is thrown into the pure flow.
-    """
-    answer: Any = None
-    failure: Exception | None = None
-    try:
-        while True:
-            effect = effects.throw(failure) if failure is not None else effects.send(answer)
-            answer, failure = None, None
-            try:
-                answer = yield from perform(effect)
-            except Exception as error:
-                failure = error
-    except StopIteration as end:
-        return cast("T", end.value)
-    finally:
-        effects.close()
-        failure = None
 
 
 def _do(step: Io | Gather) -> Any:

@@ -219,6 +219,6 @@ def embedded_is_heard(readings: Callable[[], list[Reading]]) -> Iterator[None]:
 
     with (
         patch.object(EmbeddedSummarizer, "summarize", summarize),
-        patch("conspectus.compactor.work.pause", lambda seconds: Io(lambda: None)),
+        patch("conspectus.compactor.compaction.pause", lambda seconds: Io(lambda: None)),
     ):
         yield

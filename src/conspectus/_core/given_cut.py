@@ -90,6 +90,33 @@ def plan_given(
     )
 
 
+def only_clipped(
+    items: Sequence[Item], policy: Policy, window: Window, decided: Compact, *, words: bool = True
+) -> Compact | None:
+    """The plan by which messages that alone take a quarter of the budget are shown short, and
+    nothing leaves.
+
+    Args:
+        items: the history as the model would see it now.
+        policy: when to compact and what to keep.
+        window: the room for a request.
+        decided: the plan by which messages would leave.
+        words: whether those of the user may be shown short.
+
+    Returns:
+        The plan; None where that alone does not make it fit.
+    """
+    budget, tokens = window.budget, decided.tokens
+    room = Room(items, policy, window.limit, budget, 0, "", tokens, words, Size(0, 0))
+    stay = [i for i, item in enumerate(items) if not item.summary]
+    left = budget - sum(item.tokens for item in items if item.summary)
+    clips = room.clips(stay, left, budget // GIANT)
+    if not clips:
+        return None
+    after = tokens - sum(items[one.index].tokens - one.limit for one in clips)
+    return replace(decided, evict=(), clips=clips, summary_tokens=0, at_most=after, beyond=None)
+
+
 def foreseen(size: Size, share: float) -> Size:
     """The size that a trigger is compared with so that it fires at a share of itself."""
     return Size(math.ceil(size.tokens / share), math.ceil(size.messages / share))

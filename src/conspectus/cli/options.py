@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from conspectus._core.flow import names_embedded
+from conspectus._core.choices import names_embedded
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:

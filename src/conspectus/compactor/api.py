@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from langchain_core.language_models import BaseChatModel
 
-from conspectus._core.flow import OnFailure
+from conspectus._core.choices import OnFailure
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._drive import Flow, arun, run
@@ -300,7 +300,7 @@ class Compactor:
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
         entries = read_messages(list(messages))
-        return (yield from begin_flow(self._session(scope), lambda own: own.folded_flow(entries)))
+        return (yield from begin_flow(self._session(scope), lambda own: own.folded(entries)))
 
     def _session(self, scope: Scope) -> Session:
         return self._engine.session(scope, self._room)

@@ -96,6 +96,7 @@ class Preparation:
             `cancelled`.
         reason: why there is none, as one sentence; empty where there is one.
         head: id of the record in force at its beginning; empty for none.
+        notes: names the notes in force then; None until they are known.
         size: of the history, as the trigger counts; None until it is known.
         due: it was begun at the trigger itself.
         begun: when, by `time.monotonic()`.
@@ -104,6 +105,7 @@ class Preparation:
     """
 
     head: str = ""
+    notes: str | None = None
     size: Size | None = None
     outcome: Outcome = ""
     reason: str = ""
@@ -231,7 +233,7 @@ class Preparations:
         with self._lock:
             known = self._known.pop(scope, None)
             new = known is None or not known.under_way
-            job = Preparation(head, size) if known is None or new else known
+            job = Preparation(head, size=size) if known is None or new else known
             self._known[scope] = job
             while len(self._known) > THREADS:
                 self._known.popitem(last=False)

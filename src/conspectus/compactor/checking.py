@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from conspectus._core import flow
 from conspectus._core.items import Compact
 from conspectus._core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
 from conspectus._core.records import Draft
 from conspectus.compactor.drafts import body_of, uncited
-from conspectus.compactor.tools import Tools
+from conspectus.compactor.tools import SLACK, Tools
 from conspectus.errors import SummaryRejected
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry
-from conspectus.summarize import FLOOR, problems
+from conspectus.summarize import FLOOR, cut_short, problems
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +90,10 @@ def checked(
     lengths: Lengths,
     tools: Tools,
     size: Callable[[str], int],
-) -> flow.Checked:
+) -> tuple[Draft, tuple[str, ...]]:
     """Hold a draft against the checks.
+
+    Answers with it, measured, and why it cannot be used, one short sentence a reason.
 
     Args:
         draft: the summary.
@@ -108,4 +109,21 @@ def checked(
         text = uncited(text, {entry.cite for entry in entries} | carried)
     tokens = size(text)
     found = problems(draft, entries, tokens=tokens, replaced=lengths.replaced, limit=lengths.most)
-    return flow.Checked(replace(draft, text=text, tokens=tokens), found, ledger.to_json())
+    return replace(draft, text=text, tokens=tokens), found
+
+
+def cut(draft: Draft, lengths: Lengths, tools: Tools, size: Callable[[str], int]) -> Draft:
+    """Cut a text at the end of a line where it is longer than a caller allows.
+
+    Args:
+        draft: the text.
+        lengths: how long it may be.
+        tools: what the compaction works with.
+        size: tokens of the message that shows a text.
+    """
+    room, count = lengths.most - tools.frame - SLACK, tools.meter.text
+    text = draft.text
+    while lengths.may_be_cut and (over := size(text) - lengths.most) > 0 and room > 0:
+        text, _ = cut_short(draft.text, room, count)
+        room -= over  # a message may count for more than its parts
+    return replace(draft, text=text, cut=count(draft.text) - count(text))

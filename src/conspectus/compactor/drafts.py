@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus._core.records import Cost, Draft
@@ -12,6 +14,35 @@ from conspectus.ledger import Fact, Ledger
 from conspectus.messages import SUMMARY_LINE
 from conspectus.messages.framing import as_notes
 from conspectus.summarize import Summary
+
+
+def draft_name(
+    parent: str | None,
+    keys: Sequence[str],
+    limit: int,
+    identity: str,
+    standing: str,
+    ledger: Mapping[str, Any],
+) -> str:
+    """The name under which the draft of a plan is kept, and found again by any process.
+
+    Args:
+        parent: id of the record in force.
+        keys: the originals that leave, in order.
+        limit: tokens that the summary message is asked to take at most.
+        identity: what else would change the summary (prompts, focus, model), as one string.
+        standing: the summary in force.
+        ledger: the facts in force, as plain data.
+    """
+    parts = [
+        parent,
+        keys,
+        limit,
+        identity,
+        standing,
+        dict(ledger),
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def draft_of(answer: object, by: str) -> Draft:

@@ -12,7 +12,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable
 from langgraph.store.base import BaseStore
 
-from conspectus._core.flow import EMBEDDED, FAILURES, OnFailure, names_embedded
+from conspectus._core.choices import EMBEDDED, FAILURES, OnFailure, names_embedded
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy
 from conspectus.archive import Archive, Scope

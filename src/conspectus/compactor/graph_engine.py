@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
-from conspectus._core.flow import EMBEDDED
+from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus._drive import Flow

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar, cast
 
-from conspectus._core import flow
 from conspectus._core.items import Compact
-from conspectus._core.records import Draft, Record
-from conspectus._drive import Flow
+from conspectus._core.records import ClipMark, Draft, Record
+from conspectus._drive import Flow, Io
 from conspectus.archive import Scope
+from conspectus.compactor.checking import Lengths
 from conspectus.compactor.redacting import texts_of, with_texts
 from conspectus.compactor.tools import Tools
 from conspectus.compactor.view import History, Place, clipped
@@ -22,6 +23,11 @@ from conspectus.messages.summary import summary_body
 from conspectus.redaction import Redaction, for_view
 
 logger = logging.getLogger("conspectus")
+
+MANY, LONG = 50, 20_000
+"""Messages, and characters of them, that are read on the event loop itself at most."""
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -42,7 +48,9 @@ class Material:
         staying: the messages that stay in view.
         standing: the summary so far: ours, and those of other libraries that ours replaces, if
             they are not too large.
-        ledger: the facts so far.
+        ledger: the facts so far, with those of what leaves.
+        places: the view after it, without its summary.
+        lengths: how long the summary may be.
         redacted: secrets that were taken out of the originals, by kind.
         lost: clipped messages whose originals are not in the archive any more.
     """
@@ -60,6 +68,8 @@ class Material:
     staying: list[Entry] = field(default_factory=list)
     standing: str = ""
     ledger: Ledger = field(default_factory=Ledger)
+    places: list[Place] = field(default_factory=list)
+    lengths: Lengths = field(init=False)
     redacted: Mapping[str, int] = field(default_factory=dict)
     lost: int = 0
 
@@ -77,8 +87,37 @@ class Material:
         """The messages that leave, without summaries: their words are nobody's own statements."""
         return [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The originals that leave, in order."""
+        return tuple(place.item.key for place in self.leaving)
+
+    @property
+    def marks(self) -> tuple[ClipMark, ...]:
+        """The messages to show short."""
+        return tuple(place.mark for place in self.clips.values() if place.mark is not None)
+
+    @property
+    def tokens(self) -> int:
+        """What stays in view beside the summary takes."""
+        return sum(place.item.tokens for place in self.places)
+
+    def among(self) -> tuple[str, ...]:
+        """The keys of what leaves, with those of messages that stay in view before the last of it:
+        they leave later, and the archive is to know where they stood."""
+        items, leaving = self.history.items, set(self.keys)
+        known = {key for record in self.history.chain for key in record.order}
+        last = max((i for i, item in enumerate(items) if item.key in leaving), default=-1)
+        among = tuple(
+            item.key
+            for item in items[: last + 1]
+            if item.key in leaving
+            or not (item.summary or item.role == "system" or item.key in known)
+        )
+        return () if leaving.issuperset(among) else among
+
     def gather_flow(self, scope: Scope) -> Flow[None]:
-        """Read the originals of all that leaves or is clipped.
+        """Read the originals of all that leaves or is clipped, and the facts in them.
 
         Messages that came back clipped are read from the archive, so that a summariser reads the
         whole of them.
@@ -115,6 +154,21 @@ class Material:
             assert where is not None
             shown = clipped(place, self._to_show(place), clip, self.tools.meter, where)
             self.clips[clip.index] = shown
+        before, left, staying = self.ledger, self.read(), self.staying
+        self.ledger = yield from reading_flow(
+            lambda: before.updated(left, self.tools.skills).without_superseded(staying),
+            [*left, *staying],
+        )
+        self.places = [
+            self.clips.get(i, place)
+            for i, place in enumerate(places)
+            if i not in gone and not (place.item.summary and self.plan.summary_tokens)
+        ]
+        items = self.history.items
+        replaced = sum(item.tokens for item in items if item.summary)
+        replaced += sum(items[i].tokens for i in self.plan.evicted)
+        alone = self.tools.size is not None
+        self.lengths = Lengths.of(self.plan, replaced, self.tokens, alone=alone)
 
     def _to_show(self, place: Place) -> Entry:
         key = place.item.key
@@ -145,7 +199,7 @@ class Material:
         self.redacted = dict(counts)
         self.focus, self.standing, text, *facts = done.texts
         if adopted is not None and text != adopted.text:
-            self.adopted = flow.with_tokens(adopted, text, self.size(text))
+            self.adopted = replace(adopted, text=text, tokens=self.size(text))
         self.ledger = with_texts(self.ledger, facts)
         # What is written, or told of what went wrong, may hold what was recognised here.
         self.redaction = replace(redaction, values=done.values)
@@ -181,3 +235,11 @@ def _ledger_of(record: Record) -> Ledger:
 def _foreign(place: Place) -> bool:
     """A summary that somebody else wrote, or that we wrote for records we do not have."""
     return place.item.summary and place.entry is not None
+
+
+def reading_flow(work: Callable[[], T], entries: Sequence[Entry]) -> Flow[T]:
+    """Work of our own on these messages: where there is much of it, off the event loop, which has
+    others to serve."""
+    if len(entries) > MANY or sum(len(entry.reading) for entry in entries) > LONG:
+        return cast("T", (yield Io(work)))
+    return work()

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from conspectus._core.flow import EMBEDDED, Failed
-from conspectus._core.given_cut import may_leave, plan_given
-from conspectus._core.items import Compact, Keep, Plan, Size, Stuck
+from conspectus._core.choices import EMBEDDED
+from conspectus._core.given_cut import may_leave, only_clipped, plan_given
+from conspectus._core.items import Compact, Keep, Plan, Size
 from conspectus._core.records import Draft, Record
 from conspectus._drive import Flow, pause
 from conspectus.compactor.anchors import Anchor, Chain
@@ -28,13 +28,13 @@ from conspectus.compactor.background import (
     is_at_work,
     owner_of,
 )
-from conspectus.compactor.memory import Remembered
+from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.observed import whose_of
+from conspectus.compactor.outcome import Failed
 from conspectus.compactor.redacting import told_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.view import History
 from conspectus.compactor.waiting import LONGEST_LOOK
-from conspectus.compactor.work import Work, identity_of
 from conspectus.errors import ConspectusError
 from conspectus.events import Preparing, heard_by, observing, tell
 from conspectus.events.notes import noted
@@ -126,41 +126,61 @@ class Aside:
         yield from self.anchor.save_draft_flow(plan, draft)
 
 
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is to be done about a history.
+
+    Attributes:
+        plan: the plan to carry out, or why there is none.
+        draft: the draft that was prepared for it; None where there is none.
+        known: from which history that was made.
+        topped: messages that came later leave as well.
+        goes_on: the agent goes on while its notes are being prepared.
+        order: who writes instead of the usual summarisers; None for those.
+        waited: seconds that the agent stood still.
+    """
+
+    plan: Plan
+    draft: Draft | None = None
+    known: Prepared | None = None
+    topped: bool = False
+    goes_on: bool = False
+    order: tuple[str, ...] | None = None
+    waited: float = 0.0
+
+
 # Beside the agent
 
 
 def begin_flow(
-    session: Session, look: Callable[[Session], Flow[History]], head: str = ""
+    session: Session, fold: Callable[[Session], Flow[History]], head: str = ""
 ) -> Flow[Preparation]:
     """Prepare a session's next notes beside the caller, if its history nears its trigger.
 
     Args:
         session: whose.
-        look: reads and folds the history.
+        fold: reads and folds the history.
         head: id of the record in force, where that is known already.
     """
-    return (yield from _begin(session, look, head, session.asked))
+
+    def look(own: Session) -> Flow[tuple[Session, History]]:
+        return own.corrected((yield from fold(own)))
+
+    return (yield from _begun(session, look, head, session.asked))
 
 
-def soon_flow(session: Session, history: History) -> Flow[None]:
-    """Prepare the next notes of a history that nears its trigger, unless that is done already."""
-    jobs, size = _jobs(session), session.asked or history.size
-    near = jobs.setting.near(session.policy, size, session.room)
-    if near and jobs.wanted(session.scope, _head(history), size):
-        yield from _begin(session, _seen(history), _head(history), size)
-
-
-def _seen(history: History) -> Callable[[Session], Flow[History]]:
-    def look(session: Session) -> Flow[History]:
+def _begin(session: Session, history: History) -> Flow[Preparation]:
+    def look(own: Session) -> Flow[tuple[Session, History]]:
         yield from ()
-        return history
+        return own, history  # as they count already
 
-    return look
+    head = history.head.id if history.head is not None else ""
+    return (yield from _begun(session, look, head, session.asked or history.size))
 
 
-def _begin(
+def _begun(
     session: Session,
-    look: Callable[[Session], Flow[History]],
+    look: Callable[[Session], Flow[tuple[Session, History]]],
     head: str,
     size: Size | None,
 ) -> Flow[Preparation]:
@@ -169,26 +189,24 @@ def _begin(
     beside = replace(session, tools=tools, anchor=Aside(session.anchor))
 
     def make(job: Preparation) -> Flow[None]:
-        return heard_by(tools.listeners, _prepare(beside, look, job))
+        return heard_by(tools.listeners, _prepare(look(beside), job, beside))
 
     return (yield from _jobs(session).begin(session.scope, head, size, make))
 
 
-def _prepare(
-    session: Session, look: Callable[[Session], Flow[History]], job: Preparation
-) -> Flow[None]:
-    whose = whose_of(session.scope)
+def _prepare(look: Flow[tuple[Session, History]], job: Preparation, beside: Session) -> Flow[None]:
+    whose, redaction = whose_of(beside.scope), beside.tools.redaction
     tell(Preparing, whose, step="began")
     with observing(Preparing, whose, step="finished") as seen:
-        if session.tools.redaction is not None:
+        if redaction is not None:
             seen.withhold()
         try:
-            covers = yield from _made(session, look, job)
+            session, history = yield from look
+            covers = yield from _made(session, history, job)
             seen.tell(messages=covers, reason=job.reason)
         except ConspectusError as error:
-            why = (yield from told_flow(session.tools.redaction, [str(error)]))[0]
-            job.ended("failed", why)
-            seen.tell(outcome="failed", reason=why, error_type=type(error).__qualname__)
+            job.ended("failed", (yield from told_flow(redaction, [str(error)]))[0])
+            seen.tell(reason=job.reason, error_type=type(error).__qualname__)
         if job.outcome == "failed":
             seen.tell(outcome="failed")
             logger.warning(
@@ -196,47 +214,47 @@ def _prepare(
             )
 
 
-def _made(
-    session: Session, look: Callable[[Session], Flow[History]], job: Preparation
-) -> Flow[int]:
-    session, history = session.corrected((yield from look(session)))
-    job.head, job.size = _head(history), job.size or session.asked or history.size
+def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
+    """How many messages the draft stands for that was made; the preparation says the rest."""
+    job.notes, job.size = _notes(history), job.size or session.asked or history.size
     history, decided = session.foresees(history, _jobs(session).setting.prepare)
     if not isinstance(decided, Compact) or not decided.evict:
         why = "messages are only shown short" if isinstance(decided, Compact) else decided.reason
         job.ended("nothing", why)
         return 0
-    work = Work(session.tools, session.scope, session.anchor, history, decided, "")
-    order = yield from work.ordered_flow()
-    known = yield from _find(session, history)
-    if known is not None and not _unfit(session, known, history):
-        if (yield from session.anchor.find_draft_flow(known.plan)) is not None:
-            job.ended("ready")
-            return len(known.covers)
-        if known.under_way:
-            job.ended("elsewhere")
-            return 0
-    keys = _keys(history)
-    mark = Prepared(
-        order.hash,
-        order.keys,
-        len(keys),
-        _hash(keys),
-        _identity(session),
-        owner_of(job),
-        time.time() + LEASE,
-    )
-    if not (yield from _claimed(session, history, mark)):
+    compaction = Compaction(session.tools, session.scope, session.anchor, history, decided, "")
+
+    def claim(name: str, keys: tuple[str, ...]) -> Flow[bool]:
+        known = yield from _find(session, history)
+        if known is not None and not _unfit(session, known, history):
+            if (yield from session.anchor.find_draft_flow(known.plan)) is not None:
+                job.ended("ready")
+                return False
+            if known.under_way:
+                job.ended("elsewhere")
+                return False
+        if (yield from _claimed(session, history, _mark(session, history, name, keys, job))):
+            return True
         job.ended("elsewhere")
+        return False
+
+    found = yield from compaction.prepared_flow(claim)
+    if found is None:
         return 0
-    found = yield from work.prepared_flow(order)
     if isinstance(found, Failed):
-        yield from _save(session, history, replace(mark, until=0.0))
-        why = (yield from told_flow(work.material.redaction, [found.reason]))[0]
+        yield from _save(session, history, None)
+        why = (yield from told_flow(compaction.material.redaction, [found.reason]))[0]
         job.ended("failed", why)
         return 0
     job.ended("ready")
-    return len(mark.covers)
+    return len(compaction.material.keys)
+
+
+def _mark(
+    session: Session, history: History, name: str, keys: tuple[str, ...], job: Preparation
+) -> Prepared:
+    view, until = _keys(history), time.time() + LEASE
+    return Prepared(name, keys, len(view), _hash(view), _identity(session), owner_of(job), until)
 
 
 def _claimed(session: Session, history: History, mark: Prepared) -> Flow[bool]:
@@ -253,63 +271,108 @@ def _claimed(session: Session, history: History, mark: Prepared) -> Flow[bool]:
 # At the trigger
 
 
-def met_flow(
-    session: Session, history: History, decided: Plan, remembered: Remembered
-) -> Flow[CompactionResult | None]:
-    """What comes of a history for which notes are prepared; None to go on as without."""
-    if isinstance(decided, Stuck):
-        return None
-    if isinstance(decided, Keep):
-        yield from soon_flow(session, history)
-        return None
+def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chosen]:
+    """What to do about a history for which notes are prepared.
+
+    Args:
+        session: whose.
+        history: as it stands.
+        decided: the plan that would be carried out without them.
+    """
+    usual = Chosen(decided)
+    if not isinstance(decided, Compact):
+        jobs, size = _jobs(session), session.asked or history.size
+        near = isinstance(decided, Keep) and jobs.setting.near(session.policy, size, session.room)
+        if near and jobs.wanted(session.scope, history.head.id if history.head else "", size):
+            yield from _begin(session, history)
+        return usual
     if not decided.summary_tokens:
-        return None
-    over, waited, expired = session.over(history), 0.0, False
-    known, draft = yield from _ready(session, history)
-    if draft is None and (over or _has_failed(session, history)):
-        begun = time.monotonic()
-        expired = yield from _waited(session, history, known)
-        waited = time.monotonic() - begun
-        known, draft = yield from _ready(session, history)
-    whose = whose_of(session.scope)
-    if known is not None and draft is not None:
-        found = yield from _swapped(session, history, decided, remembered, known, draft, waited)
-        if found is not None:
-            return found
+        return usual
+    found = yield from _ready(session, history, decided)
+    if isinstance(found, Chosen):
+        return found
+    over, failed, begun = session.over(history), _has_failed(session, history), time.monotonic()
+    short = _shown_short(session, history, decided) if over and not failed else None
+    if not failed and (not over or short is not None):
+        if found is None or not found.under_way:
+            (yield from _begin(session, history)).due = True
+        tell(Preparing, whose_of(session.scope), step="went_on")
+        return Chosen(short or Keep(GOES_ON, history.size.tokens), goes_on=True)
+    expired = yield from _waited(session, history, found)
+    waited = time.monotonic() - begun
+    found = yield from _ready(session, history, decided)
+    if isinstance(found, Chosen):
+        return replace(found, waited=waited)
     if waited >= LOOK_AGAIN:
-        tell(Preparing, whose, step="waited", waited=waited)
+        tell(Preparing, whose_of(session.scope), step="waited", waited=waited)
     if expired and session.tools.on_failure == "degrade":
         # Its time is over: it is not asked for as long once more.
-        hurried = replace(session, tools=replace(session.tools, order=(EMBEDDED,)))
-        return (yield from hurried.carried_out(history, decided, remembered))
-    if over or _has_failed(session, history):
+        return replace(usual, order=(EMBEDDED,))
+    return usual
+
+
+def ended_flow(
+    session: Session, history: History, chosen: Chosen, result: CompactionResult
+) -> Flow[CompactionResult]:
+    """The result, once what was chosen is carried out."""
+    if chosen.known is None or chosen.draft is None:
+        return replace(result, preparing=chosen.goes_on)
+    if result.record is None:
+        if result.failed != "archive":
+            yield from _drop(session, history, chosen.known, result.reason)
+        return result
+    _jobs(session).forget(session.scope)
+    step, count = "topped_up" if chosen.topped else "swapped_in", len(chosen.known.covers)
+    tell(Preparing, whose_of(session.scope), step=step, waited=chosen.waited, messages=count)
+    return replace(result, cost=result.cost + chosen.draft.cost)
+
+
+def _ready(session: Session, history: History, decided: Compact) -> Flow[Chosen | Prepared | None]:
+    """The plan that puts a finished draft in force; or what is known of one that is not finished,
+    and fits; None for neither. A draft that does not belong to the history is dropped."""
+    known = yield from _find(session, history)
+    if known is None:
         return None
-    if known is None or not known.under_way:
-        size = session.asked or history.size
-        job = yield from _begin(session, _seen(history), _head(history), size)
-        job.due = True
-    tell(Preparing, whose, step="went_on")
-    kept = session.unchanged(history, Keep(GOES_ON, history.size.tokens))
-    return replace(kept, preparing=True)
+    if why := _unfit(session, known, history):
+        yield from _drop(session, history, known, why)
+        return None
+    draft = yield from session.anchor.find_draft_flow(known.plan)
+    if draft is None:
+        return known
+    leaving, where = _leaving(known, history), session.tools.where
+    given = plan_given(
+        history.items,
+        session.policy,
+        session.room,
+        decided,
+        leaving,
+        session.message_size(draft.text),
+        asked=session.asked,
+        clip=where is not None,
+        words=session.tools.archive is not None,
+    )
+    if given is not None:
+        return Chosen(given, draft, known)
+    if set(leaving) <= set(decided.evicted):
+        return Chosen(decided, draft, known, topped=True)
+    yield from _drop(session, history, known, "less may leave now than it stands for")
+    return None
+
+
+def _shown_short(session: Session, history: History, decided: Compact) -> Compact | None:
+    """The plan by which giants are shown short, so that the agent can go on."""
+    if session.tools.where is None or session.room is None:
+        return None
+    words = session.tools.archive is not None
+    return only_clipped(history.items, session.policy, session.room, decided, words=words)
 
 
 def _has_failed(session: Session, history: History) -> bool:
     """Whether this history was tried to prepare, and could not be."""
     job = _jobs(session).latest(session.scope)
-    if job is None or job.head != _head(history):
+    if job is None or job.notes != _notes(history):
         return False
     return job.outcome == "failed" or (job.due and job.outcome == "nothing")
-
-
-def _ready(session: Session, history: History) -> Flow[tuple[Prepared | None, Draft | None]]:
-    """What was prepared for the record in force, if it fits this history; and its draft."""
-    known = yield from _find(session, history)
-    if known is None:
-        return None, None
-    if why := _unfit(session, known, history):
-        yield from _drop(session, history, known, why)
-        return None, None
-    return known, (yield from session.anchor.find_draft_flow(known.plan))
 
 
 def _unfit(session: Session, known: Prepared, history: History) -> str:
@@ -333,7 +396,7 @@ def _waited(session: Session, history: History, known: Prepared | None) -> Flow[
     """Wait for what is under way, within a summariser's time; whether that was too short."""
     until = time.monotonic() + (session.tools.timeout or LONGEST_LOOK)
     job = _jobs(session).latest(session.scope)
-    if job is not None and job.head == _head(history):
+    if job is not None and job.notes in (None, _notes(history)):
         while job.under_way:
             if time.monotonic() > until:
                 return True
@@ -352,44 +415,6 @@ def _waited(session: Session, history: History, known: Prepared | None) -> Flow[
     return False
 
 
-def _swapped(
-    session: Session,
-    history: History,
-    decided: Compact,
-    remembered: Remembered,
-    known: Prepared,
-    draft: Draft,
-    waited: float,
-) -> Flow[CompactionResult | None]:
-    leaving, where = _leaving(known, history), session.tools.where
-    given = plan_given(
-        history.items,
-        session.policy,
-        session.room,
-        decided,
-        leaving,
-        session.message_size(draft.text),
-        asked=session.asked,
-        clip=where is not None,
-        words=session.tools.archive is not None,
-    )
-    topped = given is None
-    if topped and not set(leaving) <= set(decided.evicted):
-        why = "without all that it stands for, more stays than fits"
-        yield from _drop(session, history, known, why)
-        return None
-    result = yield from session.carried_out(history, given or decided, remembered, draft)
-    if result.record is None:
-        if result.failed != "archive":
-            yield from _drop(session, history, known, result.reason)
-        return result
-    _jobs(session).forget(session.scope)
-    step = "topped_up" if topped else "swapped_in"
-    whose = whose_of(session.scope)
-    tell(Preparing, whose, step=step, waited=waited, messages=len(known.covers))
-    return replace(result, cost=result.cost + draft.cost)
-
-
 def _drop(session: Session, history: History, known: Prepared, why: str) -> Flow[None]:
     _jobs(session).forget(session.scope)
     yield from _save(session, history, None)
@@ -401,7 +426,7 @@ def _drop(session: Session, history: History, known: Prepared, why: str) -> Flow
 
 
 def _name(history: History) -> str:
-    return f"prepared\0{_head(history)}"
+    return f"prepared\0{_notes(history)}"
 
 
 def _find(session: Session, history: History) -> Flow[Prepared | None]:
@@ -422,8 +447,10 @@ def _save(session: Session, history: History, mark: Prepared | None) -> Flow[Non
         yield from archive.save_prepared_flow(scope, _name(history), data)
 
 
-def _head(history: History) -> str:
-    return history.head.id if history.head is not None else ""
+def _notes(history: History) -> str:
+    """Names the notes in force: the last record by which messages left; empty for none. One that
+    only shows messages short changes nothing about what a draft stands for."""
+    return next((record.id for record in reversed(history.chain) if record.covers), "")
 
 
 def _keys(history: History) -> list[str]:
@@ -444,7 +471,7 @@ def _hash(parts: Sequence[str]) -> str:
 
 
 def _identity(session: Session) -> str:
-    return _hash([identity_of(session.tools, "")])
+    return _hash([session.tools.identity("")])
 
 
 def _jobs(session: Session) -> Preparations:

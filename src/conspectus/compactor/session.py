@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conspectus._core.boundaries import exchanges, must_stay
-from conspectus._core.flow import Done, Failed
 from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window, spans_of
 from conspectus._core.plan import plan
@@ -19,10 +18,12 @@ from conspectus._core.room import GIANT
 from conspectus._drive import Flow
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.drafts import shown_in
-from conspectus.compactor.memory import Failure, Remembered
+from conspectus.compactor.memory import Failure
 from conspectus.compactor.observed import whose_of
-from conspectus.compactor.preparing import met_flow
+from conspectus.compactor.outcome import Done, Failed
+from conspectus.compactor.preparing import Chosen, chosen_flow, ended_flow
 from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.recognising import may_be_summaries
 from conspectus.compactor.result import CompactionResult
@@ -36,7 +37,6 @@ from conspectus.compactor.view import (
     with_briefs,
     with_floors,
 )
-from conspectus.compactor.work import Work
 from conspectus.errors import ArchiveError, ArchiveOvertaken, RedactionError, SummaryError
 from conspectus.events import HistoryStuck, tell
 from conspectus.events.notes import noted
@@ -96,95 +96,47 @@ class Session:
         entries = read_messages(messages)
         spent, seen = Cost(), None
         for left in reversed(range(LOOKS)):
-            history = yield from self.folded_flow(entries)
+            history = yield from self.folded(entries)
             # What was asked for has been done; unless it was done to another branch of the thread.
             force = force and seen in (None, history.chain)
+            session, counted = self.corrected(history)
+            view, decided = session._decided(counted, force)
+            chosen = Chosen(decided)
+            if self.tools.background is not None and not (force or focus):
+                chosen = yield from chosen_flow(session, view, decided)
+            if not isinstance(chosen.plan, Compact):
+                kept = session._unchanged(view, chosen.plan)
+                return replace(kept, cost=spent, preparing=chosen.goes_on)
+            compaction = Compaction(
+                replace(session.tools, order=chosen.order or session.tools.order),
+                self.scope,
+                self.anchor,
+                view,
+                chosen.plan,
+                focus,
+                ready=chosen.draft,
+            )
             try:
-                result = yield from self._looked(history, force, focus)
-                return replace(result, cost=spent + result.cost)
+                outcome, after = yield from compaction.run()
+                if isinstance(outcome, Failed) and isinstance(outcome.error, ArchiveOvertaken):
+                    raise outcome.error
             except ArchiveOvertaken as error:
                 if not left and self.tools.on_failure == "raise":
                     raise
                 spent += getattr(error, "cost", Cost())
                 seen, reason = history.chain, str(error)
-        history = yield from self.folded_flow(entries)
-        kept = self.unchanged(history, Keep(reason, history.size.tokens))
+            except (SummaryError, RedactionError) as error:
+                session._remember_failure(view, error)
+                if isinstance(error, RedactionError):
+                    raise
+                raise as_the_models(error) from error.__cause__
+            else:
+                result = session._ended(compaction, outcome, after)
+                result = yield from ended_flow(session, view, chosen, result)
+                return replace(result, cost=spent + result.cost)
+        history = yield from self.folded(entries)
+        kept = self._unchanged(history, Keep(reason, history.size.tokens))
         return replace(kept, failed="archive", cost=spent)
-
-    def _looked(self, history: History, force: bool, focus: str) -> Flow[CompactionResult]:
-        remembered = self.tools.memory.of(self.scope)
-        session, history = self.corrected(history)
-        return (yield from session._go_on(history, remembered, force, focus))
-
-    def corrected(self, history: History) -> tuple[Session, History]:
-        """This session and a history, sizes corrected by what models have reported."""
-        reserved = self.room.reserved if self.room is not None else 0
-        plain = self.tools.meter
-        if self.ratio is not None:
-            meter = plain.scaled(self.ratio)
-        else:
-            limit = self.room.limit if self.room is not None else None
-            meter = plain.corrected(reports_of(history), reserved, limit)
-        if meter is self.tools.meter:
-            return self, history
-        frame = math.ceil(self.tools.frame * meter.ratio)
-        session = replace(
-            self,
-            tools=replace(self.tools, meter=meter, frame=frame),
-            policy=replace(self.policy, summary_frame=frame + SLACK),
-        )
-        return session, corrected(history, meter.ratio)
-
-    def _go_on(
-        self, history: History, remembered: Remembered, force: bool, focus: str
-    ) -> Flow[CompactionResult]:
-        head = history.head.id if history.head else None
-        failed = remembered.failure(head, history.size.messages, self.over(history))
-        history, decided = self._decide(history, failed, force)
-        if not isinstance(decided, Stuck) and decided.beyond and self.tools.memory.first_beyond():
-            logger.warning("%s", decided.beyond, extra=noted("trigger_out_of_reach"))
-        if self.tools.background is not None and not (force or focus):
-            found = yield from met_flow(self, history, decided, remembered)
-            if found is not None:
-                return found
-        if not isinstance(decided, Compact):
-            if isinstance(decided, Stuck) and failed is not None and failed.why:
-                # The numbers alone would not say what is to be mended.
-                decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
-            return self.unchanged(history, decided)
-        return (yield from self.carried_out(history, decided, remembered, focus=focus))
-
-    def carried_out(
-        self,
-        history: History,
-        decided: Compact,
-        remembered: Remembered,
-        ready: Draft | None = None,
-        focus: str = "",
-    ) -> Flow[CompactionResult]:
-        """Carry a plan out.
-
-        Args:
-            history: the view that it was made for.
-            decided: the plan.
-            remembered: what is remembered of the session.
-            ready: the draft that was prepared for it.
-            focus: what to keep above all.
-        """
-        work = Work(self.tools, self.scope, self.anchor, history, decided, focus, None, ready=ready)
-        try:
-            outcome, after = yield from work.run()
-        except (SummaryError, RedactionError) as error:
-            self._remember_failure(remembered, history, error)
-            if isinstance(error, RedactionError):
-                raise
-            raise as_the_models(error) from error.__cause__
-        if isinstance(outcome, Failed):
-            if isinstance(outcome.error, ArchiveOvertaken):
-                raise outcome.error
-            return self._failed(history, decided, outcome, remembered)
-        remembered.failed = None
-        return self._done(history, decided, outcome, after, work)
 
     # Before the decision
 
@@ -199,7 +151,7 @@ class Session:
             text: what it says.
             by: whose it is.
         """
-        history = yield from self.folded_flow(read_messages(messages))
+        history = yield from self.folded(read_messages(messages))
         items = history.items
         ex = exchanges(items)
         fixed = must_stay(items, ex)
@@ -214,16 +166,12 @@ class Session:
         leaving = [i for i in leaving if ex.group[i] not in torn]
         size = history.size.tokens
         if not leaving:
-            return self.unchanged(history, Keep(f"nothing that {by} covers may leave", size))
+            return self._unchanged(history, Keep(f"nothing that {by} covers may leave", size))
         keys = tuple(items[i].key for i in leaving)
         decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
         draft = Draft(text, by, keys, Cost(), self.message_size(text))
-        work = Work(self.tools, self.scope, self.anchor, history, decided, "", draft)
-        outcome, after = yield from work.run()
-        remembered = self.tools.memory.of(self.scope)
-        if isinstance(outcome, Failed):
-            return self._failed(history, decided, outcome, remembered)
-        return self._done(history, decided, outcome, after, work)
+        compaction = Compaction(self.tools, self.scope, self.anchor, history, decided, "", draft)
+        return self._ended(compaction, *(yield from compaction.run()))
 
     def message_size(self, body: str) -> int:
         """Tokens of the message that shows a summary."""
@@ -232,9 +180,9 @@ class Session:
 
     def fold(self, messages: Sequence[Source]) -> Flow[History]:
         """The history as the model sees it, with the records that belong to it."""
-        return (yield from self.folded_flow(read_messages(messages)))
+        return self.folded(read_messages(messages))
 
-    def folded_flow(self, entries: Sequence[Entry]) -> Flow[History]:
+    def folded(self, entries: Sequence[Entry]) -> Flow[History]:
         """The history with the records that belong to it, which are then the ones in force."""
         pins = [self.pin is not None and bool(self.pin(entry.source)) for entry in entries]
         known = yield from self.anchor.chain_flow()
@@ -259,6 +207,23 @@ class Session:
             yield from self.anchor.moved_flow(history.chain)
         return history
 
+    def corrected(self, history: History) -> tuple[Session, History]:
+        """The session and the history as they count once reports of models correct the estimate."""
+        if self.ratio is not None:
+            meter = self.tools.meter.scaled(self.ratio)
+        else:
+            reserved, limit = (self.room.reserved, self.room.limit) if self.room else (0, None)
+            meter = self.tools.meter.corrected(reports_of(history), reserved, limit)
+        if meter is self.tools.meter:
+            return self, history
+        frame = math.ceil(self.tools.frame * meter.ratio)
+        session = replace(
+            self,
+            tools=replace(self.tools, meter=meter, frame=frame),
+            policy=replace(self.policy, summary_frame=frame + SLACK),
+        )
+        return session, corrected(history, meter.ratio)
+
     def over(self, history: History) -> bool:
         """Whether a history does not fit."""
         return self.room is not None and history.size.tokens > self.room.budget
@@ -270,6 +235,19 @@ class Session:
         if self.asked is not None:
             return self.last
         return history.head.size_after if history.head else None
+
+    def _decided(self, history: History, force: bool) -> tuple[History, Plan]:
+        """The plan, and the history with the floors of its large messages; what the latest failure
+        says of it is heeded, and told where nothing can be done."""
+        head, memory = history.head.id if history.head else None, self.tools.memory
+        failed = memory.of(self.scope).failure(head, history.size.messages, self.over(history))
+        history, decided = self._decide(history, failed, force)
+        if not isinstance(decided, Stuck) and decided.beyond and memory.first_beyond():
+            logger.warning("%s", decided.beyond, extra=noted("trigger_out_of_reach"))
+        if isinstance(decided, Stuck) and failed is not None and failed.why:
+            # The numbers alone would not say what is to be mended.
+            decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
+        return history, decided
 
     def foresees(self, history: History, share: float) -> tuple[History, Plan]:
         """The plan as it would be if the trigger fired at a share of itself."""
@@ -315,8 +293,7 @@ class Session:
 
     # After it
 
-    def unchanged(self, history: History, decided: Keep | Stuck) -> CompactionResult:
-        """The result where nothing was done."""
+    def _unchanged(self, history: History, decided: Keep | Stuck) -> CompactionResult:
         stuck = isinstance(decided, Stuck)
         return self._result(
             history,
@@ -326,13 +303,19 @@ class Session:
             needed=decided.needed if isinstance(decided, Stuck) else None,
         )
 
-    def _failed(
-        self, history: History, decided: Compact, outcome: Failed, remembered: Remembered
+    def _ended(
+        self, compaction: Compaction, outcome: Done | Failed, after: History
     ) -> CompactionResult:
+        if isinstance(outcome, Failed):
+            return self._failed(compaction.history, compaction.plan, outcome)
+        self.tools.memory.of(self.scope).failed = None
+        return self._done(compaction, outcome, after)
+
+    def _failed(self, history: History, decided: Compact, outcome: Failed) -> CompactionResult:
         archive = isinstance(outcome.error, ArchiveError)
         redaction = isinstance(outcome.error, RedactionError)
         if not archive:
-            self._remember_failure(remembered, history, outcome.error)
+            self._remember_failure(history, outcome.error)
         over = decided.budget is not None and decided.tokens > decided.budget
         return self._result(
             history,
@@ -344,17 +327,14 @@ class Session:
             failed="archive" if archive else "redaction" if redaction else "summary",
         )
 
-    def _remember_failure(
-        self, remembered: Remembered, history: History, error: Exception | None
-    ) -> None:
+    def _remember_failure(self, history: History, error: Exception | None) -> None:
         head, size = history.head.id if history.head else None, history.size
         why = f"secrets could not be redacted: {error}" if isinstance(error, RedactionError) else ""
-        remembered.failed = Failure(head, self.asked or size, size, self.over(history), why)
+        failure = Failure(head, self.asked or size, size, self.over(history), why)
+        self.tools.memory.of(self.scope).failed = failure
 
-    def _done(
-        self, history: History, decided: Compact, outcome: Done, after: History, work: Work
-    ) -> CompactionResult:
-        notes = []
+    def _done(self, compaction: Compaction, outcome: Done, after: History) -> CompactionResult:
+        decided, material, notes = compaction.plan, compaction.material, []
         if outcome.draft is not None and outcome.draft.embedded:
             count = len(outcome.draft.embedded)
             notes.append(
@@ -366,9 +346,9 @@ class Session:
                 f"one: its last {outcome.record.cut:,} tokens were cut off; raise the limit or use "
                 "a model that keeps to it"
             )
-        if work.material.lost:
+        if material.lost:
             notes.append(
-                f"{work.material.lost} clipped messages have lost their originals (expired or "
+                f"{material.lost} clipped messages have lost their originals (expired or "
                 "forgotten); what was left of them was read"
             )
         return self._result(
@@ -377,11 +357,11 @@ class Session:
             reason=_why(decided.cause, after.size.tokens, decided.budget),
             cause=decided.cause,
             record=outcome.record,
-            tokens_before=history.size.tokens,
-            evicted=len(work.material.leaving),
+            tokens_before=compaction.history.size.tokens,
+            evicted=len(material.leaving),
             cost=outcome.spent,
             failures=outcome.failures,
-            redacted=dict(work.material.redacted),
+            redacted=dict(material.redacted),
             notes=tuple(notes),
         )
 

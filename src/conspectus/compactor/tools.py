@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from conspectus._core import flow
+from conspectus._core.choices import OnFailure
 from conspectus.archive import Archive
 from conspectus.compactor.background import Preparations
 from conspectus.compactor.leaving import BeforeSummarization
@@ -59,7 +59,7 @@ class Tools:
     memory: Memory
     summarizers: Mapping[str, Summarizer]
     order: tuple[str, ...]
-    on_failure: flow.OnFailure
+    on_failure: OnFailure
     timeout: float | None
     on_event: OnEvent | None
     preview: Preview | None = None
@@ -73,7 +73,22 @@ class Tools:
     kept_in: str | None = None
     background: Preparations | None = None
 
+    def identity(self, focus: str) -> str:
+        """All that would change a summary beside the messages that it stands for, as one string.
+
+        Args:
+            focus: what is to be kept above all.
+        """
+        parts = [*(self.summarizers[name].identity for name in self.order), focus]
+        parts += [] if self.shares == Shares() else [repr(self.shares)]
+        parts += [self.redaction.identity] if self.redaction is not None else []
+        return "\0".join(parts)
+
     @property
     def where(self) -> str | None:
         """Where originals of clips are, as a clip says it; None where nothing may be clipped."""
         return self.kept_in if self.archive is None else ARCHIVED
+
+    def text_within(self, tokens: int) -> int:
+        """Tokens for the text of a summary, of those for its message."""
+        return max(1, tokens - self.frame - SLACK)

@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables import Runnable
 
-from conspectus._core.flow import EMBEDDED, names_embedded
+from conspectus._core.choices import EMBEDDED, names_embedded
 from conspectus._core.policy import ContextSize
 from conspectus.archive import Archive
 from conspectus.compactor.agent_state import Tenant

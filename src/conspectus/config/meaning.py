@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conspectus._core.flow import names_embedded
+from conspectus._core.choices import names_embedded
 from conspectus._core.policy import SUMMARY_SHARE
 from conspectus.config.checks import clause_of
 from conspectus.config.schema import Size, SummarizationConfig

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conspectus._core.flow import names_embedded
+from conspectus._core.choices import names_embedded
 from conspectus.compactor.models import profile_window
 from conspectus.config.schema import SummarizationConfig
 

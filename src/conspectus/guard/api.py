@@ -17,7 +17,7 @@ from langchain.agents.middleware.types import (
 )
 from langchain_core.messages import BaseMessage
 
-from conspectus._core.flow import OnFailure
+from conspectus._core.choices import OnFailure
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, Io, arun, run

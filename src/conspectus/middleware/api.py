@@ -14,7 +14,7 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AnyMessage, BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
-from conspectus._core.flow import OnFailure
+from conspectus._core.choices import OnFailure
 from conspectus._core.policy import LEAST_GAIN
 from conspectus._drive import Flow, arun, run
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
@@ -318,11 +318,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
     def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
         if self._built.shown["trigger"] != self._built.trigger:  # its own list was changed
             self._set("trigger", self._built.shown["trigger"])
-        now = self._built
-        update = yield from now.planner.step(state, runtime)
-        if now.recalling is None:
-            return update
-        return (yield from now.recalling.step(state, update, runtime))
+        return (self._built.recalling or self._built.planner).step(state, runtime)
 
     def compact(
         self, state: Any, runtime: Any, *, focus: str | None = None

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from operator import is_
 from typing import Any
 
@@ -56,6 +56,33 @@ RECALL_SHARE = 0.25
 """Share of the room for messages that what is recalled takes at most, at once."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Now:
+    """A history at one step.
+
+    Attributes:
+        state: of the graph.
+        runtime: of the run.
+        messages: its channel.
+        view: what the model sees of it.
+        held: what the state holds of us.
+        copied: it is to hold something else from now on, whatever the step does.
+        sizes: running sums of the view.
+        room: what it must fit in; None where it is unknown.
+        over: it does not fit.
+    """
+
+    state: Mapping[str, Any]
+    runtime: object
+    messages: list[BaseMessage]
+    view: list[BaseMessage]
+    held: Held
+    copied: bool
+    sizes: Sizes
+    room: Window | None
+    over: bool
+
+
 class Planner:
     """Decides and carries out the steps of every thread that one middleware serves.
 
@@ -97,8 +124,20 @@ class Planner:
                 says; None to go by the trigger, unless the state says that somebody has asked.
         """
         asked = read_asked(state)
+        focus = asked if focus is None else focus
+        update: Update | None = None
         try:
-            update = yield from self._step(state, runtime, asked if focus is None else focus)
+            now = yield from self._look(state, runtime)
+            if isinstance(now, _Now):
+                result = yield from self._taken_over(now, focus)
+                if result is None and self._is_due(now, focus):
+                    compact = self._session(now).compact
+                    result = yield from compact(now.messages, focus is not None, focus or "")
+                elif result is None:
+                    yield from self._prepare(now)
+                update = self._update(now, result)
+            else:
+                update = now
         except ArchiveError as error:
             # Nothing has been changed; the guard, if there is one, bridges this one request.
             if self.graph.engine.tools.on_failure == "raise":
@@ -108,14 +147,12 @@ class Planner:
                 (yield from self.graph.told(error)),
                 extra=noted("history_kept"),
             )
-            update = None
         if asked is not None:
             update = {**(update or {}), ASKED: {}}
         return update
 
-    def _step(
-        self, state: Mapping[str, Any], runtime: object, focus: str | None
-    ) -> Flow[Update | None]:
+    def _look(self, state: Mapping[str, Any], runtime: object) -> Flow[_Now | Update]:
+        """The history as it stands; for a fork that its parent's records fit, an update at once."""
         messages: list[BaseMessage] = state["messages"]
         found = read_held(state, runtime, messages)
         if self.preserve:
@@ -135,52 +172,28 @@ class Planner:
                 held = replace(held, after=self._size(view) if held.data is not None else None)
                 held = yield from self.graph.follow(held, messages, runtime, turn=False)
                 self.graph.views.keep(held, messages, view)
-        copied = held is not found
         sizes = self._tallies.follow(held.name, view)
         if not self.preserve and sizes.fresh < len(messages):
             name_messages(messages[sizes.fresh :], messages[: sizes.fresh])
         room = self._room(read_requested(state), view)
+        over = room is not None and self._tokens(view, sizes, held, room)[0] > room.budget
+        return _Now(state, runtime, messages, view, held, held is not found, sizes, room, over)
 
-        def session() -> Session:
-            asked = self._asked(view, sizes, held)
-            ratio = self._tokens(view, sizes, held, room)[1]
-            return self.graph.session(held, runtime, room, asked=asked, ratio=ratio, preview=True)
+    def _session(self, now: _Now) -> Session:
+        asked = self._asked(now)
+        ratio = self._tokens(now.view, now.sizes, now.held, now.room)[1]
+        return self.graph.session(
+            now.held, now.runtime, now.room, asked=asked, ratio=ratio, preview=True
+        )
 
-        over = self._over(view, sizes, held, room)
-        forced = focus is not None
-        waits = not forced and self._waiting.waits(held.name, held.head_id, over, sizes.messages)
-        result = None if waits else (yield from self._taken_over(state, held, session))
-        if result is None:
-            due = not waits and self._due(view, sizes, held, room, runtime, over)
-            if not (held.pending or due or forced):
-                yield from self._prepared(view, sizes, held, room, runtime, messages, session)
-                return {HELD: held.to_json()} if copied else None
-            result = yield from session().compact(messages, forced, focus or "")
-        if result.record is None and not result.preparing:
-            self._waiting.helped_nothing(held.name, held.head_id, over, sizes.messages)
-        self._report(result)
-        return self._update(result, held, messages, copied)
-
-    def _prepared(
-        self,
-        view: Sequence[BaseMessage],
-        sizes: Sizes,
-        held: Held,
-        room: Window | None,
-        runtime: object,
-        messages: Sequence[BaseMessage],
-        session: Callable[[], Session],
-    ) -> Flow[None]:
+    def _prepare(self, now: _Now) -> Flow[None]:
         """Prepare the next notes beside the agent, where its history nears the trigger."""
-        jobs = self.graph.engine.tools.background
-        if jobs is None:
+        jobs, held = self.graph.engine.tools.background, now.held
+        if jobs is None or not jobs.setting.near(self._policy, asked := self._asked(now), now.room):
             return
-        asked = self._asked(view, sizes, held)
-        if not jobs.setting.near(self._policy, asked, room):
-            return
-        if jobs.wanted(scope_of(held, self.graph.tenant, runtime), held.head_id, asked):
-            channel = list(messages)
-            yield from begin_flow(session(), lambda own: own.fold(channel), held.head_id)
+        if jobs.wanted(scope_of(held, self.graph.tenant, now.runtime), held.head_id, asked):
+            channel = list(now.messages)
+            yield from begin_flow(self._session(now), lambda own: own.fold(channel), held.head_id)
 
     def _may_be_known(self, state: Mapping[str, Any], messages: Sequence[BaseMessage]) -> bool:
         """Whether the archive may hold records of a history that came without any: that of a
@@ -216,18 +229,16 @@ class Planner:
         """As the trigger counts."""
         return Size(sum(map(self._counting.message, view)), len(view))
 
-    def _taken_over(
-        self, state: Mapping[str, Any], held: Held, session: Callable[[], Session]
-    ) -> Flow[CompactionResult | None]:
+    def _taken_over(self, now: _Now, focus: str | None) -> Flow[CompactionResult | None]:
         """What came of a summary that another library has left; None where there is none, or it
         stands for nothing that may leave: then we compact as if it were not there."""
-        mark = foreign_mark(state) if held.data is None else None
-        if mark is None or self._waiting.useless(held.name, mark):
+        held = now.held
+        mark = foreign_mark(now.state) if held.data is None else None
+        if mark is None or self._waiting.useless(held.name, mark) or self._waits(now, focus):
             return None
-        foreign = foreign_summary(state)
+        foreign = foreign_summary(now.state)
         if foreign is not None:
-            messages = state["messages"]
-            adopt = session().adopt(messages, foreign.covers, foreign.text, foreign.by)
+            adopt = self._session(now).adopt(now.messages, foreign.covers, foreign.text, foreign.by)
             result = yield from adopt
             if result.record is not None or result.failed:
                 return result
@@ -236,32 +247,38 @@ class Planner:
 
     # Whether anything is due
 
-    def _due(
-        self,
-        view: Sequence[BaseMessage],
-        sizes: Sizes,
-        held: Held,
-        room: Window | None,
-        runtime: object,
-        over: bool,
-    ) -> bool:
-        policy = self._policy
-        if self._arguments is not None and self.graph.clips(runtime):
-            limit = room.limit if room is not None else None
-            if self._arguments.due(view, held, self._asked(view, sizes, held), limit):
-                return True
+    def _waits(self, now: _Now, focus: str | None) -> bool:
+        """Whether it is too early to look again; not where somebody has asked."""
+        held = now.held
+        return focus is None and self._waiting.waits(
+            held.name, held.head_id, now.over, now.sizes.messages
+        )
+
+    def _is_due(self, now: _Now, focus: str | None) -> bool:
+        if focus is not None or now.held.pending:
+            return True
+        return not self._waits(now, focus) and self._due(now)
+
+    def _due(self, now: _Now) -> bool:
+        policy, held, sizes = self._policy, now.held, now.sizes
+        limit = now.room.limit if now.room is not None else None
+        if (
+            self._arguments is not None
+            and self.graph.clips(now.runtime)
+            and self._arguments.due(now.view, held, self._asked(now), limit)
+        ):
+            return True
         if not policy.trigger:
             self.graph.say_once(
                 "no trigger is set, or summarising is switched off: nothing is summarised"
             )
             return False
-        failed = self.graph.failure(held, sizes.messages, over, runtime)
-        if over:
-            tokens = self._tokens(view, sizes, held, room)[0]
+        failed = self.graph.failure(held, sizes.messages, now.over, now.runtime)
+        if now.over:
+            tokens = self._tokens(now.view, sizes, held, now.room)[0]
             return failed is None or grown(tokens, failed.size.tokens)
-        limit = room.limit if room is not None else None
-        asked = self._asked(view, sizes, held)
-        if policy.fired(asked, limit, self._reached(view, sizes, held)) is None:
+        asked = self._asked(now)
+        if policy.fired(asked, limit, self._reached(now)) is None:
             return False
         if failed is not None and policy.fired(asked, limit, failed.asked) is None:
             return False
@@ -270,23 +287,18 @@ class Planner:
             return sizes.messages > amount
         return sizes.totals[0] > (policy.keep_tokens(limit) or 0)
 
-    def _over(
-        self, view: Sequence[BaseMessage], sizes: Sizes, held: Held, room: Window | None
-    ) -> bool:
-        """Whether the view does not fit the window."""
-        return room is not None and self._tokens(view, sizes, held, room)[0] > room.budget
-
-    def _asked(self, view: Sequence[BaseMessage], sizes: Sizes, held: Held) -> Size:
+    def _asked(self, now: _Now) -> Size:
         """The size that the trigger is compared with."""
-        since = _since(view, held)
-        return Size(self._counting.asked(sizes, since), sizes.messages)
+        since = _since(now.view, now.held)
+        return Size(self._counting.asked(now.sizes, since), now.sizes.messages)
 
-    def _reached(self, view: Sequence[BaseMessage], sizes: Sizes, held: Held) -> Size | None:
+    def _reached(self, now: _Now) -> Size | None:
         """The size that the latest compaction reached; None where there was none."""
-        if held.after is None:
+        after = now.held.after
+        if after is None:
             return None
-        told = self._counting.reached(sizes, _since(view, held))
-        return replace(held.after, tokens=max(held.after.tokens, told))
+        told = self._counting.reached(now.sizes, _since(now.view, now.held))
+        return replace(after, tokens=max(after.tokens, told))
 
     def _tokens(
         self, view: Sequence[BaseMessage], sizes: Sizes, held: Held, room: Window | None
@@ -325,23 +337,23 @@ class Planner:
 
     # What is done about it
 
-    def _update(
-        self,
-        result: CompactionResult,
-        held: Held,
-        messages: Sequence[BaseMessage],
-        copied: bool,
-    ) -> Update | None:
+    def _update(self, now: _Now, result: CompactionResult | None) -> Update | None:
+        held, unchanged = now.held, {HELD: now.held.to_json()} if now.copied else None
+        if result is None:
+            return unchanged
+        if result.record is None and not result.preparing:
+            self._waiting.helped_nothing(held.name, held.head_id, now.over, now.sizes.messages)
+        self._report(result)
         view = result.messages
         # A caller may have sent the whole history with its summary: what that covers goes again.
         rest = bool(result.dropped) and not self.preserve
         if result.record is None and not held.pending and not rest:
-            return {HELD: held.to_json()} if copied else None
+            return unchanged
         if result.record is not None:
             held = held.with_record(result.record, self._size(view))
         held = held.settled(whole=self.preserve)
         if self.preserve:
-            self.graph.views.keep(held, messages, view)
+            self.graph.views.keep(held, now.messages, view)
             return {HELD: held.to_json()}
         removal = RemoveMessage(id=REMOVE_ALL_MESSAGES)
         hide_from_streams([removal, *(one for one in view if is_summary_message(one))])

@@ -48,16 +48,14 @@ class Recalling:
     def __init__(self, graph: GraphEngine, planner: Planner, tokens: int) -> None:
         self._graph, self._planner, self._tokens = graph, planner, tokens
 
-    def step(
-        self, state: Mapping[str, Any], update: Update | None, runtime: object
-    ) -> Flow[Update | None]:
-        """What a step changes in the state, with what is chosen if a turn begins.
+    def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
+        """What a step of the planner changes in the state, with what is chosen if a turn begins.
 
         Args:
             state: before the step.
-            update: what the planner changes in it.
             runtime: of the run.
         """
+        update = yield from self._planner.step(state, runtime)
         after: dict[str, Any] = {**state, **(update or {})}
         messages = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
         after["messages"] = messages

@@ -9,7 +9,7 @@ from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables.config import ensure_config
 
-from conspectus._core.flow import OnFailure
+from conspectus._core.choices import OnFailure
 from conspectus._drive import arun, run
 from conspectus.compactor.engine import AnyArchive
 from conspectus.compactor.memory import Memory

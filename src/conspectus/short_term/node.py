@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from pydantic import BaseModel
 
-from conspectus._core.flow import OnFailure
+from conspectus._core.choices import OnFailure
 from conspectus._drive import arun, run
 from conspectus.compactor.engine import AnyArchive, open_archive
 from conspectus.compactor.memory import Memory

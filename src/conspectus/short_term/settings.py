@@ -13,7 +13,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage, SystemMessage
 
-from conspectus._core.flow import FAILURES, OnFailure
+from conspectus._core.choices import FAILURES, OnFailure
 from conspectus.compactor.engine import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact, Redaction

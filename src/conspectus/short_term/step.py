@@ -9,20 +9,21 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from conspectus._core.flow import EMBEDDED, Failed
+from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Compact, Keep, Plan, Stuck
 from conspectus._core.oldest_first import Limits, oldest_first
 from conspectus._core.policy import grown
 from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
+from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.memory import Failure, Memory
 from conspectus.compactor.observed import log_failures, whose_of
+from conspectus.compactor.outcome import Failed
 from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.session import SUMMARY_FLOOR
 from conspectus.compactor.tools import SLACK, Tools
 from conspectus.compactor.view import SMALL, History, look_flow, with_floors
-from conspectus.compactor.work import Work
 from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
 from conspectus.events import HistoryStuck, tell
 from conspectus.events.notes import noted
@@ -153,7 +154,7 @@ class Step:
         anchor = records.RunningAnchor(
             archive, Memory(), scope, chain, names=lambda record: name_of(after(record))
         )
-        work = Work(_tools(given, archive), scope, anchor, history, decided, "")
+        work = Compaction(_tools(given, archive), scope, anchor, history, decided, "")
         try:
             outcome, view = yield from work.run()
         except (SummaryError, RedactionError) as error:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
-from conspectus._core.flow import EMBEDDED
+from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, arun, run
 from conspectus.compactor.tools import SLACK

@@ -19,7 +19,7 @@ from conspectus.errors import (
     SummaryError,
     SummaryRejected,
 )
-from conspectus.events import Seen, SummarizerCall, observing
+from conspectus.events import SummarizerCall, observing
 from conspectus.summarize.provider_errors import answer_text, explained, is_timeout
 
 PER_MESSAGE = 4
@@ -134,51 +134,50 @@ class Caller:
             SummaryError: there is no answer, or none that can be used.
             CannotPay: the call would exceed the cap.
         """
-        size = self.size(prompt)
+        model, size = self._model, self.size(prompt)
         self.bill.hold(size + limit)
         with observing(
             SummarizerCall, summarizer=self.name, model=self._asked, provider=self._provider
         ) as seen:
-            return (yield from self._ask(prompt, size, limit, seen))
-
-    def _ask(self, prompt: list[BaseMessage], size: int, limit: int, seen: Seen) -> Flow[str]:
-        model = self._model
-        # A call that is cancelled or comes too late has been read all the same, and is charged.
-        spent, unreported = Cost(1, size, 0), 0
-        seen.tell(input_tokens=size, estimated=True)
-        try:
-            answer = yield Io(
-                lambda: model.invoke(prompt, config=call_config()),
-                lambda: model.ainvoke(prompt, config=call_config()),
-                self._timeout,
-            )
-            spent = self._cost(answer, size)
-            seen.tell(**told(spent))
-            if spent.input_tokens < LEAST_REPORTED * size:
-                unreported = size - spent.input_tokens
-        except Exception as error:
-            if not is_timeout(error):  # providers charge nothing for what they turn down
-                spent = Cost(calls=1)
-                seen.tell(**told(spent))
-            failure = explained(error, self.name, self._timeout)
-            seen.tell(outcome=outcome_of(failure))
+            # A call that is cancelled or comes too late has been read all the same, and is charged.
+            spent, unreported = Cost(1, size, 0), 0
+            seen.tell(input_tokens=size, estimated=True)
             try:
-                raise failure from error
-            finally:
-                del failure  # it holds this frame
-        finally:
-            self.bill.settle(size + limit, spent, unreported)
-        try:
-            text = answer_text(answer, self.name)
-            if repeats(text, prompt):
-                raise SummaryRejected(
-                    f"the answer of {self.name} repeats what it was asked; use another model to "
-                    "summarise",
-                    ("it repeats the prompt",),
+                answer = yield Io(
+                    lambda: model.invoke(prompt, config=call_config()),
+                    lambda: model.ainvoke(prompt, config=call_config()),
+                    self._timeout,
                 )
-        except SummaryError as failure:
-            seen.tell(outcome=outcome_of(failure))
-            raise
+                spent = self._cost(answer, size)
+                seen.tell(**told(spent))
+                if spent.input_tokens < LEAST_REPORTED * size:
+                    unreported = size - spent.input_tokens
+            except Exception as error:
+                if not is_timeout(error):  # providers charge nothing for what they turn down
+                    spent = Cost(calls=1)
+                    seen.tell(**told(spent))
+                failure = explained(error, self.name, self._timeout)
+                seen.tell(outcome=outcome_of(failure))
+                try:
+                    raise failure from error
+                finally:
+                    del failure  # it holds this frame
+            finally:
+                self.bill.settle(size + limit, spent, unreported)
+            try:
+                return self._text(answer, prompt)
+            except SummaryError as failure:
+                seen.tell(outcome=outcome_of(failure))
+                raise
+
+    def _text(self, answer: object, prompt: list[BaseMessage]) -> str:
+        text = answer_text(answer, self.name)
+        if repeats(text, prompt):
+            raise SummaryRejected(
+                f"the answer of {self.name} repeats what it was asked; use another model to "
+                "summarise",
+                ("it repeats the prompt",),
+            )
         return text
 
     def _cost(self, answer: object, size: int) -> Cost:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conspectus._core.flow import EMBEDDED
+from conspectus._core.choices import EMBEDDED
 from conspectus.summarize.base import Form, Summary, SummaryRequest
 from conspectus.summarize.writing import Answer, write
 

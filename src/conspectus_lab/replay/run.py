@@ -15,7 +15,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.sqlite import SqliteStore
 
-from conspectus._core.flow import names_embedded
+from conspectus._core.choices import names_embedded
 from conspectus._core.policy import check_size, parse_trigger
 from conspectus.errors import PolicyError
 from conspectus.messages import Source

@@ -1,0 +1,19 @@
+"""Words by which callers choose: who summarises, and what follows when nobody succeeds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+OnFailure = Literal["degrade", "keep", "raise"]
+FAILURES: tuple[OnFailure, ...] = ("degrade", "keep", "raise")
+
+EMBEDDED = "embedded"
+"""Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
+
+EMBEDDED_NAMES = frozenset({EMBEDDED, "extractive"})
+"""Words by which callers may ask for it: its name, and the one that it had before."""
+
+
+def names_embedded(given: object) -> bool:
+    """Tell whether a setting asks for the embedded summariser by its name."""
+    return isinstance(given, str) and given in EMBEDDED_NAMES
