@@ -209,7 +209,7 @@ def main() -> int:
         table = Table(*COLUMNS, box=box.SIMPLE)
         for row in rows:
             table.add_row(*(f"{row[name]:,}" for name in COLUMNS))
-        Console().print(table)
+        Console(width=140).print(table)
     claimed = (row for row in rows if row["background"] and row["step"] == CLAIMED)
     return int(any(row["wrong"] for row in rows) or any(row["waited"] for row in claimed))
 

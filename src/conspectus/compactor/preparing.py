@@ -203,12 +203,12 @@ def _prepare(look: Flow[tuple[Session, History]], job: Preparation, beside: Sess
         try:
             session, history = yield from look
             covers = yield from _made(session, history, job)
-            seen.tell(messages=covers, reason=job.reason)
+            seen.tell(messages=covers, reason=job.reason if job.outcome == "nothing" else "")
         except ConspectusError as error:
             job.ended("failed", (yield from told_flow(redaction, [str(error)]))[0])
-            seen.tell(reason=job.reason, error_type=type(error).__qualname__)
+            seen.tell(error_type=type(error).__qualname__)
         if job.outcome == "failed":
-            seen.tell(outcome="failed")
+            seen.tell(outcome="failed", error_message=job.reason)
             logger.warning(
                 "the next notes could not be prepared: %s", job.reason, extra=noted("not_prepared")
             )
@@ -319,7 +319,7 @@ def ended_flow(
         return replace(result, preparing=chosen.goes_on)
     if result.record is None:
         if result.failed != "archive":
-            yield from _drop(session, history, chosen.known, result.reason)
+            yield from _drop(session, history, chosen.known, "it was refused")
         return result
     _jobs(session).forget(session.scope)
     step, count = "topped_up" if chosen.topped else "swapped_in", len(chosen.known.covers)

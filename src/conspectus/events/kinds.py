@@ -259,7 +259,7 @@ class Preparing(Event):
             `went_on`: the trigger was reached, and the agent went on without it; `swapped_in`: it
             is in force; `topped_up`: likewise, with messages that came later read by the embedded
             summariser.
-        reason: why it was dropped, or why there is none; empty where that needs no reason.
+        reason: why it was dropped, or why there is nothing to prepare; else empty.
         waited: seconds that the agent stood still for it.
         messages: that it stands for.
         calls: calls of summarising models inside it.
