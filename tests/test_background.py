@@ -159,7 +159,7 @@ def test_over_the_window_the_step_waits_for_what_is_under_way(heard: Heard) -> N
     assert result.tokens_after <= 4_000
     check_whole(own, large, result)
     [waited] = heard.steps("swapped_in", "topped_up")
-    assert 0.1 < waited.waited < LIMIT
+    assert 0 < waited.waited < LIMIT
 
 
 def test_a_draft_that_frees_too_little_is_topped_up(heard: Heard) -> None:
@@ -308,7 +308,7 @@ def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(hear
     began = time.monotonic()
     large = told(60)
     result = compact(own, large)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < LIMIT / 2
     assert result.outcome == "compacted", "the embedded summariser has written"
     assert result.tokens_after <= 4_000
     check_whole(own, large, result)
@@ -497,7 +497,7 @@ class Written(Stopped):
 own = compactor(Written(), archive={archive!r})
 ahead = own.prepare(told(31), thread_id="t")
 print("begun", flush=True)
-ahead.wait(20)
+ahead.wait(120)
 print(ahead.outcome, flush=True)
 """
 
@@ -563,7 +563,7 @@ def test_a_process_killed_while_it_prepares_leaves_nothing_half_written(tmp_path
     began = time.monotonic()
     result = compact(own, told(60))
     assert result.outcome == "compacted"
-    assert time.monotonic() - began < 5, "nobody waits for the dead"
+    assert time.monotonic() - began < LIMIT / 2, "nobody waits for the dead"
     check_whole(own, told(60), result)
 
 
@@ -571,12 +571,12 @@ def test_a_process_killed_while_it_prepares_leaves_nothing_half_written(tmp_path
 def test_a_process_that_ends_waits_for_nobody(tmp_path: Path) -> None:
     tests = str(Path(__file__).parent)
     code = PROCESS.format(tests=tests, calls=str(tmp_path / "calls"), seconds=60, archive="memory:")
-    code = code.replace("ahead.wait(20)", "time.sleep(0.5)")
+    code = code.replace("ahead.wait(120)", "time.sleep(0.5)")
     began = time.monotonic()
     ended = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, timeout=50
     )
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 55
     assert b"Traceback" not in ended.stderr
 
 

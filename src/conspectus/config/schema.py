@@ -289,8 +289,8 @@ class SubagentSettings(Plain):
     )
     background: Flag | Ahead = Field(
         False,
-        description="prepares the next notes beside the agent, from seven tenths of the trigger on, "
-        "or from the share that prepare says",
+        description="prepares the next notes beside the agent, from seven tenths of the trigger "
+        "on, or from the share that prepare says",
     )
     file_tokens: Whole | None = Field(
         None,
