@@ -91,26 +91,39 @@ def plan_given(
 
 
 def only_clipped(
-    items: Sequence[Item], policy: Policy, window: Window, decided: Compact, *, words: bool = True
+    items: Sequence[Item],
+    policy: Policy,
+    window: Window,
+    decided: Compact,
+    leaving: Collection[int] = (),
+    *,
+    words: bool = True,
 ) -> Compact | None:
-    """The plan by which messages that alone take a quarter of the budget are shown short, and
-    nothing leaves.
+    """The plan by which nothing leaves and messages are shown short, so that the rest fits.
+
+    First what tools and the agent said among the messages that leave soon anyway, then messages
+    that alone take a quarter of the budget.
 
     Args:
         items: the history as the model would see it now.
         policy: when to compact and what to keep.
         window: the room for a request.
         decided: the plan by which messages would leave.
+        leaving: indexes of the items that a draft in the making stands for.
         words: whether those of the user may be shown short.
 
     Returns:
         The plan; None where that alone does not make it fit.
     """
-    budget, tokens = window.budget, decided.tokens
+    budget, tokens, soon = window.budget, decided.tokens, set(leaving)
     room = Room(items, policy, window.limit, budget, 0, "", tokens, words, Size(0, 0))
-    stay = [i for i, item in enumerate(items) if not item.summary]
-    left = budget - sum(item.tokens for item in items if item.summary)
-    clips = room.clips(stay, left, budget // GIANT)
+    old = [i for i in soon if items[i].role in ("tool", "assistant") and not items[i].pinned]
+    whole = tokens - sum(items[i].tokens for i in old)
+    clips = room.clips(sorted(old), budget - whole, policy.clip_to)
+    if clips is None:
+        stay = [i for i, item in enumerate(items) if not item.summary]
+        left = budget - sum(item.tokens for item in items if item.summary)
+        clips = room.clips(stay, left, budget // GIANT)
     if not clips:
         return None
     after = tokens - sum(items[one.index].tokens - one.limit for one in clips)

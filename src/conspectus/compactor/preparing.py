@@ -33,7 +33,7 @@ from conspectus.compactor.observed import whose_of
 from conspectus.compactor.outcome import Failed
 from conspectus.compactor.redacting import told_flow
 from conspectus.compactor.result import CompactionResult
-from conspectus.compactor.view import History
+from conspectus.compactor.view import History, with_floors
 from conspectus.compactor.waiting import LONGEST_LOOK
 from conspectus.errors import ConspectusError
 from conspectus.events import Preparing, heard_by, observing, tell
@@ -138,6 +138,7 @@ class Chosen:
         goes_on: the agent goes on while its notes are being prepared.
         order: who writes instead of the usual summarisers; None for those.
         waited: seconds that the agent stood still.
+        view: the history as the plan was made for it; None where nothing was measured anew.
     """
 
     plan: Plan
@@ -147,6 +148,7 @@ class Chosen:
     goes_on: bool = False
     order: tuple[str, ...] | None = None
     waited: float = 0.0
+    view: History | None = None
 
 
 # Beside the agent
@@ -292,12 +294,14 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
     if isinstance(found, Chosen):
         return found
     over, failed, begun = session.over(history), _has_failed(session, history), time.monotonic()
-    short = _shown_short(session, history, decided) if over and not failed else None
+    short = _shown_short(session, history, decided, found) if over and not failed else None
     if not failed and (not over or short is not None):
         if found is None or not found.under_way:
             (yield from _begin(session, history)).due = True
         tell(Preparing, whose_of(session.scope), step="went_on")
-        return Chosen(short or Keep(GOES_ON, history.size.tokens), goes_on=True)
+        if short is not None:
+            return Chosen(short[1], view=short[0], goes_on=True)
+        return Chosen(Keep(GOES_ON, history.size.tokens), goes_on=True)
     expired = yield from _waited(session, history, found)
     waited = time.monotonic() - begun
     found = yield from _ready(session, history, decided)
@@ -359,12 +363,19 @@ def _ready(session: Session, history: History, decided: Compact) -> Flow[Chosen 
     return None
 
 
-def _shown_short(session: Session, history: History, decided: Compact) -> Compact | None:
-    """The plan by which giants are shown short, so that the agent can go on."""
-    if session.tools.where is None or session.room is None:
+def _shown_short(
+    session: Session, history: History, decided: Compact, known: Prepared | None
+) -> tuple[History, Compact] | None:
+    """The plan by which messages are shown short, so that the agent can go on; and the history with
+    the least sizes of its messages measured."""
+    where, room = session.tools.where, session.room
+    if where is None or room is None:
         return None
+    history = with_floors(history, session.tools.meter, session.policy.clip_to, where)
+    leaving = () if known is None else _leaving(known, history)
     words = session.tools.archive is not None
-    return only_clipped(history.items, session.policy, session.room, decided, words=words)
+    plan = only_clipped(history.items, session.policy, room, decided, leaving, words=words)
+    return None if plan is None else (history, plan)
 
 
 def _has_failed(session: Session, history: History) -> bool:

@@ -111,7 +111,7 @@ class Session:
                 replace(session.tools, order=chosen.order or session.tools.order),
                 self.scope,
                 self.anchor,
-                view,
+                chosen.view or view,
                 chosen.plan,
                 focus,
                 ready=chosen.draft,
