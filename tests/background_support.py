@@ -12,7 +12,7 @@ from typing import Any
 from conspectus import Compactor, Summary, SummaryError, SummaryRequest
 from conspectus.events import Event, Preparing, add, remove
 
-LIMIT = 120.0
+LIMIT = 60.0
 """Seconds after which what should have happened has not."""
 
 

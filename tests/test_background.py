@@ -162,6 +162,35 @@ def test_over_the_window_the_step_waits_for_what_is_under_way(heard: Heard) -> N
     assert 0 < waited.waited < LIMIT
 
 
+def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model)
+    read = [f"I have read log {n}: " + "row " * 600 for n in range(3)]
+    large = [{"role": "assistant", "content": text} for text in read]
+    near = [*told(2), *large, *told(8, 2)]
+    assert compact(own, near).outcome == "kept"
+    assert model.asked.wait(LIMIT)
+    sent = [*near, *told(23, 10)]
+    result = compact(own, sent)
+    assert result.preparing
+    assert result.record is not None
+    assert (result.record.covers, result.evicted) == ((), 0)
+    assert 0 < result.clipped <= 3
+    assert result.tokens_after <= 4_000
+    assert not heard.steps("waited")
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    result = compact(own, [*result.messages, *told(1, 33)])
+    assert result.evicted
+    assert len(model.keys) == 1
+    [swapped] = heard.steps("swapped_in")
+    assert swapped.waited < 1
+    assert own.archive is not None
+    covers = own.archive.chain(SCOPE)[-1].covers
+    found = [one.message for one in own.archive.get(SCOPE, covers)]
+    assert all(one in found for one in large), "the originals, whole"
+
+
 def test_a_draft_that_frees_too_little_is_topped_up(heard: Heard) -> None:
     model = Stopped()
     model.going.set()
