@@ -245,6 +245,7 @@ def test_a_cancelled_run_keeps_what_was_paid_for(heard: Heard) -> None:
     check_nothing_lost(graph, store)
 
 
+@pytest.mark.slow
 def test_deep_agents(heard: Heard) -> None:
     model = Stopped()
 
