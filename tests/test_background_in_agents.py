@@ -87,6 +87,10 @@ def heard_covers(store: Any) -> list[str]:
     return [key for record in Archive(store).chain(SCOPE) for key in record.covers]
 
 
+def nobody_works() -> bool:
+    return all(one.name != "conspectus-background" for one in threading.enumerate())
+
+
 def summaries(messages: list[Any]) -> list[Any]:
     return [one for one in messages if is_summary(one)]
 
@@ -128,6 +132,8 @@ def test_an_agent_never_waits(heard: Heard, history: str, loop: bool, kind: str)
         if history == "preserve":
             assert len(out["messages"]) == 24
         assert set(model.keys[0]) <= set(heard_covers(store))
+        model.going.set()
+        until(nobody_works)  # a connection must not be closed under a thread that uses it
         assert len(summaries(answering.calls[-1].messages)) == 1
         assert len(summaries(out["messages"])) == (history == "replace")
         check_sent(answering)
@@ -245,6 +251,7 @@ def test_a_cancelled_run_keeps_what_was_paid_for(heard: Heard) -> None:
     check_nothing_lost(graph, store)
 
 
+@pytest.mark.slow
 def test_deep_agents(heard: Heard) -> None:
     model = Stopped()
 
