@@ -81,6 +81,11 @@ bench-faults: $(READY)
 bench-scale: $(READY)
 	@$(BIN)/python benchmarks/scale.py
 
+# Seconds that an agent waits for its notes, made when they are due and prepared beside it.
+.PHONY: bench-waiting
+bench-waiting: $(READY)
+	@$(BIN)/python benchmarks/waiting.py
+
 # What the middleware costs an agent at each step, beside LangChain's own.
 .PHONY: bench-steps
 bench-steps: $(READY)

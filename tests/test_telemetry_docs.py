@@ -76,6 +76,9 @@ def everything() -> None:
     compactor.compact(dicts(40), thread_id="d")
     compactor.recall("module 3", thread_id="d")
     Compactor(window=200).compact(dicts(1, words=400), thread_id="e")
+    ahead = Compactor(Own(), window=4_000, keep=("messages", 4), background=True)
+    for count in (2, 40):
+        assert ahead.prepare(dicts(count), thread_id="f").wait(60)
     asked, _ = agent(steps(5), middleware(preview=True))
     asked.invoke(said("go"), thread())
     refused = TooLong("prompt is too long: 9000 tokens > 3000 maximum")

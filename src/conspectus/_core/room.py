@@ -253,7 +253,7 @@ class Room:
                 share = 0  # the standing summary stays as it is
             elif share < self.limit and self.tokens <= (self.budget or 0):
                 return None  # notes are not made shorter where nothing comes to them
-        clips = self._clips(tried.stay, room - (share or self.standing), level, theirs, spared)
+        clips = self.clips(tried.stay, room - (share or self.standing), level, theirs, spared)
         if clips is None or not (tried.evict or clips or share):
             return None
         plan = self._compact(tried, clips, share)
@@ -300,8 +300,13 @@ class Room:
         stay = len(self.items) - len(gone) - len(replaced)
         return OutOfReach(trigger, least, stay) if least >= trigger else None
 
-    def _clips(
-        self, stay: Sequence[int], room: int, least: int, words: bool, never: frozenset[int]
+    def clips(
+        self,
+        stay: Sequence[int],
+        room: int,
+        least: int,
+        words: bool = True,
+        never: frozenset[int] = frozenset(),
     ) -> tuple[Clip, ...] | None:
         """Clip the largest to one common level, as high as fits and at least `least`.
 

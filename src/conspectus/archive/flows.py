@@ -175,6 +175,18 @@ class ArchiveFlows:
         except (KeyError, TypeError, ValueError, AttributeError):
             return None  # a draft only saves money
 
+    @observed("save_draft")
+    def save_prepared_flow(self, scope: Scope, name: str, data: Mapping[str, Any]) -> Flow[None]:
+        """Say which draft is being prepared, or has been, for the record in force of this name."""
+        place = scope.namespace("drafts")
+        yield from self._wire.batch([self._wire.put_op(place, label_hash(name), dict(data))])
+
+    @observed("find_draft")
+    def find_prepared_flow(self, scope: Scope, name: str) -> Flow[dict[str, Any] | None]:
+        """What `save_prepared_flow` has said; None for nothing."""
+        key = label_hash(name)
+        return (yield from self._wire.read(scope.namespace("drafts"), [key])).get(key)
+
     @observed("commit")
     def commit_flow(
         self, scope: Scope, record: Record, *, alone: bool = True, seen: str | None = None

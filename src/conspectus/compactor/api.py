@@ -12,6 +12,7 @@ from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import RecallResult, Scope, recall_flow
 from conspectus.archive.recall import unknown_thread
+from conspectus.compactor.background import AnyBackground, Preparation
 from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.engine import (
     AnyArchive,
@@ -21,13 +22,14 @@ from conspectus.compactor.engine import (
     Pin,
     window_of,
 )
+from conspectus.compactor.preparing import begin_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.compactor.tools import OnEvent
 from conspectus.errors import InputError, PolicyError
 from conspectus.events import heard_by
 from conspectus.events.notes import noted
-from conspectus.messages import Source
+from conspectus.messages import Source, read_messages
 from conspectus.redaction import Redact
 from conspectus.summarize import NotesSetting
 from conspectus.tokens import TokenCounter, TokenMeter
@@ -105,6 +107,10 @@ class Compactor:
             redacted is not archived, and the history stays as it is. Default: None, for off.
         telemetry: a listener, or several, that hear of this compactor only, such as
             `conspectus.telemetry.UsageTally()`. Default: those of the process alone, if any.
+        background: True prepares the next notes beside the caller, from seven tenths of the
+            trigger on, in a thread or as a task of the event loop; `{"prepare": 0.5}` from another
+            share of it on. At the trigger they are swapped in. Until they are finished the history
+            is kept as it is while it fits the window. Default: False. See `docs/background.md`.
 
     Raises:
         PolicyError: a setting that cannot mean anything.
@@ -141,6 +147,7 @@ class Compactor:
         on_event: OnEvent | None = None,
         redact: Redact = None,
         telemetry: AnyListeners = None,
+        background: AnyBackground = False,
     ) -> None:
         room = window_of(window, reserved_tokens)
         if trigger is None:
@@ -174,6 +181,7 @@ class Compactor:
             redact=redact,
             telemetry=telemetry,
             notes=notes,
+            background=background,
         )
         self.policy, self.archive = self._engine.policy, self._engine.tools.archive
         # With no window of its own, a history must fit what it is asked to stay below.
@@ -243,6 +251,59 @@ class Compactor:
     ) -> Flow[CompactionResult]:
         flow = self._session(scope).compact(messages, force, focus or "")
         return heard_by(self._engine.tools.listeners, flow)
+
+    def prepare(
+        self,
+        messages: Sequence[Source],
+        *,
+        thread_id: str,
+        tenant: str | None = None,
+        session: str = "main",
+    ) -> Preparation:
+        """Prepare the next notes beside the caller if the trigger is near, and go on at once.
+
+        `compact` begins by itself once a history nears its trigger; this is for moments that a
+        caller knows better, as while a user reads. The next `compact` whose trigger has come swaps
+        the notes in, if `messages` are still the beginning of its history.
+
+        Args:
+            messages, thread_id, tenant, session: as for `compact`.
+
+        Returns:
+            The preparation, under way in a daemon thread; the one that is under way already, where
+            there is one.
+
+        Raises:
+            PolicyError: `background` is off.
+            MessageError: a message cannot be understood.
+            InputError: `thread_id` or `tenant` is no text.
+
+        Example:
+            >>> compactor = Compactor(window=8_000, background=True)
+            >>> ahead = compactor.prepare([{"role": "user", "content": "hi"}], thread_id="t")
+            >>> ahead.wait(10), ahead.outcome
+            (True, 'nothing')
+        """
+        return run(self._prepare(_scope(tenant, thread_id, session), messages))
+
+    async def aprepare(
+        self,
+        messages: Sequence[Source],
+        *,
+        thread_id: str,
+        tenant: str | None = None,
+        session: str = "main",
+    ) -> Preparation:
+        """`prepare` as a task of the running event loop, with which it ends."""
+        return await arun(self._prepare(_scope(tenant, thread_id, session), messages))
+
+    def _prepare(self, scope: Scope, messages: Sequence[Source]) -> Flow[Preparation]:
+        if self._engine.tools.background is None:
+            raise PolicyError(
+                "notes are prepared where background=True, so that compact() swaps them in"
+            )
+        entries = read_messages(list(messages))
+        return (yield from begin_flow(self._session(scope), lambda own: own.folded(entries)))
 
     def _session(self, scope: Scope) -> Session:
         return self._engine.session(scope, self._room)

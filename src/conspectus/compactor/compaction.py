@@ -8,7 +8,7 @@ as it was.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
@@ -48,9 +48,10 @@ from conspectus.errors import (
 )
 from conspectus.events import CompactionStep, Seen, observing
 from conspectus.events.notes import noted
-from conspectus.summarize import Shares
 
 logger = logging.getLogger("conspectus")
+
+Claim = Callable[[str, tuple[str, ...]], Flow[bool]]
 
 RETRY_AFTER = (0.5, 2.0)
 """Seconds to wait before the second and the third try of one summariser; longer where its provider
@@ -83,6 +84,7 @@ class Compaction:
         plan: what to do.
         focus: what the caller wants kept above all.
         adopted: the summary of what leaves, where another library has written it already.
+        ready: the draft that was prepared for it; None where there is none.
         material: all that it reads.
         begun: name of the draft that this worker has taken upon itself; empty for none.
         asked: names of the summarisers that were asked.
@@ -95,6 +97,7 @@ class Compaction:
     plan: Compact
     focus: InitVar[str]
     adopted: InitVar[Draft | None] = None
+    ready: Draft | None = None
     material: Material = field(init=False)
     begun: str = ""
     asked: set[str] = field(default_factory=set)
@@ -189,6 +192,30 @@ class Compaction:
         )
         return Done(record, draft, spent, failures)
 
+    def prepared_flow(self, claim: Claim) -> Flow[Draft | Failed | None]:
+        """The first half: all up to the stored draft. Nobody is asked, and nothing is in force.
+
+        Args:
+            claim: given the name of the draft and the keys of what it stands for, says whether this
+                worker is to make it.
+
+        Returns:
+            The draft; why there is none; None where another worker is at it.
+        """
+        yield from self.material.gather_flow(self.scope)
+        name = self._draft_name()
+        if not (yield from claim(name, self.material.keys)):
+            return None
+        try:
+            if self.tools.archive is not None:
+                yield from self._archive(self.tools.archive)
+            written = yield from self._summary()
+            return written if isinstance(written, Failed) else written.draft
+        except ArchiveError as error:
+            return Failed(_said_once(error), error, Cost())
+        finally:
+            self._let_others_go_on()
+
     # Into the archive, and back out again
 
     def _archive(self, archive: Archive) -> Flow[None]:
@@ -259,27 +286,38 @@ class Compaction:
 
     def _draft_name(self) -> str:
         """Another one wherever the summary would be another."""
-        head, tools, material = self.history.head, self.tools, self.material
-        identity = [
-            *(tools.summarizers[name].identity for name in tools.order),
-            material.focus,
-            *([] if tools.shares == Shares() else [repr(tools.shares)]),
-            *([tools.redaction.identity] if tools.redaction is not None else []),
-        ]
+        head, material = self.history.head, self.material
         return draft_name(
             parent=head.id if head else None,
             keys=material.keys,
             limit=material.lengths.asked,
-            identity="\0".join(identity),
+            identity=self.tools.identity(material.focus),
             standing=material.standing,
             ledger=material.ledger.to_json(),
         )
 
     def _found(self, plan: str) -> Flow[Draft | None]:
         """The draft of a plan; where there is none yet, another worker may be writing it."""
+        if self.ready is not None:
+            return (yield from self._topped_up(self.ready))
         if (yield from taken_flow(self.tools.memory, self.scope, plan)):
             self.begun = plan
         return (yield from self.anchor.find_draft_flow(plan))
+
+    def _topped_up(self, ready: Draft) -> Flow[Draft]:
+        """A prepared draft with what the embedded summariser notes of messages that came later."""
+        material, read = self.material, set(ready.read)
+        later = [material.originals[key] for key in material.keys if key not in read]
+        if not later:
+            return ready
+        with observing(CompactionStep, step="summarize", by=EMBEDDED) as seen:
+            limit = self.tools.text_within(material.lengths.fine)
+            asked = replace(
+                request_of(material, 0), entries=later, standing=ready.text, limit=limit
+            )
+            answer = yield from answer_flow(self.tools, EMBEDDED, asked, seen)
+            added = yield from self._redacted(draft_of(answer, EMBEDDED))
+        return replace(ready, text=added.text, read=(*ready.read, *added.read))
 
     def _let_others_go_on(self) -> None:
         if self.begun:

@@ -13,6 +13,7 @@ from conspectus._core.policy import Policy
 from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.background import Preparations
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.preview import Preview
@@ -79,6 +80,7 @@ class Engine:
         redact: Redact = None,
         telemetry: AnyListeners = None,
         notes: NotesSetting = None,
+        background: object = None,
     ) -> Engine:
         """An engine.
 
@@ -92,6 +94,7 @@ class Engine:
             redact: takes secrets out of what is kept; see `Compactor`.
             telemetry: who hears of it beside those who hear of all in the process.
             notes: the parts of the notes that are written; None for all.
+            background: whether notes are prepared beside the agent; see `Compactor`.
 
         Raises:
             PolicyError: a setting that cannot mean anything.
@@ -162,6 +165,7 @@ class Engine:
             skills=skills,
             redaction=Redaction.of(redact, timeout),
             shares=Shares.build(notes),
+            background=Preparations.of(background),
         )
         return cls(tools, replace(policy, summary_frame=frame + SLACK), predicate(pin))
 

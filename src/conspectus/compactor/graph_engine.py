@@ -152,6 +152,7 @@ class GraphEngine:
             hooks=(),
             passing=True,
             kept_in=KEPT,
+            background=None,
         )
         engine = replace(self.engine, tools=alone)
         anchor = Anchor(None, memory, scope)

@@ -51,12 +51,14 @@ class Remembered:
         chains: earlier and other ones by the name of their head, likewise.
         drafts: its drafts, likewise.
         failed: the latest summary, if it failed; None since the latest success.
+        prepared: which drafts were prepared beside the agent, where there is no archive.
     """
 
     chain: tuple[Record, ...] = ()
     chains: OrderedDict[str, tuple[Record, ...]] = field(default_factory=OrderedDict)
     drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict)
     failed: Failure | None = None
+    prepared: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
 
     def failure(self, head: str | None, messages: int, over: bool) -> Failure | None:
         """The latest failure, if it tells anything of the history as it is now.
@@ -154,6 +156,10 @@ class Memory:
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
         """Remember a draft."""
         self._keep(self.of(scope).drafts, plan, draft)
+
+    def save_prepared(self, scope: Scope, name: str, data: dict[str, Any]) -> None:
+        """Remember which draft was prepared for the record in force of this name."""
+        self._keep(self.of(scope).prepared, name, data)
 
     def _keep(self, place: OrderedDict[str, Any], name: str, value: Any) -> None:
         """Put a value last; the oldest of the session goes when there are too many."""

@@ -44,6 +44,8 @@ class CompactionResult:
         notes: what else the caller should know.
         redacted: secrets that were taken out of what left or was shown short, by kind; empty where
             there were none, or `redact` is off.
+        preparing: the trigger was reached, the history fits, and its notes are being prepared
+            beside the caller: nothing is wrong, and nothing needs to be done.
     """
 
     outcome: Outcome
@@ -67,6 +69,7 @@ class CompactionResult:
     failures: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
+    preparing: bool = False
 
     def raise_if_stuck(self) -> None:
         """Raise where `outcome` is `stuck`, for callers that cannot go on then.

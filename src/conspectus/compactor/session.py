@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conspectus._core.boundaries import exchanges, must_stay
+from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window, spans_of
 from conspectus._core.plan import plan
 from conspectus._core.policy import Policy
@@ -22,6 +23,7 @@ from conspectus.compactor.drafts import shown_in
 from conspectus.compactor.memory import Failure
 from conspectus.compactor.observed import whose_of
 from conspectus.compactor.outcome import Done, Failed
+from conspectus.compactor.preparing import Chosen, chosen_flow, ended_flow
 from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.recognising import may_be_summaries
 from conspectus.compactor.result import CompactionResult
@@ -94,14 +96,26 @@ class Session:
         entries = read_messages(messages)
         spent, seen = Cost(), None
         for left in reversed(range(LOOKS)):
-            history = yield from self._folded(entries)
+            history = yield from self.folded(entries)
             # What was asked for has been done; unless it was done to another branch of the thread.
             force = force and seen in (None, history.chain)
-            session, counted = self._corrected(history)
+            session, counted = self.corrected(history)
             view, decided = session._decided(counted, force)
-            if not isinstance(decided, Compact):
-                return replace(session._unchanged(view, decided), cost=spent)
-            compaction = Compaction(session.tools, self.scope, self.anchor, view, decided, focus)
+            chosen = Chosen(decided)
+            if self.tools.background is not None and not (force or focus):
+                chosen = yield from chosen_flow(session, view, decided)
+            if not isinstance(chosen.plan, Compact):
+                kept = session._unchanged(view, chosen.plan)
+                return replace(kept, cost=spent, preparing=chosen.goes_on)
+            compaction = Compaction(
+                replace(session.tools, order=chosen.order or session.tools.order),
+                self.scope,
+                self.anchor,
+                chosen.view or view,
+                chosen.plan,
+                focus,
+                ready=chosen.draft,
+            )
             try:
                 outcome, after = yield from compaction.run()
                 if isinstance(outcome, Failed) and isinstance(outcome.error, ArchiveOvertaken):
@@ -118,8 +132,9 @@ class Session:
                 raise as_the_models(error) from error.__cause__
             else:
                 result = session._ended(compaction, outcome, after)
+                result = yield from ended_flow(session, view, chosen, result)
                 return replace(result, cost=spent + result.cost)
-        history = yield from self._folded(entries)
+        history = yield from self.folded(entries)
         kept = self._unchanged(history, Keep(reason, history.size.tokens))
         return replace(kept, failed="archive", cost=spent)
 
@@ -136,7 +151,7 @@ class Session:
             text: what it says.
             by: whose it is.
         """
-        history = yield from self._folded(read_messages(messages))
+        history = yield from self.folded(read_messages(messages))
         items = history.items
         ex = exchanges(items)
         fixed = must_stay(items, ex)
@@ -154,19 +169,20 @@ class Session:
             return self._unchanged(history, Keep(f"nothing that {by} covers may leave", size))
         keys = tuple(items[i].key for i in leaving)
         decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
-        draft = Draft(text, by, keys, Cost(), self._message_size(text))
+        draft = Draft(text, by, keys, Cost(), self.message_size(text))
         compaction = Compaction(self.tools, self.scope, self.anchor, history, decided, "", draft)
         return self._ended(compaction, *(yield from compaction.run()))
 
-    def _message_size(self, body: str) -> int:
+    def message_size(self, body: str) -> int:
+        """Tokens of the message that shows a summary."""
         text = summary_text(body, archived=self.tools.archive is not None)
         return self.tools.meter.message(summary_message(text, ""))
 
     def fold(self, messages: Sequence[Source]) -> Flow[History]:
         """The history as the model sees it, with the records that belong to it."""
-        return self._folded(read_messages(messages))
+        return self.folded(read_messages(messages))
 
-    def _folded(self, entries: Sequence[Entry]) -> Flow[History]:
+    def folded(self, entries: Sequence[Entry]) -> Flow[History]:
         """The history with the records that belong to it, which are then the ones in force."""
         pins = [self.pin is not None and bool(self.pin(entry.source)) for entry in entries]
         known = yield from self.anchor.chain_flow()
@@ -191,7 +207,7 @@ class Session:
             yield from self.anchor.moved_flow(history.chain)
         return history
 
-    def _corrected(self, history: History) -> tuple[Session, History]:
+    def corrected(self, history: History) -> tuple[Session, History]:
         """The session and the history as they count once reports of models correct the estimate."""
         if self.ratio is not None:
             meter = self.tools.meter.scaled(self.ratio)
@@ -208,7 +224,8 @@ class Session:
         )
         return session, corrected(history, meter.ratio)
 
-    def _over(self, history: History) -> bool:
+    def over(self, history: History) -> bool:
+        """Whether a history does not fit."""
         return self.room is not None and history.size.tokens > self.room.budget
 
     def _last(self, history: History, failed: Failure | None) -> Size | None:
@@ -223,7 +240,7 @@ class Session:
         """The plan, and the history with the floors of its large messages; what the latest failure
         says of it is heeded, and told where nothing can be done."""
         head, memory = history.head.id if history.head else None, self.tools.memory
-        failed = memory.of(self.scope).failure(head, history.size.messages, self._over(history))
+        failed = memory.of(self.scope).failure(head, history.size.messages, self.over(history))
         history, decided = self._decide(history, failed, force)
         if not isinstance(decided, Stuck) and decided.beyond and memory.first_beyond():
             logger.warning("%s", decided.beyond, extra=noted("trigger_out_of_reach"))
@@ -231,6 +248,12 @@ class Session:
             # The numbers alone would not say what is to be mended.
             decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
         return history, decided
+
+    def foresees(self, history: History, share: float) -> tuple[History, Plan]:
+        """The plan as it would be if the trigger fired at a share of itself."""
+        asked = foreseen(self.asked or history.size, share)
+        policy = replace(self.policy, arguments=None)
+        return replace(self, asked=asked, last=None, policy=policy)._decide(history, None, False)
 
     def _decide(
         self, history: History, failed: Failure | None, force: bool
@@ -307,7 +330,7 @@ class Session:
     def _remember_failure(self, history: History, error: Exception | None) -> None:
         head, size = history.head.id if history.head else None, history.size
         why = f"secrets could not be redacted: {error}" if isinstance(error, RedactionError) else ""
-        failure = Failure(head, self.asked or size, size, self._over(history), why)
+        failure = Failure(head, self.asked or size, size, self.over(history), why)
         self.tools.memory.of(self.scope).failed = failure
 
     def _done(self, compaction: Compaction, outcome: Done, after: History) -> CompactionResult:

@@ -8,6 +8,7 @@ from typing import Any
 
 from conspectus._core.choices import OnFailure
 from conspectus.archive import Archive
+from conspectus.compactor.background import Preparations
 from conspectus.compactor.leaving import BeforeSummarization
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.preview import Preview
@@ -49,6 +50,7 @@ class Tools:
         kept_in: where originals stay that no archive holds, as a clip says it, such as "kept in
             the history", with `{cite}` for the name of one; None where nothing keeps them, so that
             nothing is shown short without an archive.
+        background: the notes that are prepared beside the agent; None where none are.
     """
 
     meter: TokenMeter
@@ -69,6 +71,18 @@ class Tools:
     passing: bool = False
     shares: Shares = field(default_factory=Shares)
     kept_in: str | None = None
+    background: Preparations | None = None
+
+    def identity(self, focus: str) -> str:
+        """All that would change a summary beside the messages that it stands for, as one string.
+
+        Args:
+            focus: what is to be kept above all.
+        """
+        parts = [*(self.summarizers[name].identity for name in self.order), focus]
+        parts += [] if self.shares == Shares() else [repr(self.shares)]
+        parts += [self.redaction.identity] if self.redaction is not None else []
+        return "\0".join(parts)
 
     @property
     def where(self) -> str | None:

@@ -84,6 +84,7 @@ class Builder:
             "on_event": self.on_event,
             "name": self.name,
             "trim_tokens_to_summarize": config.trim_tokens_to_summarize,
+            "background": config.ahead,
             **{name: getattr(config, name) for name in SAME},
         }
         window = settings["window"] or profile_window(answers)

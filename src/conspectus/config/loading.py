@@ -44,6 +44,8 @@ FORMS = {
     "window": "a whole number of tokens above 0, or null",
     "reserved_tokens": "a whole number of tokens, 0 or more",
     "least_gain": "a share of the history, 0 or more and less than 1",
+    "background": "true, false, or {prepare: 0.7}",
+    "prepare": "a share of the trigger above 0 and at most 1",
     "file_tokens": "a whole number of tokens above 0, or null",
     "archive": "sqlite:///FILE, postgresql://..., memory:, or null",
     "subagents": "a mapping from names of subagents to their settings",

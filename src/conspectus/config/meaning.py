@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conspectus._core.choices import names_embedded
 from conspectus._core.policy import SUMMARY_SHARE
+from conspectus.compactor.background import Background
 from conspectus.config.checks import clause_of
 from conspectus.config.schema import Size, SummarizationConfig
 
@@ -58,6 +59,8 @@ def meaning(config: SummarizationConfig, window: int | None, known: str) -> list
     ]
     if config.redact:
         rows.append(("redacts", _redacts(config)))
+    if config.background is not False:
+        rows.append(("prepares", _prepares(config)))
     if config.pin is not None:
         rows.append(("pins", f"messages that {config.shown(('pin',))} marks stay in view"))
     return [(name, config.source.hidden(text)) for name, text in rows + _subagents(config)]
@@ -88,6 +91,14 @@ def _frees(config: SummarizationConfig) -> str:
     return (
         f"at least {config.least_gain:.4g} of the history, or no summary is made, unless a request "
         "does not fit the window"
+    )
+
+
+def _prepares(config: SummarizationConfig) -> str:
+    share = Background.of(config.ahead) or Background()
+    return (
+        f"the next summary beside the agent, from {share.prepare:.4g} of the trigger on; it is "
+        "swapped in at the trigger, or as soon as it is finished while the messages fit the window"
     )
 
 

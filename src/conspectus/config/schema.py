@@ -24,6 +24,7 @@ from pydantic_core.core_schema import ValidationInfo
 
 from conspectus._core.policy import KINDS, LEAST_GAIN, SMALLEST_SUMMARY
 from conspectus.archive import without_password
+from conspectus.compactor.background import PREPARE
 from conspectus.config.reading import Path_, Read, Secret, Source, number
 from conspectus.config.words import nearest
 from conspectus.ledger.skills import FOLDER
@@ -127,6 +128,14 @@ class AllOf(Plain):
 
     def __str__(self) -> str:
         return " and ".join(in_words(kind, value) for kind, value in self.sizes.items())
+
+
+class Ahead(Plain):
+    """How the next notes are prepared beside the agent."""
+
+    prepare: Annotated[float, Field(gt=0, le=1), BeforeValidator(_unwrapped)] = Field(
+        PREPARE, description="share of each trigger from which on the next notes are prepared"
+    )
 
 
 def _shown(value: Any) -> Any:
@@ -278,6 +287,11 @@ class SubagentSettings(Plain):
         description="share of the history that a summary must free, unless the window asks for it; "
         "0 for any",
     )
+    background: Flag | Ahead = Field(
+        False,
+        description="prepares the next notes beside the agent, from seven tenths of the trigger "
+        "on, or from the share that prepare says",
+    )
     file_tokens: Whole | None = Field(
         None,
         description="tokens of a document or a recording that a message only names, by an id or an "
@@ -295,6 +309,12 @@ class SubagentSettings(Plain):
             for key in type(self).model_fields
             if key in self.model_fields_set
         ]
+
+    @property
+    def ahead(self) -> bool | dict[str, float]:
+        """How the next notes are prepared beside the agent, as the middleware takes it."""
+        given = self.background
+        return {"prepare": given.prepare} if isinstance(given, Ahead) else given
 
     @property
     def clauses(self) -> list[Size | AllOf]:

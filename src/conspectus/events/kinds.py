@@ -282,3 +282,36 @@ class HistoryStuck(Event):
     tokens: int = 0
     needed: int | None = None
     budget: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparing(Event):
+    """Notes that are prepared beside the agent, from their beginning to their end.
+
+    Attributes:
+        outcome: also `failed`: no summary could be made, or `dropped`: a finished one was not used.
+        step: `began`; `finished`: a draft waits for the trigger, or none could be made; `dropped`:
+            it does not belong to the history as it is now; `waited`: the agent stood still for it;
+            `went_on`: the trigger was reached, and the agent went on without it; `swapped_in`: it
+            is in force; `topped_up`: likewise, with messages that came later read by the embedded
+            summariser.
+        reason: why it was dropped, or why there is nothing to prepare; else empty.
+        waited: seconds that the agent stood still for it.
+        messages: that it stands for.
+        calls: calls of summarising models inside it.
+        input_tokens, output_tokens: of all of them together.
+        price: what they cost, in `currency`; None where no prices are set.
+    """
+
+    name: ClassVar[str] = "preparing"
+    sums_calls: ClassVar[bool] = True
+
+    step: str = ""
+    reason: str = ""
+    waited: float = 0.0
+    messages: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    price: float | None = None
+    currency: str = ""

@@ -18,6 +18,7 @@ from conspectus._core.choices import OnFailure
 from conspectus._core.policy import LEAST_GAIN
 from conspectus._drive import Flow, arun, run
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
+from conspectus.compactor.background import AnyBackground
 from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.engine import AnyArchive, AnyListeners, AnySummarizer, Pin
 from conspectus.compactor.graph_engine import GraphEngine
@@ -132,6 +133,10 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             (default 2,000) are shown as their first 20, `truncation_text` and a pointer to the
             original, before anything is summarised. It takes an archive, or `"preserve"`.
             Default: None, for off.
+        background: True prepares the next notes beside the agent, from seven tenths of the trigger
+            on; `{"prepare": 0.5}` from another share of it on. At the trigger they are swapped in;
+            until they are finished the agent goes on while its messages fit the window. Default:
+            False. See `docs/background.md`.
 
     Each of these but `name` can be read back, and set: `middleware.keep = ("messages", 5)` counts
     from the next step on. What agents and their states go by cannot be set: `archive`, `history`,
@@ -186,6 +191,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
     truncate_args_settings = Setting()
     notes = Setting()
     least_gain = Setting()
+    background = Setting()
 
     def __init__(
         self,
@@ -222,6 +228,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         file_tokens: int | None = None,
         truncate_args_settings: Mapping[str, Any] | None = None,
         least_gain: float = LEAST_GAIN,
+        background: AnyBackground = False,
         **deprecated_kwargs: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in SETTINGS}

@@ -163,4 +163,5 @@ def _engine(given: Mapping[str, Any], model: Any, policy: Policy) -> Engine:
         skills=given["skills"],
         redact=given["redact"],
         notes=given["notes"],
+        background=given["background"],
     )

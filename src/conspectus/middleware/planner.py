@@ -28,9 +28,11 @@ from conspectus.compactor.agent_state import (
     is_checkpointed,
     read_held,
     read_requested,
+    scope_of,
 )
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.naming import name_messages
+from conspectus.compactor.preparing import begin_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import hide_from_streams
@@ -131,6 +133,8 @@ class Planner:
                 if result is None and self._is_due(now, focus):
                     compact = self._session(now).compact
                     result = yield from compact(now.messages, focus is not None, focus or "")
+                elif result is None:
+                    yield from self._prepare(now)
                 update = self._update(now, result)
             else:
                 update = now
@@ -181,6 +185,15 @@ class Planner:
         return self.graph.session(
             now.held, now.runtime, now.room, asked=asked, ratio=ratio, preview=True
         )
+
+    def _prepare(self, now: _Now) -> Flow[None]:
+        """Prepare the next notes beside the agent, where its history nears the trigger."""
+        jobs, held = self.graph.engine.tools.background, now.held
+        if jobs is None or not jobs.setting.near(self._policy, asked := self._asked(now), now.room):
+            return
+        if jobs.wanted(scope_of(held, self.graph.tenant, now.runtime), held.head_id, asked):
+            channel = list(now.messages)
+            yield from begin_flow(self._session(now), lambda own: own.fold(channel), held.head_id)
 
     def _may_be_known(self, state: Mapping[str, Any], messages: Sequence[BaseMessage]) -> bool:
         """Whether the archive may hold records of a history that came without any: that of a
@@ -328,7 +341,7 @@ class Planner:
         held, unchanged = now.held, {HELD: now.held.to_json()} if now.copied else None
         if result is None:
             return unchanged
-        if result.record is None:
+        if result.record is None and not result.preparing:
             self._waiting.helped_nothing(held.name, held.head_id, now.over, now.sizes.messages)
         self._report(result)
         view = result.messages

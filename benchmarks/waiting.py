@@ -1,0 +1,222 @@
+"""Seconds that an agent stands still for its notes: made when they are due, and prepared beside it.
+
+    make bench-waiting      or: python benchmarks/waiting.py --json
+
+Every transcript of `CONSPECTUS_DATA/agent` that is larger than 12,000 tokens is replayed step by
+step, in windows with a tenth of room above the trigger. The summariser takes 30 seconds, the agent
+1, 5 or 20 for a step; the clock is a simulated one. The exit code is 1 if an agent with steps of 5
+seconds and a trigger of 48,000 tokens waited although its notes were prepared in the background, or
+if anything was lost, and 0 where there are no transcripts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from promises import Verdict, judge
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from simulated_time import simulated
+from transcripts import DATA, holds_messages
+
+from conspectus import Compactor, Summary, SummaryRequest, TokenMeter
+from conspectus.archive import Archive, Scope
+from conspectus.events import Event, Preparing
+
+LEAST = 12_000
+"""Tokens of a transcript that is replayed."""
+
+TAKES = 30.0
+"""Seconds of the summariser."""
+
+STEPS = (1.0, 5.0, 20.0)
+"""Seconds of a step of the agent."""
+
+TRIGGERS = (16_000, 32_000, 48_000)
+"""Tokens; the window is a tenth larger."""
+
+SCOPE = Scope("local", "t")
+
+CLAIMED = 5.0, 48_000
+"""Seconds of a step, and the trigger, for which nobody may wait: four tenths of it hold what most
+agents of these transcripts say and read in 30 seconds."""
+
+
+class Slow:
+    """A summariser that takes its time, by the simulated clock."""
+
+    name, identity, form = "slow", "slow", "findings"
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        raise AssertionError("the replay runs on an event loop")
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        self.calls += 1
+        await asyncio.sleep(TAKES)
+        text = f"- the work went on through {len(request.entries)} messages"
+        return Summary(text, tuple(entry.key for entry in request.entries))
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One transcript, replayed once.
+
+    Attributes:
+        waited: seconds that the agent stood still for notes.
+        longest: of these, at one step.
+        steps: of the agent.
+        stood: steps at which it stood still.
+        compactions: records that were put in force.
+        calls: of the summariser.
+        topped: drafts to which the embedded summariser has added.
+        dropped: drafts that were not used.
+        wrong: messages lost or changed, pairs broken, and requests over the window.
+    """
+
+    name: str
+    waited: float
+    longest: float
+    steps: int
+    stood: int
+    compactions: int
+    calls: int
+    topped: int
+    dropped: int
+    wrong: int
+
+
+async def _replayed(
+    name: str, messages: Sequence[Any], trigger: int, step: float, background: bool
+) -> Run:
+    model, heard = Slow(), list[Preparing]()
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Preparing):
+            heard.append(event)
+
+    window = trigger + trigger // 10
+    compactor = Compactor(
+        model,
+        trigger=("tokens", trigger),
+        window=window,
+        archive=Archive.open("memory:"),
+        background=background,
+        telemetry=hear,
+    )
+    clock = asyncio.get_running_loop().time
+    waits, made, wrong = list[float](), 0, Verdict()
+    for at, message in enumerate(messages):
+        if message["role"] != "assistant" or not at:
+            continue
+        sent, began = list(messages[:at]), clock()
+        result = await compactor.acompact(sent, thread_id=SCOPE.thread)
+        waits.append(clock() - began)
+        if result.record is not None:
+            made += 1
+            assert compactor.archive is not None
+            wrong += judge(sent, result, compactor.archive, SCOPE, window)
+        wrong.over += result.outcome != "stuck" and result.tokens_after > window
+        await asyncio.sleep(step)
+    steps = [one.step for one in heard]
+    return Run(
+        name,
+        round(sum(waits), 1),
+        round(max(waits, default=0.0), 1),
+        len(waits),
+        sum(one > 0.5 for one in waits),
+        made,
+        model.calls,
+        steps.count("topped_up"),
+        steps.count("dropped"),
+        wrong.broken + wrong.missing + wrong.altered + wrong.over,
+    )
+
+
+def measure(
+    data: Path, triggers: Sequence[int], steps: Sequence[float], limit: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """One row for each trigger, duration of a step and way to make notes."""
+    meter = TokenMeter()
+    found = {}
+    for path in sorted((data / "agent").glob("*.json"))[:limit]:
+        read = json.loads(path.read_text(encoding="utf-8"))
+        if holds_messages(read) and meter.messages(read) > LEAST:
+            found[path.stem] = read
+    for trigger in triggers if found else ():
+        for step in steps:
+            for background in (False, True):
+                runs = [
+                    simulated(_replayed(name, messages, trigger, step, background))
+                    for name, messages in found.items()
+                ]
+                yield {
+                    "trigger": trigger,
+                    "window": trigger + trigger // 10,
+                    "step": step,
+                    "background": background,
+                    "transcripts": len(runs),
+                    "steps": sum(run.steps for run in runs),
+                    "compactions": sum(run.compactions for run in runs),
+                    "calls": sum(run.calls for run in runs),
+                    "waited": round(sum(run.waited for run in runs), 1),
+                    "stood": sum(run.stood for run in runs),
+                    "topped": sum(run.topped for run in runs),
+                    "dropped": sum(run.dropped for run in runs),
+                    "wrong": sum(run.wrong for run in runs),
+                    "runs": [asdict(run) for run in runs],
+                }
+
+
+COLUMNS = (
+    "trigger",
+    "window",
+    "step",
+    "background",
+    "steps",
+    "compactions",
+    "calls",
+    "waited",
+    "stood",
+    "topped",
+    "dropped",
+    "wrong",
+)
+
+
+def main() -> int:
+    """Print the table, or the numbers as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=os.environ.get("CONSPECTUS_DATA", DATA))
+    parser.add_argument("--triggers", type=int, nargs="+", default=TRIGGERS)
+    parser.add_argument("--steps", type=float, nargs="+", default=STEPS)
+    parser.add_argument("--limit", type=int, help="transcripts at most")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    rows = list(measure(Path(given.data), given.triggers, given.steps, given.limit))
+    if given.json:
+        print(json.dumps(rows))
+    else:
+        table = Table(*COLUMNS, box=box.SIMPLE)
+        for row in rows:
+            table.add_row(*(f"{row[name]:,}" for name in COLUMNS))
+        Console(width=140).print(table)
+    claimed = (
+        row for row in rows if row["background"] and (row["step"], row["trigger"]) == CLAIMED
+    )
+    return int(any(row["wrong"] for row in rows) or any(row["waited"] for row in claimed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

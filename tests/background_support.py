@@ -1,0 +1,110 @@
+"""What the tests of notes prepared beside the agent share: a summariser that can be stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from conspectus import Compactor, Summary, SummaryError, SummaryRequest
+from conspectus.events import Event, Preparing, add, remove
+
+LIMIT = 60.0
+"""Seconds after which what should have happened has not."""
+
+
+@dataclass
+class Stopped:
+    """A summariser that answers once it is let go on.
+
+    Attributes:
+        going: set, it answers at once.
+        asked: a call has begun.
+        keys: of the messages that each call was to read.
+        fails: it raises instead.
+    """
+
+    name: str = "stopped"
+    identity: str = "stopped"
+    form: str = "findings"
+    fails: bool = False
+    going: threading.Event = field(default_factory=threading.Event)
+    asked: threading.Event = field(default_factory=threading.Event)
+    keys: list[tuple[str, ...]] = field(default_factory=list)
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        keys = tuple(entry.key for entry in request.entries)
+        self.keys.append(keys)
+        self.asked.set()
+        self.going.wait(LIMIT)
+        if self.fails:
+            raise SummaryError("the model is out of order")
+        return Summary(f"- {len(keys)} messages were looked at [x]", keys)
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        keys = tuple(entry.key for entry in request.entries)
+        self.keys.append(keys)
+        self.asked.set()
+        until = time.monotonic() + LIMIT
+        while not self.going.is_set() and time.monotonic() < until:
+            await asyncio.sleep(0.005)
+        if self.fails:
+            raise SummaryError("the model is out of order")
+        return Summary(f"- {len(keys)} messages were looked at [x]", keys)
+
+
+def told(count: int, first: int = 0) -> list[dict[str, Any]]:
+    """Turns of some 75 tokens each, each with an identifier of its own."""
+    messages: list[dict[str, Any]] = []
+    for n in range(first, first + count):
+        messages.append({"role": "user", "content": f"Look at part_{n}.py. " + "Think. " * 6})
+        messages.append({"role": "assistant", "content": f"part_{n}.py has id x{n:04}y. " * 2})
+    return messages
+
+
+def compactor(summarizer: Any, **more: Any) -> Compactor:
+    """Its trigger is 3,000 tokens: some 40 of these turns; preparing begins at some 28."""
+    given: dict[str, Any] = {
+        "window": 4_000,
+        "trigger": ("tokens", 3_000),
+        "keep": ("messages", 6),
+        "archive": "memory:",
+        "background": True,
+    }
+    return Compactor(summarizer, **{**given, **more})
+
+
+class Heard:
+    """What was told of preparing, as long as this is open."""
+
+    def __init__(self) -> None:
+        self.all: list[Preparing] = []
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Preparing):
+            self.all.append(event)
+
+    def __enter__(self) -> Heard:
+        add(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        remove(self)
+
+    def steps(self, *wanted: str) -> list[Preparing]:
+        return [one for one in self.all if one.step in wanted]
+
+
+def until(true: Callable[[], bool], seconds: float = LIMIT) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it has not happened"
+        time.sleep(0.005)
+
+
+def texts(messages: Sequence[Any]) -> str:
+    return "\n".join(str(one["content"]) for one in messages)

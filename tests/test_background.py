@@ -1,0 +1,624 @@
+"""Notes are prepared beside the caller, and swapped in only where they belong."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from background_support import LIMIT, Heard, Stopped, compactor, texts, told, until
+from conspectus import CompactionResult, Compactor, PolicyError
+from conspectus.archive import Archive, Scope
+from conspectus.compactor import preparing
+from conspectus.compactor.background import Background, Preparation
+from postgres_support import postgres_schema
+
+SCOPE = Scope("local", "t", "main")
+NEAR, DUE = told(31), told(42)
+"""Histories above seven tenths of the trigger, and above the trigger."""
+
+
+@pytest.fixture(autouse=True)
+def _settles_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "SETTLES", 0.01)
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    with Heard() as one:
+        yield one
+
+
+def long(count: int) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": f"{n}: " + "yes " * 90} for n in range(count)]
+
+
+def compact(own: Compactor, messages: list[Any], **more: Any) -> CompactionResult:
+    return own.compact(messages, thread_id="t", **more)
+
+
+def prepared(own: Compactor, messages: list[Any]) -> Preparation:
+    ahead = own.prepare(messages, thread_id="t")
+    assert ahead.wait(LIMIT)
+    return ahead
+
+
+def check_whole(own: Compactor, messages: list[Any], result: CompactionResult) -> None:
+    """Every message is in view or in the archive, as it was sent."""
+    assert own.archive is not None
+    chain = own.archive.chain(SCOPE)
+    left = [key for record in chain for key in record.covers]
+    found = [one.message for one in own.archive.get(SCOPE, left)]
+    kept = [one for one in result.messages if one in messages]
+    assert sorted(map(str, [*found, *kept])) == sorted(map(str, messages))
+
+
+# The setting
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        (False, None),
+        (None, None),
+        (True, Background(0.7)),
+        ({"prepare": 0.5}, Background(0.5)),
+        ({}, Background(0.7)),
+        (Background(1), Background(1)),
+    ],
+)
+def test_the_setting(given: Any, meant: Background | None) -> None:
+    assert Background.of(given) == meant
+
+
+@pytest.mark.parametrize("given", [0.7, "yes", {"prepare": 0}, {"prepare": 1.1}, {"at": 0.5}])
+def test_a_setting_that_means_nothing_says_what_to_write(given: Any) -> None:
+    with pytest.raises(PolicyError, match=r"0\.7"):
+        Compactor(background=given)
+
+
+def test_nothing_is_prepared_unless_it_is_asked_for(heard: Heard) -> None:
+    model = Stopped()
+    model.going.set()
+    own = compactor(model, background=False)
+    assert compact(own, NEAR).outcome == "kept"
+    assert (model.keys, heard.all) == ([], [])
+    with pytest.raises(PolicyError, match="background=True"):
+        own.prepare(NEAR, thread_id="t")
+    assert compact(own, DUE).outcome == "compacted"
+
+
+# Swapped in
+
+
+def test_a_draft_is_swapped_in_without_waiting(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model)
+    assert compact(own, NEAR).outcome == "kept"
+    assert model.asked.wait(LIMIT), "preparing has begun by itself"
+    again = compact(own, told(33))
+    assert (again.outcome, again.preparing) == ("kept", False)
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    model.going.clear()  # whoever asks it now waits
+    result = compact(own, DUE)
+    assert result.outcome == "compacted"
+    assert len(model.keys) == 1, "one call in all"
+    assert result.tokens_after < 3_000
+    assert result.record is not None
+    assert result.record.covers == model.keys[0]
+    later = texts(DUE[len(NEAR) :])
+    assert later in texts(result.messages), "all that came after the snapshot stands in view"
+    check_whole(own, DUE, result)
+    assert [one.step for one in heard.all] == ["began", "finished", "swapped_in"]
+    assert heard.all[-1].waited < 1
+
+
+def test_the_step_goes_on_while_the_messages_fit(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model)
+    compact(own, NEAR)
+    result = compact(own, DUE)
+    assert (result.outcome, result.preparing, result.messages) == ("kept", True, DUE)
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    assert compact(own, DUE).outcome == "compacted"
+    assert len(model.keys) == 1
+
+
+def test_where_nothing_was_prepared_the_trigger_begins_it_and_the_step_goes_on() -> None:
+    model = Stopped()
+    own = compactor(model)
+    result = compact(own, DUE)
+    assert (result.outcome, result.preparing) == ("kept", True)
+    model.going.set()
+    until(lambda: compact(own, DUE).outcome == "compacted")
+    assert len(model.keys) == 1
+
+
+def test_over_the_window_the_step_waits_for_what_is_under_way(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model)
+    compact(own, NEAR)
+    assert model.asked.wait(LIMIT)
+    threading.Timer(0.3, model.going.set).start()
+    large = told(60)
+    result = compact(own, large)
+    assert result.outcome == "compacted"
+    assert len(model.keys) == 1
+    assert result.tokens_after <= 4_000
+    check_whole(own, large, result)
+    [waited] = heard.steps("swapped_in", "topped_up")
+    assert 0 < waited.waited < LIMIT
+
+
+def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model)
+    read = [f"I have read log {n}: " + "row " * 600 for n in range(3)]
+    large = [{"role": "assistant", "content": text} for text in read]
+    near = [*told(2), *large, *told(8, 2)]
+    assert compact(own, near).outcome == "kept"
+    assert model.asked.wait(LIMIT)
+    sent = [*near, *told(23, 10)]
+    result = compact(own, sent)
+    assert result.preparing
+    assert result.record is not None
+    assert (result.record.covers, result.evicted) == ((), 0)
+    assert 0 < result.clipped <= 3
+    assert result.tokens_after <= 4_000
+    assert not heard.steps("waited")
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    result = compact(own, [*result.messages, *told(1, 33)])
+    assert result.evicted
+    assert len(model.keys) == 1
+    [swapped] = heard.steps("swapped_in")
+    assert swapped.waited < 1
+    assert own.archive is not None
+    covers = own.archive.chain(SCOPE)[-1].covers
+    found = [one.message for one in own.archive.get(SCOPE, covers)]
+    assert all(one in found for one in large), "the originals, whole"
+
+
+def test_a_draft_that_frees_too_little_is_topped_up(heard: Heard) -> None:
+    model = Stopped()
+    model.going.set()
+    own = compactor(model)
+    prepared(own, NEAR)
+    model.going.clear()
+    large = told(80)
+    result = compact(own, large)
+    assert result.outcome == "compacted"
+    assert len(model.keys) == 1, "what came later was read by the embedded summariser"
+    assert result.record is not None
+    assert set(model.keys[0]) < set(result.record.covers)
+    assert "62 messages were looked at" not in result.summary
+    assert f"{len(model.keys[0])} messages were looked at" in result.summary
+    assert result.tokens_after <= 4_000
+    check_whole(own, large, result)
+    assert [one.step for one in heard.all][-1] == "topped_up"
+    for n in range(80):
+        assert own.recall(f"x{n:04}y", thread_id="t").text or f"x{n:04}y" in texts(result.messages)
+
+
+def test_the_archive_is_that_of_the_foreground(tmp_path: Path) -> None:
+    model = Stopped()
+    model.going.set()
+    ahead = compactor(model, archive=tmp_path / "ahead.db")
+    prepared(ahead, NEAR)
+    chain_before = ahead.archive.chain(SCOPE)  # type: ignore[union-attr]
+    assert chain_before == (), "preparing puts nothing in force"
+    swapped = compact(ahead, DUE)
+    plain = compactor(model, archive=tmp_path / "plain.db", background=False)
+    made = compact(plain, NEAR, force=True)
+    rows = [own.archive.export(SCOPE) for own in (ahead, plain)]  # type: ignore[union-attr]
+    for row in [*rows[0], *rows[1]]:
+        del row["archived_at"]
+    assert rows[0] == rows[1]
+    assert swapped.summary == made.summary
+
+
+def test_what_has_been_paid_for_is_told() -> None:
+    from conspectus import ChatModelSummarizer
+    from conspectus_lab.testing.scripted_models import ScriptedChatModel
+
+    model = ScriptedChatModel(answers=lambda messages: "- all parts were looked at [x]")
+    own = compactor(ChatModelSummarizer(model))
+    assert prepared(own, NEAR).outcome == "ready"
+    assert compact(own, DUE).cost.calls == 1
+
+
+# Not swapped in
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (lambda sent: told(12) + told(31, 100), "was changed"),
+        (lambda sent: [*sent[:3], {**sent[3], "content": "no"}, *sent[4:]], "was changed"),
+        (lambda sent: [*sent[:58], {**sent[58], "content": "Now?"}, *sent[59:]], "was changed"),
+        (lambda sent: [*told(20), *long(20)], "gone back"),
+    ],
+    ids=["rewound", "edited", "edited behind the cut", "gone back"],
+)
+def test_a_draft_of_another_history_is_dropped(
+    heard: Heard, change: Callable[[list[Any]], list[Any]], why: str
+) -> None:
+    model = Stopped()
+    model.going.set()
+    own = compactor(model)
+    prepared(own, NEAR)
+    sent = change(DUE)
+    until(lambda: compact(own, sent).outcome == "compacted")
+    [dropped] = heard.steps("dropped")
+    assert why in dropped.reason
+    assert len(model.keys) == 2
+    result = compact(own, sent)
+    check_whole(own, sent, result)
+
+
+def test_a_draft_under_another_record_is_not_used() -> None:
+    model = Stopped()
+    model.going.set()
+    archive = Archive.open("memory:")
+    own, other = compactor(model, archive=archive), compactor(model, archive=archive)
+    prepared(own, NEAR)
+    forced = compact(other, NEAR, force=True)
+    assert forced.record is not None
+    sent = [*forced.messages, *told(40, 31)]
+    until(lambda: compact(own, sent).outcome == "compacted")
+    chain = archive.chain(SCOPE)
+    assert chain[0] == forced.record
+    covered = [key for record in chain for key in record.covers]
+    assert len(covered) == len(set(covered))
+
+
+def test_a_draft_of_other_settings_is_dropped(heard: Heard) -> None:
+    archive = Archive.open("memory:")
+    first, second = Stopped(), Stopped(identity="another")
+    first.going.set()
+    second.going.set()
+    prepared(compactor(first, archive=archive), NEAR)
+    own = compactor(second, archive=archive)
+    until(lambda: compact(own, DUE).outcome == "compacted")
+    assert "other settings" in heard.steps("dropped")[0].reason
+    assert len(second.keys) == 1
+
+
+def test_a_pinned_message_that_the_draft_stands_for_stays(heard: Heard) -> None:
+    model = Stopped()
+    model.going.set()
+    pinned: set[str] = set()
+    own = compactor(model, pin=lambda message: message["content"] in pinned)
+    prepared(own, NEAR)
+    pinned.add(DUE[4]["content"])
+    until(
+        lambda: (result := compact(own, DUE)).outcome == "compacted" and DUE[4] in result.messages
+    )
+    assert "must stay" in heard.steps("dropped")[0].reason
+
+
+# Summarisers that fail
+
+
+def test_a_summariser_that_fails_beside_the_agent_is_asked_again_at_the_trigger(
+    heard: Heard,
+) -> None:
+    model = Stopped(fails=True)
+    model.going.set()
+    own = compactor(model)
+    ahead = prepared(own, NEAR)
+    assert (ahead.outcome, ahead.reason) == ("failed", "the model is out of order")
+    calls = len(model.keys)
+    assert compact(own, NEAR).outcome == "kept"
+    assert len(model.keys) == calls, "not at every step"
+    model.fails = False
+    assert compact(own, DUE).outcome == "compacted"
+    [end] = heard.steps("finished")
+    assert (end.outcome, end.error_message) == ("failed", "the model is out of order")
+
+
+def test_a_summariser_that_hangs_is_waited_for_as_long_as_one_call_may_take(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model, summarizer_timeout=0.5)
+    compact(own, NEAR)
+    assert model.asked.wait(LIMIT)
+    began = time.monotonic()
+    large = told(60)
+    result = compact(own, large)
+    assert time.monotonic() - began < LIMIT / 2
+    assert result.outcome == "compacted", "the embedded summariser has written"
+    assert result.tokens_after <= 4_000
+    check_whole(own, large, result)
+    model.going.set()
+
+
+# Event loops
+
+
+def test_the_same_on_an_event_loop(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model)
+
+    async def agent() -> CompactionResult:
+        await own.acompact(NEAR, thread_id="t")
+        while not model.asked.is_set():
+            await asyncio.sleep(0.005)
+        going_on = await own.acompact(DUE, thread_id="t")
+        assert going_on.preparing
+        model.going.set()
+        while not heard.steps("finished"):
+            await asyncio.sleep(0.005)
+        return await own.acompact(DUE, thread_id="t")
+
+    result = asyncio.run(agent())
+    assert result.outcome == "compacted"
+    assert len(model.keys) == 1
+    check_whole(own, DUE, result)
+
+
+def test_aprepare_and_its_end() -> None:
+    model = Stopped()
+    own = compactor(model)
+
+    async def agent() -> tuple[bool, str]:
+        ahead = await own.aprepare(NEAR, thread_id="t")
+        assert not await ahead.await_end(0.05)
+        assert await own.aprepare(NEAR, thread_id="t") is ahead
+        model.going.set()
+        return await ahead.await_end(LIMIT), ahead.outcome
+
+    assert asyncio.run(agent()) == (True, "ready")
+    assert compact(own, DUE).outcome == "compacted"
+    assert len(model.keys) == 1
+
+
+def test_a_loop_that_ends_leaves_no_task_and_no_half_state(tmp_path: Path) -> None:
+    model = Stopped()
+    own = compactor(model, archive=tmp_path / "a.db")
+
+    async def agent() -> Preparation:
+        ahead = await own.aprepare(NEAR, thread_id="t")
+        while not model.asked.is_set():
+            await asyncio.sleep(0.005)
+        return ahead
+
+    ahead = asyncio.run(agent())
+    assert (ahead.under_way, ahead.outcome) == (False, "cancelled")
+    assert own.archive is not None
+    assert own.archive.chain(SCOPE) == ()
+    model.going.set()
+    until(lambda: compact(own, DUE).outcome == "compacted")
+    check_whole(own, DUE, compact(own, DUE))
+
+
+def test_a_cancelled_agent_does_not_stop_what_is_prepared_for_it() -> None:
+    model = Stopped()
+    own = compactor(model)
+
+    async def agent() -> None:
+        await own.acompact(NEAR, thread_id="t")
+        await asyncio.sleep(LIMIT)
+
+    async def app() -> str:
+        task = asyncio.create_task(agent())
+        while not model.asked.is_set():
+            await asyncio.sleep(0.005)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        model.going.set()
+        ahead = await own.aprepare(NEAR, thread_id="t")
+        await ahead.await_end(LIMIT)
+        return ahead.outcome
+
+    assert asyncio.run(app()) == "ready"
+    assert len(model.keys) == 1
+
+
+def test_a_call_without_a_loop_does_not_wait_for_its_own_thread() -> None:
+    model = Stopped()
+    own = compactor(model)
+
+    async def agent() -> CompactionResult:
+        await own.aprepare(NEAR, thread_id="t")
+        while not model.asked.is_set():
+            await asyncio.sleep(0.005)
+        threading.Timer(0.2, model.going.set).start()
+        return compact(own, told(60))  # blocks the loop on which the task would go on
+
+    began = time.monotonic()
+    assert asyncio.run(agent()).outcome == "compacted"
+    assert time.monotonic() - began < LIMIT
+
+
+# Without an archive, redacted, with limits
+
+
+def test_without_an_archive() -> None:
+    model = Stopped()
+    model.going.set()
+    own = compactor(model, archive=None)
+    assert prepared(own, NEAR).outcome == "ready"
+    result = compact(own, DUE)
+    assert (result.outcome, result.archived, len(model.keys)) == ("compacted", False, 1)
+
+
+def test_secrets_are_taken_out_of_what_is_prepared(tmp_path: Path) -> None:
+    secret = "sk-proj-9aZ3kQ7xT2mB8vN4cL6wR1yU5eH0jD"
+    model = Stopped()
+    model.going.set()
+    own = compactor(model, archive=tmp_path / "a.db", redact=True)
+    sent = [{"role": "user", "content": f"Use the key {secret}."}, *DUE]
+    ahead = prepared(own, sent[: len(NEAR)])
+    assert ahead.outcome == "ready"
+    assert compact(own, sent).redacted
+    assert own.archive is not None
+    own.archive.close()
+    for path in tmp_path.iterdir():
+        assert secret.encode() not in path.read_bytes()
+
+
+def test_hooks_and_listeners_of_a_run_hear_of_nothing_that_is_prepared() -> None:
+    named: list[str] = []
+    model = Stopped()
+    model.going.set()
+    own = compactor(model, on_event=lambda name, data: named.append(name))
+    prepared(own, NEAR)
+    assert named == []
+    compact(own, DUE)
+    assert named == ["start", "end"]
+
+
+# Several workers
+
+
+def test_what_was_prepared_is_found_after_a_restart(tmp_path: Path) -> None:
+    model, other = Stopped(), Stopped()
+    model.going.set()
+    first = compactor(model, archive=tmp_path / "a.db")
+    prepared(first, NEAR)
+    first.archive.close()  # type: ignore[union-attr]
+    again = compactor(other, archive=tmp_path / "a.db")
+    result = compact(again, DUE)
+    assert result.outcome == "compacted"
+    assert other.keys == []
+    check_whole(again, DUE, result)
+
+
+def test_two_compactors_on_one_thread_ask_the_model_once() -> None:
+    model = Stopped()
+    archive = Archive.open("memory:")
+    own, other = compactor(model, archive=archive), compactor(model, archive=archive)
+    compact(own, NEAR)
+    assert model.asked.wait(LIMIT)
+    ahead = other.prepare(NEAR, thread_id="t")
+    assert ahead.wait(LIMIT)
+    assert ahead.outcome == "elsewhere"
+    threading.Timer(0.2, model.going.set).start()
+    result = compact(other, told(60))
+    assert result.outcome == "compacted"
+    assert len(model.keys) == 1
+
+
+PROCESS = """
+import sys, time
+sys.path.insert(0, {tests!r})
+from background_support import Stopped, compactor, told
+class Written(Stopped):
+    def summarize(self, request):
+        with open({calls!r}, "a") as file:
+            file.write("call\\n")
+        time.sleep({seconds})
+        self.going.set()
+        return super().summarize(request)
+own = compactor(Written(), archive={archive!r})
+ahead = own.prepare(told(31), thread_id="t")
+print("begun", flush=True)
+ahead.wait(120)
+print(ahead.outcome, flush=True)
+"""
+
+
+def process(tmp_path: Path, archive: str, seconds: float) -> subprocess.Popen[str]:
+    tests = str(Path(__file__).parent)
+    code = PROCESS.format(
+        tests=tests, calls=str(tmp_path / "calls"), seconds=seconds, archive=archive
+    )
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+
+
+def calls(tmp_path: Path) -> int:
+    path = tmp_path / "calls"
+    return len(path.read_text().splitlines()) if path.exists() else 0
+
+
+@pytest.mark.slow
+def test_two_processes_on_one_thread_ask_the_model_once(tmp_path: Path) -> None:
+    archive = str(tmp_path / "a.db")
+    with process(tmp_path, archive, 1.5) as other:
+        until(lambda: calls(tmp_path) == 1)
+        model = Stopped()
+        own = compactor(model, archive=archive)
+        going_on = compact(own, DUE)
+        assert (going_on.outcome, going_on.preparing) == ("kept", True)
+        result = compact(own, told(60))
+        assert other.wait(LIMIT) == 0
+    assert result.outcome == "compacted"
+    assert (calls(tmp_path), model.keys) == (1, [])
+    check_whole(own, told(60), result)
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_two_processes_on_postgres(tmp_path: Path) -> None:
+    with postgres_schema() as address:
+        with process(tmp_path, address, 1.5) as other:
+            until(lambda: calls(tmp_path) == 1)
+            model = Stopped()
+            own = compactor(model, archive=address)
+            result = compact(own, told(60))
+            assert other.wait(LIMIT) == 0
+        assert result.outcome == "compacted"
+        assert (calls(tmp_path), model.keys) == (1, [])
+        check_whole(own, told(60), result)
+        own.archive.close()  # type: ignore[union-attr]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="processes are killed otherwise there")
+def test_a_process_killed_while_it_prepares_leaves_nothing_half_written(tmp_path: Path) -> None:
+    archive = str(tmp_path / "a.db")
+    with process(tmp_path, archive, 15) as other:
+        until(lambda: calls(tmp_path) == 1)
+        other.send_signal(signal.SIGKILL)
+        other.wait(LIMIT)
+    model = Stopped()
+    model.going.set()
+    own = compactor(model, archive=archive)
+    assert own.archive is not None
+    assert own.archive.chain(SCOPE) == ()
+    began = time.monotonic()
+    result = compact(own, told(60))
+    assert result.outcome == "compacted"
+    assert time.monotonic() - began < LIMIT / 2, "nobody waits for the dead"
+    check_whole(own, told(60), result)
+
+
+@pytest.mark.slow
+def test_a_process_that_ends_waits_for_nobody(tmp_path: Path) -> None:
+    tests = str(Path(__file__).parent)
+    code = PROCESS.format(tests=tests, calls=str(tmp_path / "calls"), seconds=60, archive="memory:")
+    code = code.replace("ahead.wait(120)", "time.sleep(0.5)")
+    began = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, timeout=50
+    )
+    assert time.monotonic() - began < 55
+    assert b"Traceback" not in ended.stderr
+
+
+def test_a_worker_of_another_machine_is_believed_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = Stopped()
+    own = compactor(model)
+    ahead = own.prepare(NEAR, thread_id="t")
+    assert model.asked.wait(LIMIT)
+    mark = preparing.Prepared("p", ("k",), 1, "s", "i", ["elsewhere", 1, "n"], time.time() + 60)
+    assert mark.under_way
+    assert not replace(mark, until=time.time() - 1).under_way
+    assert not replace(mark, owner=["damaged"]).under_way
+    model.going.set()
+    assert ahead.wait(LIMIT)

@@ -1,0 +1,270 @@
+"""Agents whose next notes are prepared beside them: real graphs, the summariser stopped at will."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from langchain_core.messages import BaseMessage, HumanMessage
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+from langgraph.types import Command
+
+from background_support import LIMIT, Heard, Stopped, until
+from conspectus import ContextGuard
+from conspectus.archive import Archive, Scope
+from conspectus.compactor import preparing
+from conspectus.deep_agents import create_deep_agent, summarization_middleware
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from graph_support import (
+    StreamingModel,
+    acheck_nothing_lost,
+    agent,
+    calls,
+    check_nothing_lost,
+    check_sent,
+    is_summary,
+    look,
+    middleware,
+    said,
+    steps,
+    thread,
+)
+
+SCOPE = Scope("local", "t", "main")
+
+
+@pytest.fixture(autouse=True)
+def _settles_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "SETTLES", 0.01)
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    with Heard() as one:
+        yield one
+
+
+class Answers:
+    """Looks at modules for so many steps; at one of them, something is done first."""
+
+    def __init__(self, count: int, at: int, first: Any) -> None:
+        self.left, self.at, self.first, self.done = count, at, first, 0
+
+    def __call__(self, messages: list[BaseMessage]) -> Any:
+        self.done += 1
+        if self.done == self.at:
+            self.first()
+        if self.done > self.left:
+            return "All looked at."
+        return calls(f"m{self.done}")
+
+
+class OffTheLoop(ScriptedChatModel):
+    """The scripted model, whose event loop serves others until it answers."""
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
+        return await asyncio.to_thread(self._generate, messages, stop, None, **kwargs)
+
+
+def own(model: Stopped, **more: Any) -> Any:
+    given: dict[str, Any] = {
+        "summarizer": model,
+        "trigger": ("messages", 20),
+        "window": 50_000,
+        "background": True,
+    }
+    return middleware(**{**given, **more})
+
+
+def heard_covers(store: Any) -> list[str]:
+    """Keys of what the records of the thread cover."""
+    return [key for record in Archive(store).chain(SCOPE) for key in record.covers]
+
+
+def nobody_works() -> bool:
+    return all(one.name != "conspectus-background" for one in threading.enumerate())
+
+
+def summaries(messages: list[Any]) -> list[Any]:
+    return [one for one in messages if is_summary(one)]
+
+
+@pytest.mark.parametrize("loop", [False, True], ids=["thread", "loop"])
+@pytest.mark.parametrize("history", ["replace", "preserve"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_an_agent_never_waits(heard: Heard, history: str, loop: bool, kind: str) -> None:
+    model = Stopped()
+
+    def finished() -> None:
+        # At 18 messages: preparing has begun at 14, and the trigger is 20. The agent's own model
+        # stands here for as long as it takes, on a thread of its own.
+        model.going.set()
+        until(lambda: bool(heard.steps("finished")))
+        model.going.clear()
+
+    with SqliteStore.from_conn_string(":memory:") as sqlite:
+        sqlite.setup()
+        store = InMemoryStore() if kind == "memory" else sqlite
+        answers = OffTheLoop(answers=Answers(11, 9, finished))
+        mine = own(model, history=history)
+        graph, answering = agent(answers, mine, store=store)
+        if loop:
+
+            async def turn() -> Any:
+                out = await graph.ainvoke(said("Look at all modules."), thread())
+                if history == "replace":
+                    await acheck_nothing_lost(graph, store)
+                return out
+
+            if kind == "sqlite":
+                pytest.skip("this store has no asynchronous side")
+            out = asyncio.run(turn())
+        else:
+            out = graph.invoke(said("Look at all modules."), thread())
+            if history == "replace":
+                assert check_nothing_lost(graph, store)
+        if history == "preserve":
+            assert len(out["messages"]) == 24
+        assert set(model.keys[0]) <= set(heard_covers(store))
+        model.going.set()
+        until(nobody_works)  # a connection must not be closed under a thread that uses it
+        assert len(summaries(answering.calls[-1].messages)) == 1
+        assert len(summaries(out["messages"])) == (history == "replace")
+        check_sent(answering)
+    steps_seen = [one.step for one in heard.all]
+    assert steps_seen[:3] == ["began", "finished", "swapped_in"]
+    assert heard.all[2].waited < 1
+
+
+def test_the_agent_goes_on_and_the_next_turn_swaps_in(heard: Heard) -> None:
+    model = Stopped()
+    store = InMemoryStore()
+    graph, answering = agent([*steps(14), "Once more."], own(model), store=store)
+    out = graph.invoke(said("Look at all modules."), thread())
+    assert len(out["messages"]) == 30
+    assert not summaries(out["messages"])
+    assert heard.steps("went_on")
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    out = graph.invoke(said("And now?"), thread())
+    assert len(summaries(out["messages"])) == 1
+    assert len(model.keys) == 1
+    check_nothing_lost(graph, store)
+    check_sent(answering)
+
+
+def test_over_the_window_the_step_waits(heard: Heard) -> None:
+    model = Stopped()
+    store = InMemoryStore()
+    answers = Answers(30, 8, lambda: threading.Timer(0.5, model.going.set).start())
+    mine = own(model, window=2_200, trigger=("tokens", 1_500))
+    guard = ContextGuard(mine, window=2_200)
+    graph, answering = agent(ScriptedChatModel(answers=answers), mine, guard, store=store)
+    graph.invoke(said("Look at all modules."), thread())
+    assert heard.steps("swapped_in", "topped_up")
+    check_nothing_lost(graph, store)
+    check_sent(answering)
+
+
+def test_a_person_reads_the_prepared_notes_at_the_swap(heard: Heard) -> None:
+    model = Stopped()
+    model.going.set()
+    answers = Answers(12, 9, lambda: until(lambda: bool(heard.steps("finished"))))
+    store = InMemoryStore()
+    mine = own(model, preview=True)
+    graph, answering = agent(ScriptedChatModel(answers=answers), mine, store=store)
+    out = graph.invoke(said("Look at all modules."), thread())
+    [question] = out["__interrupt__"]
+    assert "messages were looked at" in question.value["summary"]
+    assert not summaries(graph.get_state(thread()).values["messages"])
+    edited = {"type": "edit", "summary": "All modules so far are sound."}
+    out = graph.invoke(Command(resume=edited), thread())
+    assert "All modules so far are sound." in summaries(out["messages"])[0].text
+    check_nothing_lost(graph, store)
+    check_sent(answering)
+
+
+def test_refused_notes_are_not_offered_again(heard: Heard) -> None:
+    model = Stopped()
+    model.going.set()
+    answers = Answers(12, 9, lambda: until(lambda: bool(heard.steps("finished"))))
+    mine = own(model, preview=True)
+    graph, _ = agent(ScriptedChatModel(answers=answers), mine)
+    out = graph.invoke(said("Look at all modules."), thread())
+    assert out["__interrupt__"]
+    out = graph.invoke(Command(resume={"type": "reject"}), thread())
+    assert "__interrupt__" not in out
+    assert "refused" in heard.steps("dropped")[0].reason
+
+
+def test_notes_of_a_branch_that_was_left_are_dropped(heard: Heard) -> None:
+    model = Stopped()
+    store = InMemoryStore()
+    graph, _ = agent([*steps(7), *(["Yes."] * 30)], own(model), store=store)
+    graph.invoke(said("Look at all modules."), thread())
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    early = [one for one in graph.get_state_history(thread()) if len(one.values["messages"]) == 5]
+    where = graph.update_state(early[0].config, {"messages": [HumanMessage("Something else.")]})
+    for n in range(9):
+        graph.invoke(said(f"Question {n}"), {**where, **thread()} if not n else thread())
+    until(lambda: bool(summaries(graph.invoke(said("More"), thread())["messages"])))
+    assert heard.steps("dropped")
+    check_nothing_lost(graph, store)
+
+
+def test_a_stream_shows_nothing_of_what_is_prepared(heard: Heard) -> None:
+    writes = StreamingModel(answers=lambda messages: "- hidden findings [x]")
+    mine = middleware(
+        model=writes, trigger=("messages", 20), window=50_000, background=True, summarizer=None
+    )
+    answers = Answers(11, 9, lambda: until(lambda: bool(heard.steps("finished"))))
+    graph, _ = agent(ScriptedChatModel(answers=answers), mine)
+    seen = list(graph.stream(said("Look."), thread(), stream_mode=["messages", "custom"]))
+    assert heard.steps("swapped_in")
+    assert "hidden" not in str(seen)
+
+
+def test_a_cancelled_run_keeps_what_was_paid_for(heard: Heard) -> None:
+    model = Stopped()
+    store = InMemoryStore()
+
+    def hang() -> None:
+        raise KeyboardInterrupt
+
+    answers = Answers(12, 9, hang)
+    graph, _ = agent(ScriptedChatModel(answers=answers), own(model), store=store)
+    with pytest.raises(KeyboardInterrupt):
+        graph.invoke(said("Look at all modules."), thread())
+    assert model.asked.wait(LIMIT)
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    out = graph.invoke(None, thread())
+    assert summaries(out["messages"])
+    assert [one.step for one in heard.all][:3] == ["began", "finished", "swapped_in"]
+    check_nothing_lost(graph, store)
+
+
+@pytest.mark.slow
+def test_deep_agents(heard: Heard) -> None:
+    model = Stopped()
+
+    def finished() -> None:
+        model.going.set()
+        until(lambda: bool(heard.steps("finished")))
+
+    answers = Answers(11, 9, finished)
+    answering = ScriptedChatModel(answers=answers, profile={"max_input_tokens": 100_000})
+    mine = summarization_middleware(
+        answering, summarizer=model, trigger=("messages", 20), keep=("messages", 4), background=True
+    )
+    graph = create_deep_agent(answering, tools=[look], middleware=[mine], store=InMemoryStore())
+    graph.invoke(said("Look at all modules."), thread())
+    assert heard.steps("swapped_in")
+    assert len(summaries(answering.calls[-1].messages)) == 1
