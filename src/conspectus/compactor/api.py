@@ -284,7 +284,7 @@ class Compactor:
             >>> ahead.wait(10), ahead.outcome
             (True, 'nothing')
         """
-        return run(self._prepare(_scope(tenant, thread_id, session), messages))
+        return run(self._prepare(scope_of(tenant, thread_id, session), messages))
 
     async def aprepare(
         self,
@@ -295,7 +295,7 @@ class Compactor:
         session: str = "main",
     ) -> Preparation:
         """`prepare` as a task of the running event loop, with which it ends."""
-        return await arun(self._prepare(_scope(tenant, thread_id, session), messages))
+        return await arun(self._prepare(scope_of(tenant, thread_id, session), messages))
 
     def _prepare(self, scope: Scope, messages: Sequence[Source]) -> Flow[Preparation]:
         if self._engine.tools.background is None:
