@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import os
 import socket
+import sys
 import threading
 import time
 import uuid
@@ -14,8 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from weakref import WeakValueDictionary
-
-from langchain_core.runnables.config import var_child_runnable_config
 
 from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Size, Window
@@ -246,7 +245,9 @@ class Preparations:
 def _context() -> contextvars.Context:
     """The caller's, less the run of LangChain that it is in: what is prepared is no part of it."""
     context = contextvars.copy_context()
-    context.run(var_child_runnable_config.set, None)
+    runs = sys.modules.get("langchain_core.runnables.config")
+    if runs is not None:
+        context.run(runs.var_child_runnable_config.set, None)
     return context
 
 
