@@ -167,6 +167,12 @@ def test_a_hook_never_breaks_the_client(place: Place) -> None:
         assert done.stdout == ""
         assert done.stderr.startswith("conspectus: error: ")
         assert done.stderr.count("\n") == 1
+    for wrong in ([], ["pre-compact", "--no-such-option"], ["pre-compact", "more"], ["--archive"]):
+        done = CliRunner().invoke(app, ["hook", *wrong], input=json.dumps(data))
+        assert (done.exit_code, done.stdout) == (0, "")
+        assert done.stderr.startswith("conspectus: error: ")
+        assert done.stderr.count("\n") == 1
+    assert CliRunner().invoke(app, ["hook", "--help"]).exit_code == 0
     assert not place.archive.exists()
     place.write(worked(1, 1))
     place.archive.write_text("no database")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from openai import AsyncOpenAI, OpenAI
 
 from conspectus import ArchiveError, PolicyError, StuckError
 from conspectus.archive import Scope
+from conspectus.errors import InputError
 from conspectus_lab.testing.fault_server import FaultServer
 from conspectus_sdk import Fitter
 from sdk_support import (
@@ -245,3 +247,17 @@ def test_an_archive_that_cannot_be_read_is_told(tmp_path: Path) -> None:
         pass
     with pytest.raises(ArchiveError):
         fitter.fit([{"role": "user", "content": "hi"}], model="x", thread_id="t")
+
+
+@pytest.mark.parametrize("names", [{"thread_id": ""}, {"thread_id": "t", "tenant": ""}])
+def test_conversations_without_a_name_are_not_one(fitter: Fitter, names: Any) -> None:
+    with pytest.raises(InputError, match="must be a text that names it"):
+        fitter.fit([{"role": "user", "content": "hi"}], model="x", **names)
+
+
+@pytest.mark.parametrize("tokens", [-1, -WINDOW, math.inf, math.nan])
+def test_room_for_an_answer_makes_no_window_larger(fitter: Fitter, tokens: Any) -> None:
+    with pytest.raises(PolicyError, match="answer_tokens"):
+        fitter.fit(
+            [{"role": "user", "content": "hi"}], model="x", thread_id="t", answer_tokens=tokens
+        )

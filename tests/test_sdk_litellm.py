@@ -172,3 +172,13 @@ def test_what_nothing_makes_fit_is_told_as_litellm_tells_it(fitter: Fitter) -> N
     data = {"model": "m", "messages": large("x"), "tools": tools}
     with pytest.raises(litellm.ContextWindowExceededError, match="tools"):
         asyncio.run(hooked(logger, ANN, data, "acompletion"))
+
+
+@pytest.mark.parametrize("asked", [-100_000, 0, True, "many", None])
+def test_a_room_that_means_nothing_is_for_the_provider_to_refuse(
+    fitter: Fitter, asked: object
+) -> None:
+    data = {"model": "gpt-4o", "messages": large("x"), "max_tokens": asked}
+    fitted = asyncio.run(hooked(logger_of(fitter), ANN, data, "acompletion"))
+    assert size(fitted["messages"]) < WINDOW
+    assert fitted["max_tokens"] == asked

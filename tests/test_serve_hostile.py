@@ -108,6 +108,34 @@ def test_what_is_not_understood_is_for_the_upstream_to_refuse(
     assert "error" not in {k for k in through.headers if k.startswith("x-conspectus")}
 
 
+USE = {"type": "tool_use", "id": "a", "name": "n", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "a", "content": "so"}
+CLEARING = {"type": "clear_tool_uses_20250919", "trigger": {"type": "tool_uses", "value": 0}}
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [{"type": []}],
+        [{"type": {}}, 7, None],
+        [{**CLEARING, "keep": {"value": 0}, "exclude_tools": 5}],
+        [{**CLEARING, "keep": [], "exclude_tools": "n", "clear_at_least": "much"}],
+    ],
+)
+def test_edits_that_mean_nothing_are_no_error_inside(
+    endpoint: Serving, upstream: FaultServer, edits: Any
+) -> None:
+    messages = [
+        {"role": "user", "content": "Go on."},
+        {"role": "assistant", "content": [USE]},
+        {"role": "user", "content": [RESULT]},
+    ]
+    body = {"model": "m", "max_tokens": 9, "messages": messages}
+    content = json.dumps({**body, "context_management": {"edits": edits}}).encode()
+    assert post(endpoint, "/v1/messages", content).status_code == 200
+    assert len(upstream.requests) == 1
+
+
 @pytest.mark.parametrize(
     "path", ["/v1/../admin", "/v1/%2e%2e/admin", "//other.example/v1", "/v1/..%2fadmin", "/v1/.."]
 )
@@ -194,6 +222,24 @@ def test_no_key_is_kept_logged_or_told(
     with Archive.open(tmp_path / "a.db") as archive:
         assert archive.threads(KEY) == ()
         assert archive.threads(SECRET.tenant(KEY)) != ()
+
+
+def test_clients_with_one_placeholder_and_keys_of_their_own_are_walled(
+    endpoint: Serving, upstream: FaultServer
+) -> None:
+    body = json.dumps(PLAIN).encode()
+    given: list[list[tuple[str, str]]] = [
+        [("authorization", "Bearer none"), ("x-api-key", "anns-key")],
+        [("authorization", "Bearer none"), ("x-api-key", "bobs-key")],
+        [("authorization", "Bearer none"), ("authorization", "Bearer bobs-key")],
+        [("authorization", "Bearer none")],
+    ]
+    address = f"{endpoint.openai_url}/chat/completions"
+    found = [httpx.post(address, content=body, headers=one) for one in given]
+    threads = [one.headers["x-conspectus-thread"] for one in found]
+    # The third has the keys of the second, in another place.
+    assert threads[1] == threads[2]
+    assert len(set(threads)) == 3
 
 
 def test_an_upstream_that_breaks_off_is_no_whole_answer(

@@ -12,9 +12,12 @@ import httpx
 import openai
 import pytest
 
+from conspectus._drive import run
+from conspectus.archive import Archive, Scope
 from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
 from conspectus_serve.settings import PLAINLY
+from conspectus_serve.turns import Turns
 from responses_upstream import Upstream, message, responding
 from serve_support import WINDOW, Serving, serving
 
@@ -163,15 +166,22 @@ def test_codex_keeps_what_the_user_said_beside_the_item(tmp_path: Path) -> None:
         lambda text: text[:40] + ("0" if text[40] != "0" else "1") + text[41:],
         lambda text: "conspectus.v1.",
         lambda text: "conspectus.v1.abc.{}",
+        lambda text: "conspectus.v1.\ud800.{}",
+        lambda text: text + "\ud800",
     ],
 )
 def test_an_item_that_does_not_verify_is_refused(tmp_path: Path, spoil: Any) -> None:
     with both(tmp_path / "a.db") as (upstream, _, client):
         made = compaction_of(client.responses.compact(model="m", input=long_history()))
-        item: Any = {"type": "compaction", "encrypted_content": spoil(made.encrypted_content)}
-        with pytest.raises(openai.BadRequestError, match="compaction item") as caught:
-            client.responses.create(model="m", input=[item, {"role": "user", "content": "hi"}])
-        assert caught.value.code == "invalid_compaction_item"
+        item = {"type": "compaction", "encrypted_content": spoil(made.encrypted_content)}
+        body = {"model": "m", "input": [item, {"role": "user", "content": "hi"}]}
+        answer = httpx.post(  # with its letters escaped: half of one is no UTF-8
+            f"{client.base_url}responses",
+            content=json.dumps(body),
+            headers={"authorization": "Bearer k"},
+        )
+        assert answer.status_code == 400
+        assert answer.json()["error"]["code"] == "invalid_compaction_item"
         assert upstream.bodies == []
 
 
@@ -225,3 +235,15 @@ def test_where_secrets_are_taken_out_no_history_is_held(tmp_path: Path) -> None:
         second = httpx.post(f"{endpoint.openai_url}/responses", json=body)
         assert second.headers["x-conspectus-state"] == "upstream"
         assert upstream.bodies[-1] == body
+
+
+def test_an_id_that_an_upstream_gives_twice_leads_into_no_circle() -> None:
+    with Archive.open("memory:") as archive:
+        scope, held = Scope("ann", "t"), [message("Once.", 1)]
+        run(Turns(archive).keep_flow(scope, "resp_1", "", [], held))
+        run(Turns(archive).keep_flow(scope, "resp_2", "resp_1", held, held))
+        whole = run(Turns(archive).history_flow("ann", "resp_2"))
+        assert whole is not None
+        assert whole.items == (*held, *held)
+        run(Turns(archive).keep_flow(scope, "resp_1", "resp_2", [*held, *held], held))
+        assert run(Turns(archive).history_flow("ann", "resp_1")) is None

@@ -152,6 +152,13 @@ def test_prefixes_are_those_that_end_with_an_answer() -> None:
     assert prefixes_of(START[:1], "chat").answered == 1
 
 
+def test_system_messages_alone_are_each_of_their_own_size_and_thread(endpoint: Endpoint) -> None:
+    short = endpoint.ask([{"role": "system", "content": "It is noon."}])
+    long = endpoint.ask([{"role": "system", "content": LONG}])
+    assert long.tokens > 5 * short.tokens
+    assert long.found.thread != short.found.thread
+
+
 def test_the_archive_lists_no_thread_of_which_it_holds_nothing(endpoint: Endpoint) -> None:
     endpoint.ask(START[:2])
     assert endpoint.archive.threads("ann") == ()

@@ -10,13 +10,16 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from conspectus.cli import options
 from conspectus.cli.failures import one_line
+from conspectus.cli.joined import CLASS
 from conspectus.cli.options import ArchiveOption
 from conspectus.errors import InputError
 
@@ -64,7 +67,29 @@ def hook(
                     "session-start"
                 )
     except Exception as error:
-        print(f"conspectus: error: {one_line(str(error))}", file=sys.stderr)
+        _tell(str(error))
+
+
+class Unfailing(TyperCommand):
+    """A command that ends with 0 where it is called wrongly, too: 2 would stop the client."""
+
+    def make_context(self, *args: Any, **more: Any) -> Any:
+        """Read the arguments."""
+        try:
+            return super().make_context(*args, **more)
+        except Exception as error:
+            if not hasattr(error, "format_message"):  # Typer's own, of a wrong option
+                raise
+            _tell(error.format_message())
+            raise typer.Exit(0) from None
+
+
+setattr(hook, CLASS, Unfailing)
+
+
+def _tell(text: str) -> None:
+    with suppress(OSError, ValueError):  # nobody need listen
+        print(f"conspectus: error: {one_line(text)}", file=sys.stderr)
 
 
 def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> int:

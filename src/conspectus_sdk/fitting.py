@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import Scope
+from conspectus.compactor.api import scope_of
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, open_archive, window_of
 from conspectus.config.windows import profile_of
 from conspectus.errors import PolicyError, StuckError
@@ -128,11 +130,12 @@ class Fitter:
 
         Raises:
             StuckError: nothing makes it fit; carries the numbers.
-            PolicyError: the model's window is not known.
+            InputError: a thread or a tenant without a name.
+            PolicyError: the model's window is not known, or `answer_tokens` is negative.
             MessageError: a message cannot be understood.
             ArchiveError: the archive cannot be read.
         """
-        scope = Scope(tenant, thread_id, session)
+        scope = scope_of(tenant, thread_id, session)
         return run(self._fit(messages, model, scope, system, tools, answer_tokens))
 
     async def afit(
@@ -148,7 +151,7 @@ class Fitter:
         answer_tokens: int | None = None,
     ) -> CompactionResult:
         """`fit` on an event loop."""
-        scope = Scope(tenant, thread_id, session)
+        scope = scope_of(tenant, thread_id, session)
         return await arun(self._fit(messages, model, scope, system, tools, answer_tokens))
 
     def _fit(
@@ -162,6 +165,10 @@ class Fitter:
     ) -> Flow[CompactionResult]:
         engine, window = self._engine(model)
         meter = engine.tools.meter
+        if answer is not None and not 0 <= answer < math.inf:
+            raise PolicyError(
+                f"answer_tokens={answer} is no room; give a number of tokens, or None"
+            )
         beside = min(answer or 0, int(window * MOST_ANSWER))
         beside += meter.tools(tools) if tools else 0
         beside += meter.message(plain({"role": "system", "content": system})) if system else 0

@@ -103,5 +103,7 @@ def _told(messages: list[Any], system: object) -> str:
 
 def _answer(data: Mapping[str, Any]) -> int | None:
     names = ("max_completion_tokens", "max_output_tokens", "max_tokens")
-    found = (data[name] for name in names if isinstance(data.get(name), int))
-    return next(found, None)
+    found = (value for name in names if isinstance(value := data.get(name), int))
+    return next(
+        (value for value in found if value > 0), None
+    )  # others are the provider's to refuse

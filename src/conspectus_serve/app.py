@@ -6,7 +6,7 @@ import asyncio
 import hmac
 import logging
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
@@ -121,26 +121,13 @@ class Endpoint:
         protocol = PATHS.get(path) if request.method == "POST" and self._enabled else None
         asks_upstream = path == COMPACT_PATH and self._settings.compaction == "upstream"
         if protocol is None or asks_upstream:
-            answer = await self._sent(request, request.stream())
-            await self._relay(answer, [], send)
+            read = asyncio.Event()
+            await _while_there(self._through(request, read, send), _gone(receive, read))
             return
         thread = request.headers.get("x-conspectus-thread")
         raw = await self._body(request)
         arrived = Arrived(self._tenant(request), path, protocol, raw, thread)
-        # From here on nothing more comes from the client but that it has gone.
-        work = asyncio.create_task(self._turn(request, arrived, send))
-        gone = asyncio.create_task(_gone(receive))
-        try:
-            await asyncio.wait((work, gone), return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                work.cancel()
-                raise ClientDisconnect
-            work.result()
-        finally:
-            gone.cancel()
-            work.cancel()
-            with suppress(asyncio.CancelledError, Exception):
-                await work
+        await _while_there(self._turn(request, arrived, send), _gone(receive))
 
     # The way in
 
@@ -166,8 +153,23 @@ class Endpoint:
         return b"".join(pieces)
 
     def _tenant(self, request: Request) -> str:
-        found = (request.headers.get(name) for name in CREDENTIALS)
-        return self._secret.tenant(next((one for one in found if one), ""))
+        found = (one for name in CREDENTIALS for one in request.headers.getlist(name))
+        return self._secret.tenant(*found)
+
+    # One request without a history that is looked at
+
+    async def _through(self, request: Request, read: asyncio.Event, send: Send) -> None:
+        async def body() -> AsyncIterator[bytes]:
+            async for piece in request.stream():
+                yield piece
+            read.set()
+
+        content: bytes | AsyncIterator[bytes] = body()
+        names = request.headers
+        if "transfer-encoding" not in names and names.get("content-length", "0") == "0":
+            content = b""
+            read.set()
+        await self._relay(await self._sent(request, content), [], send)
 
     # One request with a history
 
@@ -218,12 +220,11 @@ class Endpoint:
         if whole:  # it is read as it goes by
             headers = [one for one in headers if one[0].lower() != b"accept-encoding"]
             headers.append((b"accept-encoding", b"identity"))
-        length = request.headers.get("content-length")
-        if not isinstance(content, bytes):
-            if request.method in ("GET", "HEAD") or length in (None, "0"):
-                content = b""
-            elif length is not None:
-                headers.append((b"content-length", length.encode()))
+        coded = (
+            "transfer-encoding" in request.headers
+        )  # then a length means nothing (RFC 9112, 6.3)
+        if not isinstance(content, bytes) and not coded:
+            headers.append((b"content-length", request.headers["content-length"].encode()))
         return await self._upstream.send(request.method, target, headers, content)
 
     async def _relay(
@@ -278,7 +279,25 @@ async def _whole(made: Prepared, send: Send) -> None:
     await send({"type": "http.response.body", "body": made.answer})
 
 
-async def _gone(receive: Receive) -> None:
+async def _while_there(work: Coroutine[Any, Any, None], gone: Coroutine[Any, Any, None]) -> None:
+    """Do a work until it ends, or its client has gone."""
+    working, leaving = asyncio.create_task(work), asyncio.create_task(gone)
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientDisconnect
+        working.result()
+    finally:
+        leaving.cancel()
+        working.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await working
+
+
+async def _gone(receive: Receive, read: asyncio.Event | None = None) -> None:
+    """Wait until the client has gone; from when its body is read, nothing else comes from it."""
+    if read is not None:
+        await read.wait()
     while (await receive())["type"] != "http.disconnect":
         pass
 

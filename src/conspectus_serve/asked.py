@@ -74,7 +74,7 @@ def _edits(body: dict[str, Any]) -> Asked:
     edits = management.get("edits") if isinstance(management, Mapping) else None
     if not isinstance(management, Mapping) or not isinstance(edits, list):
         return Asked(body)
-    known = {one.get("type"): one for one in edits if isinstance(one, Mapping)}
+    known = {str(one.get("type")): one for one in edits if isinstance(one, Mapping)}
     compact, clear = known.get(COMPACT_EDIT), known.get(CLEAR_EDIT)
     if compact is None and clear is None:
         return Asked(body)

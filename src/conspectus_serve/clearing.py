@@ -36,7 +36,8 @@ def cleared(
     counts = isinstance(trigger, Mapping) and trigger.get("type") == "tool_uses"
     if (len(uses) if counts else tokens) < value_of(trigger, CLEAR_FROM):
         return list(view), []
-    excluded = edit.get("exclude_tools") or ()
+    given = edit.get("exclude_tools")
+    excluded = given if isinstance(given, list) else ()
     names = [one for one, name in uses.items() if name not in excluded]
     gone = set(names[: max(0, len(names) - value_of(edit.get("keep"), CLEAR_KEEPS))])
     made, count, characters = [], 0, 0

@@ -65,7 +65,7 @@ class Items:
         """
         signature, _, text = content.removeprefix(MARK).partition(".")
         good = [
-            hmac.compare_digest(_signed(key, tenant, text).encode(), signature.encode())
+            hmac.compare_digest(_signed(key, tenant, text).encode(), _bytes(signature))
             for key in self._keys
         ]
         if not any(good):
@@ -124,5 +124,10 @@ def _block_of_ours(message: Any) -> int | None:
 
 
 def _signed(key: bytes, tenant: str, text: str) -> str:
-    said = tenant.encode() + b"\0" + text.encode()
+    said = tenant.encode() + b"\0" + _bytes(text)
     return hmac.new(key, said, hashlib.sha256).hexdigest()
+
+
+def _bytes(text: str) -> bytes:
+    """Of any text that JSON can hold, half a character included."""
+    return text.encode("utf-8", "surrogatepass")

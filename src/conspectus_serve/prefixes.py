@@ -119,6 +119,7 @@ def prefixes_of(history: Sequence[Any], protocol: str) -> Prefixes:
             answered = count
         if model or not answered:
             names[count] = running.copy().hexdigest()[:32]
-    if not names:  # nothing but system messages
+    if not names:  # nothing but system messages: then they are what it says
+        running.update(_WRITE(list(history)).encode())
         names[len(history)] = running.hexdigest()[:32]
     return Prefixes(names, answered or max(names))

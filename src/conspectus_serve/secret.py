@@ -35,13 +35,14 @@ class Secret:
     def __repr__(self) -> str:
         return "Secret(...)"
 
-    def tenant(self, credential: str) -> str:
-        """The tenant of a client's credential: a keyed hash, from which nobody reads the key."""
-        text = credential.strip()
-        for prefix in PREFIXES:
-            if text.lower().startswith(prefix):
-                text = text[len(prefix) :].strip()
-        return self._digest("tenant", text.encode("utf-8", "surrogateescape"))[:32]
+    def tenant(self, *credentials: str) -> str:
+        """The tenant of a client's credentials: a keyed hash, from which nobody reads a key.
+
+        Of several keys each counts: which one the upstream asks for is not known here, and one of
+        them may be a placeholder that others send, too.
+        """
+        keys = dict.fromkeys(key for one in credentials if (key := _key(one)))
+        return self._digest("tenant", "\0".join(keys).encode("utf-8", "surrogateescape"))[:32]
 
     def signing_key(self) -> str:
         """The key that signs where the operator has given none."""
@@ -49,6 +50,14 @@ class Secret:
 
     def _digest(self, purpose: str, data: bytes) -> str:
         return hmac.new(self._raw, purpose.encode() + b"\0" + data, hashlib.sha256).hexdigest()
+
+
+def _key(credential: str) -> str:
+    text = credential.strip()
+    for prefix in PREFIXES:
+        if text.lower().startswith(prefix):
+            text = text[len(prefix) :].strip()
+    return text
 
 
 def secret_beside(archive: str, file: Path | None) -> Secret:

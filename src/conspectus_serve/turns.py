@@ -20,9 +20,6 @@ from conspectus.archive import Archive, Scope
 KNOWN = 16
 """Histories that are remembered, beside the archive."""
 
-LONGEST = 100_000
-"""Responses behind one another at most: a circle would be endless."""
-
 ENDS = ("response.completed", "response.incomplete")
 """Events of a stream that hold the whole response."""
 
@@ -67,7 +64,11 @@ class Turns:
         if not isinstance(thread, str):
             return None
         scope, parts, name = Scope(tenant, thread), list[Sequence[Any]](), response
-        for _ in range(LONGEST):
+        passed: set[str] = set()
+        while True:
+            if name in passed:  # an upstream has given one id twice: nobody knows the history
+                return None
+            passed.add(name)
             with self._lock:
                 held = self._known.get((tenant, name))
             if held is not None:

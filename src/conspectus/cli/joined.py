@@ -14,6 +14,9 @@ from conspectus.errors import InputError
 LAB = ("replay", "eval", "config.explain")
 """What the lab brings, in the order of the help; without it, each says what it needs."""
 
+CLASS = "command_class"
+"""Attribute of a function with the class of its command, where that is one of its own."""
+
 
 class Joined(TyperGroup):
     """A group of commands that those of other packages join: behind its own, before its groups."""
@@ -69,5 +72,5 @@ def _command(prefix: str, name: str) -> Any:
     alone = typer.Typer(
         add_completion=False, rich_markup_mode="markdown", pretty_exceptions_enable=False
     )
-    alone.command(name, epilog=EXIT_CODES)(function)
+    alone.command(name, cls=getattr(function, CLASS, None), epilog=EXIT_CODES)(function)
     return typer.main.get_command(alone)

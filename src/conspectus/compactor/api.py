@@ -229,7 +229,7 @@ class Compactor:
             SummaryError: no summariser succeeded, and `on_failure` is `"raise"`.
             RedactionError: the redactor failed, and `on_failure` is `"raise"`.
         """
-        scope = _scope(tenant, thread_id, session)
+        scope = scope_of(tenant, thread_id, session)
         return run(self._compact(scope, messages, force, focus))
 
     async def acompact(
@@ -243,7 +243,7 @@ class Compactor:
         focus: str | None = None,
     ) -> CompactionResult:
         """`compact` on an event loop."""
-        scope = _scope(tenant, thread_id, session)
+        scope = scope_of(tenant, thread_id, session)
         return await arun(self._compact(scope, messages, force, focus))
 
     def _compact(
@@ -284,7 +284,7 @@ class Compactor:
             >>> ahead.wait(10), ahead.outcome
             (True, 'nothing')
         """
-        return run(self._prepare(_scope(tenant, thread_id, session), messages))
+        return run(self._prepare(scope_of(tenant, thread_id, session), messages))
 
     async def aprepare(
         self,
@@ -295,7 +295,7 @@ class Compactor:
         session: str = "main",
     ) -> Preparation:
         """`prepare` as a task of the running event loop, with which it ends."""
-        return await arun(self._prepare(_scope(tenant, thread_id, session), messages))
+        return await arun(self._prepare(scope_of(tenant, thread_id, session), messages))
 
     def _prepare(self, scope: Scope, messages: Sequence[Source]) -> Flow[Preparation]:
         if self._engine.tools.background is None:
@@ -335,7 +335,7 @@ class Compactor:
             NotFoundError: nothing is archived of that thread, or nothing of that name is in reach.
             ArchiveError: the archive cannot be read.
         """
-        scope = _scope(tenant, thread_id, session)
+        scope = scope_of(tenant, thread_id, session)
         listeners = self._engine.tools.listeners
         return run(heard_by(listeners, self._recall(scope, query, id, range, tokens)))
 
@@ -351,7 +351,7 @@ class Compactor:
         tokens: int = 1024,
     ) -> RecallResult:
         """`recall` on an event loop."""
-        scope = _scope(tenant, thread_id, session)
+        scope = scope_of(tenant, thread_id, session)
         listeners = self._engine.tools.listeners
         return await arun(heard_by(listeners, self._recall(scope, query, id, range, tokens)))
 
@@ -382,7 +382,12 @@ class Compactor:
         )
 
 
-def _scope(tenant: str | None, thread_id: str, session: str) -> Scope:
+def scope_of(tenant: str | None, thread_id: str, session: str) -> Scope:
+    """The history that these names mean; histories without a name would be one.
+
+    Raises:
+        InputError: one of them is empty, or no text.
+    """
     named: Mapping[str, object] = {"thread_id": thread_id, "tenant": tenant, "session": session}
     for name, value in named.items():
         if value is None and name == "tenant":

@@ -204,7 +204,7 @@ def _begun(
 def _prepare(look: Flow[tuple[Session, History]], job: Preparation, beside: Session) -> Flow[None]:
     whose, redaction = whose_of(beside.scope), beside.tools.redaction
     tell(Preparing, whose, step="began")
-    with observing(Preparing, whose, step="finished") as seen:
+    with observing(Preparing, whose, step="finished", waited=0.0) as seen:
         if redaction is not None:
             seen.withhold()
         try:

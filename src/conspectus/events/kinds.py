@@ -300,7 +300,10 @@ class Preparing(Event):
         messages: that it stands for.
         calls: calls of summarising models inside it.
         input_tokens, output_tokens: of all of them together.
+        cached_tokens, written_tokens: those of the input that came from a provider's cache, and
+            those that were written to one.
         price: what they cost, in `currency`; None where no prices are set.
+        models: the same by model, in the order in which they were first asked.
     """
 
     name: ClassVar[str] = "preparing"
@@ -313,5 +316,8 @@ class Preparing(Event):
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_tokens: int = 0
+    written_tokens: int = 0
     price: float | None = None
     currency: str = ""
+    models: tuple[ModelUse, ...] = ()

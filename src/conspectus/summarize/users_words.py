@@ -98,7 +98,7 @@ def counted(lines: Sequence[str]) -> list[str]:
             kept.append(line)
         named = [*named, *cites]
         found[again[1]] = place, before + times, named
-        ends = [named[0], named[-1]]
+        ends = [*named[:1], *named[-1:]]  # a message that is cited by nothing has no name
         kept[place] = cited(f"(the same as {again[1]}, {_times(before + times)} more)", ends)
     return kept
 
