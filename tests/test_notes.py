@@ -414,3 +414,36 @@ def test_the_summary_stands_behind_the_request_that_is_under_way() -> None:
     assert [one["id"] for one in talk[:2]] == ["s", "m1"]
     assert talk[2]["content"].startswith("Here is a summary of the conversation to date:")
     assert sum("Here is a summary" in str(one["content"]) for one in talk) == 1
+
+
+def test_work_that_comes_in_one_form_is_not_told_as_refused() -> None:
+    form = "Please handle parcel {n} of customer {n}99 and write two sentences about what you did."
+    talk: list[Message] = []
+    for n in range(8):
+        talk.append(user(form.format(n=n), f"u{n}"))
+        talk.append(agent(f"Parcel {n} is handled, its customer was written to today.", f"a{n}"))
+    found = written([*talk, user("Thank you.", "u99")])[FOUND]
+    assert found[0].startswith("Parcel 0 is handled")
+    assert not any("the answer was" in line for line in found)
+
+
+def test_a_reply_that_a_harness_refused_says_what_the_answer_was() -> None:
+    refusal = "Please always provide exactly one action in triple backticks, found {} actions."
+    talk = [user("Mend the build.", "u0")]
+    for n in range(3):
+        talk += step("run", {"n": n}, f"value {n} is wrong", f"s{n}", "I look at the value.")
+    talk += [agent("The build is mended now, and all is well with it.", "a1")]
+    talk += [user(refusal.format(0), "u1")]
+    talk += step("run", {"n": 9}, "ok", "s9", "I look at the value.")
+    talk += [agent("The build is mended, once more and for all to see.", "a2")]
+    talk += [user(refusal.format(2), "u2")]
+    found = written(talk)[FOUND]
+    assert "(the answer was u1) The build is mended now, and all is well with it. [a1]" in found
+
+
+def test_what_a_command_printed_stands_where_there_is_room() -> None:
+    printed = "\n".join(f"class {n}: {50 + n}.{n} percent of the passengers" for n in range(60))
+    talk = [user("What is in the data?", "u0"), *step("read_file", {"n": 0}, "row " * 4_000, "s0")]
+    talk += step("run", {"n": 1}, printed, "s1")
+    assert "class 30: 80.30 percent" in written(talk, limit=20_000)[DONE][-1]
+    assert "class 30: 80.30 percent" not in written(talk, limit=300)[DONE][-1]

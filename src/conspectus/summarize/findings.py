@@ -49,12 +49,15 @@ _POLITE = re.compile(
 )
 
 
-def conclusions(entries: Sequence[Entry], refused: set[str], scale: float) -> list[tuple[str, str]]:
+def conclusions(
+    entries: Sequence[Entry], refused: Mapping[str, str], scale: float
+) -> list[tuple[str, str]]:
     """Return conclusions, each with the message that it stands in.
 
     Args:
         entries: the messages that leave.
-        refused: keys of the user's messages that did nothing but refuse the reply before.
+        refused: the user's messages that answer some replies with the same words, by key, with
+            the name of the first.
         scale: how roomy they are.
     """
     found: list[tuple[str, str]] = []
@@ -71,7 +74,8 @@ def conclusions(entries: Sequence[Entry], refused: set[str], scale: float) -> li
         room = int((TOLD if told else THOUGHT) * min(scale, ROOMIEST))
         said = _concluded(text, min(room, REFUSED) if in_vain else room, told and not in_vain)
         if said:
-            mark = "(this reply was refused) " if in_vain else "" if told else THOUGHT_OF
+            again = refused[after.key] if in_vain and after is not None else ""
+            mark = f"(the answer was {again}) " if in_vain else "" if told else THOUGHT_OF
             found.append((mark + said, entry.cite))
     return found
 

@@ -180,12 +180,13 @@ def _alike(before: str | None, now: str | None) -> bool:
     return 2 * len(old.keys() & new.keys()) > max(len(old), len(new))
 
 
-def lines(found: Sequence[Step], scale: float) -> list[tuple[str, list[str]]]:
+def lines(found: Sequence[Step], scale: float, more: int = 0) -> list[tuple[str, list[str]]]:
     """Return the lines of a journal, each with the messages that it rests on.
 
     Args:
         found: the steps.
         scale: how roomy lines are; below 1 looks are folded with their neighbours.
+        more: characters on top of each for what a command printed.
     """
     told: list[tuple[str, list[str]]] = []
     folded: list[str] = []
@@ -216,7 +217,7 @@ def lines(found: Sequence[Step], scale: float) -> list[tuple[str, list[str]]]:
             cites.extend(step.cites[:1])
             continue
         close()
-        told.append((_deed(step, scale, before, schemas, given), [step.cites[0]]))
+        told.append((_deed(step, scale, before, schemas, given, more), [step.cites[0]]))
     close()
     return told
 
@@ -257,7 +258,7 @@ def says(step: Step, room: int) -> str:
 
 
 def _deed(
-    step: Step, scale: float, told: dict[str, str], schemas: set[str], given: set[str]
+    step: Step, scale: float, told: dict[str, str], schemas: set[str], given: set[str], more: int
 ) -> str:
     known = {str(value) for value in step.args.values() if isinstance(value, (str, int, float))}
     # An id that a call before was given, such as the customer's, is known in every record.
@@ -279,7 +280,7 @@ def _deed(
     elif step.was is not None:
         came = f"now {changes(step.was, step.result, room)}"
     else:
-        came = output(step.result, room, known, step.seen, schemas)
+        came = output(step.result, room, known, step.seen, schemas, more)
     if step.failed and not came.lower().startswith(("error", "fail", "exit")):
         came = f"FAILED: {came}"
     return f"{call} → {came}{f' ({step.times} times)' if step.times > 1 else ''}"

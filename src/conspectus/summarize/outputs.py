@@ -103,6 +103,7 @@ def output(
     known: Collection[str] = (),
     seen: Container[str] = (),
     schemas: set[str] | None = None,
+    more: int = 0,
 ) -> str:
     """Return what came of a call: records as pairs, else its status and the lines that tell most.
 
@@ -112,6 +113,7 @@ def output(
         known: values that the reader has already.
         seen: lines of earlier outputs, which say nothing new.
         schemas: names of columns that stand before; see `compact`.
+        more: characters on top for the other lines of an output in words, from its start.
     """
     data = parsed(text)
     if data is not None:
@@ -125,8 +127,8 @@ def output(
     if not lines:
         return head or "ok"
     whole = " ⏎ ".join(new)
-    if len(whole) + len(head) + 2 <= room or len(lines) == 1:
-        whole = cut(whole, max(room - len(head), 40))
+    if len(whole) + len(head) + 2 <= room + more or len(lines) == 1:
+        whole = cut(whole, max(room + more - len(head), 40))
         return f"{head}: {whole}" if head else whole
     told = [i for i, line in enumerate(new) if SALIENT.search(line)]
     ends = [len(new) - 1, 0]
@@ -137,6 +139,10 @@ def output(
         if size <= left:
             kept.add(i)
             left -= size
+    left = more
+    for i in range(len(new)):
+        if i not in kept and (left := left - len(new[i]) - 3) >= 0:
+            kept.add(i)
     shown = " ⏎ ".join(cut(new[i], max(40, room // 2)) for i in sorted(kept))
     count = f"({len(lines)} lines)"
     return " ".join(part for part in (f"{head}:" if head else "", shown, count) if part)

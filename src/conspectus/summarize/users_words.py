@@ -37,6 +37,7 @@ LEFT_OUT = "(not all of it fits: the rest, at each …, is "
 _GAPS = re.compile(r"…(?:\s*…)+")
 _AGAIN = re.compile(r"\(the same as ([^\s,)]+), (once|\d+ times) more\)")
 _VARYING = re.compile(r"\d+")
+_SMALL = re.compile(r"(?<![\w.,#-])\d{1,2}(?![\w,-])")
 
 
 def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
@@ -118,13 +119,36 @@ def _users(entry: Entry) -> bool:
     return said and not is_summary_message(entry.source)
 
 
-def repeated(entries: Sequence[Entry], before: Sequence[str] = ()) -> set[str]:
-    """Return the keys of messages of the user that repeat another one, as refusals do."""
-    shapes: dict[str, list[str]] = {_shape(apart(line)[0]): [""] for line in before}
+def repeated(entries: Sequence[Entry], before: Sequence[str] = ()) -> dict[str, str]:
+    """Return messages of the user that answer some replies with the same words, as refusals do.
+
+    Where most replies are answered so, it is work that comes in one form.
+
+    Args:
+        entries: the messages that leave.
+        before: lines of the user's words that stand.
+
+    Returns:
+        By their keys, how the first of them is named.
+    """
+    names: dict[str, str] = {}
+    keys: dict[str, list[str]] = {}
+    for line in before:
+        text, cites = apart(line)
+        names.setdefault(_SMALL.sub("0", one_line(text)), cites[0] if cites else "")
     for entry in entries:
         if entry.role == "user" and len(entry.text) >= REPEATED:
-            shapes.setdefault(_shape(as_notes(entry.text.strip())), []).append(entry.key)
-    return {key for keys in shapes.values() if len(keys) > 1 for key in keys if key}
+            shape = _SMALL.sub("0", one_line(as_notes(entry.text.strip())))
+            keys.setdefault(shape, [""] if shape in names else []).append(entry.key)
+            names.setdefault(shape, entry.cite)
+    replies = sum(entry.role == "assistant" for entry in entries)
+    return {
+        key: names[shape]
+        for shape, group in keys.items()
+        if 1 < len(group) <= replies / 2
+        for key in group
+        if key
+    }
 
 
 def _shape(text: str) -> str:

@@ -65,6 +65,10 @@ SCALES = (9.0, 6.0, 4.0, 3.0, 2.2, 1.6, 1.25, 1.0, 0.8, 0.65, 0.5, 0.4, 0.3, 0.2
 """How roomy lines are, tried from the roomiest."""
 
 
+PRINTED = (4_000, 2_000, 1_000, 500)
+"""Characters on top of each line for what a command printed, tried where the roomiest lines fit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What a summariser has written.
@@ -154,8 +158,8 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     want = max(LEAST_ROOM, leaving // RATIO, min(free, leaving // ROOMY))
     want += tokens_of(count, list(answer.found or ()))  # deeds do not pay for what a model writes
 
-    def at(scale: float) -> dict[str, list[str]]:
-        told = journal.lines(steps, scale) if "done" in parts else []
+    def at(scale: float, more: int = 0) -> dict[str, list[str]]:
+        told = journal.lines(steps, scale, more) if "done" in parts else []
         done = [cited(as_notes(text), cites) for text, cites in told]
         return {DONE: done, FOUND: _found(answer, entries, refused, scale, parts)}
 
@@ -196,6 +200,11 @@ def write(request: SummaryRequest, answer: Answer) -> str:
 
     roomiest = bisect_left(range(len(SCALES) - 1), True, key=fits)
     draft.lines |= at(SCALES[roomiest])
+    for more in PRINTED if not roomiest else ():
+        fuller = at(SCALES[0], more)
+        if _others([fuller], count) <= room:
+            draft.lines |= fuller
+            break
     _give_way(draft, chatter=answer.found is None)
     return draft.text()
 
@@ -251,7 +260,11 @@ def _first(lines: Sequence[str], room: int, count: Callable[[str], int]) -> list
 
 
 def _found(
-    answer: Answer, entries: Sequence[Entry], refused: set[str], scale: float, parts: Sequence[str]
+    answer: Answer,
+    entries: Sequence[Entry],
+    refused: Mapping[str, str],
+    scale: float,
+    parts: Sequence[str],
 ) -> list[str]:
     if "found" not in parts or answer.summary:
         return []
