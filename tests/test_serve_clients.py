@@ -16,8 +16,10 @@ import openai
 import pytest
 
 from conspectus.archive import Archive, Scope
+from conspectus.config import SummarizationConfig
 from conspectus.tokens import TokenMeter
 from conspectus_lab.testing.fault_server import Answer, FaultServer, ToolCall, faults
+from conspectus_serve.settings import PLAINLY
 from serve_support import SECRET, WINDOW, Serving, running, serving
 
 METER = TokenMeter(model="m")
@@ -250,7 +252,13 @@ def test_a_restart_goes_on_with_the_thread(tmp_path: Path) -> None:
         assert first.headers[f"x-conspectus-{name}"] == second.headers[f"x-conspectus-{name}"]
 
 
-def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path: Path) -> None:
+@pytest.mark.parametrize("window", [WINDOW, None])
+@pytest.mark.parametrize("keep", [("messages", 20), ("fraction", 0.5)])
+def test_a_refused_request_is_sent_once_more_and_smaller(
+    tmp_path: Path, window: int | None, keep: Any
+) -> None:
+    plainly = {**PLAINLY, "keep": {"type": keep[0], "value": keep[1]}}
+    config = SummarizationConfig.model_validate(plainly)
     history = [
         {"role": role, "content": f"{role} {turn}: {FILLER}"}
         for turn in range(10)
@@ -258,7 +266,7 @@ def test_a_refused_request_is_sent_once_more_and_smaller(tmp_path: Path) -> None
     ] + [{"role": "user", "content": "Go on."}]
     with (
         FaultServer(["fine", "fine"], window=1_200, count=sent_tokens) as upstream,
-        serving(upstream.anthropic_url, tmp_path / "a.db") as endpoint,
+        serving(upstream.anthropic_url, tmp_path / "a.db", config, window=window) as endpoint,
     ):
         answer = post(endpoint, history)
         assert answer.status_code == 200

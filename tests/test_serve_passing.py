@@ -78,3 +78,19 @@ def test_a_client_that_leaves_ends_the_upstreams_answer(tmp_path: Path, method: 
         with httpx.stream(method, address, content=content) as answer:
             assert next(answer.iter_raw()) == b"on"
         assert ended.wait(5)
+
+
+def test_of_an_answers_length_and_chunks_the_chunks_count(tmp_path: Path) -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    def answering(upstream: socket.socket) -> None:
+        line, _ = upstream.accept()
+        with line:
+            line.recv(4_000)
+            line.sendall(head + b"9\r\nall of it\r\n0\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as upstream:
+        threading.Thread(target=answering, args=(upstream,), daemon=True).start()
+        address = f"http://127.0.0.1:{upstream.getsockname()[1]}"
+        with serving(address, tmp_path / "a.db") as endpoint:
+            assert httpx.get(endpoint.url + "/v1/models").content == b"all of it"

@@ -30,8 +30,17 @@ def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
 
 
 def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
-    """The headers of an answer that go on to the client."""
-    return _without([(name.lower(), value) for name, value in headers], HOP_BY_HOP)
+    """The headers of an answer that go on to the client.
+
+    A length beside a coding in chunks means nothing (RFC 9112, 6.3), and the coding ends here.
+
+    Example:
+        >>> to_client([(b"Content-Length", b"3"), (b"Transfer-Encoding", b"chunked")])
+        []
+    """
+    found = [(name.lower(), value) for name, value in headers]
+    coded = any(name == b"transfer-encoding" for name, _ in found)
+    return _without(found, HOP_BY_HOP | {b"content-length"} if coded else HOP_BY_HOP)
 
 
 def _without(headers: Raw, names: frozenset[bytes]) -> Raw:

@@ -17,6 +17,7 @@ from conspectus.archive import Archive
 from conspectus.compactor.engine import AnySummarizer, Engine
 from conspectus.config import SummarizationConfig
 from conspectus.config.building import sizes_of
+from conspectus.config.checks import clause_of
 from conspectus.config.named import counter_of, pin_of, redact_of
 from conspectus.config.windows import profile_of
 from conspectus.errors import PolicyError
@@ -118,8 +119,10 @@ class Models:
     def _made(self, model: str, window: int | None) -> Engine:
         config = self._config
         sizes: dict[str, Any] = {"trigger": None, "keep": config.keep.pair}
-        if window is not None or any("fraction" not in str(one) for one in config.clauses):
-            sizes = sizes_of(config, window) if config.clauses else sizes
+        # A share of a window that nobody knows is never reached; the upstream's refusal is.
+        absolute = any(clause_of(one).fraction is None for one in config.clauses)
+        if config.clauses and (window is not None or absolute):
+            sizes = sizes_of(config, window)
         elif config.keep.type == "fraction":
             sizes["keep"] = ("messages", 20)
         policy = Policy.build(
