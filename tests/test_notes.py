@@ -447,3 +447,19 @@ def test_what_a_command_printed_stands_where_there_is_room() -> None:
     talk += step("run", {"n": 1}, printed, "s1")
     assert "class 30: 80.30 percent" in written(talk, limit=20_000)[DONE][-1]
     assert "class 30: 80.30 percent" not in written(talk, limit=300)[DONE][-1]
+
+
+def test_edits_of_a_file_that_was_put_back_are_counted_before_anything_is_shortened() -> None:
+    lines = [f"$ sed -i '{n}s/old/new/' src/cafe/menu.py → ok [m{n}]" for n in range(2, 8)]
+    lines += ["$ sed -i '3d' src/cafe/bill.py → ok [m8]"]
+    lines += ["$ git checkout src/cafe/menu.py → Updated 1 path from the index [m9]"]
+    lines += ["$ sed -i '1s/old/good/' src/cafe/menu.py → ok [m10]"]
+    [kept] = condensed([{DONE: lines}], 70, count)
+    assert kept[DONE] == [
+        lines[6],
+        lines[7].replace("→ Updated", "→ 6 edits above undone: Updated"),
+        lines[8],
+    ]
+    in_vain = lines[7].replace("Updated 1 path from the index", "error: pathspec did not match")
+    [kept] = condensed([{DONE: [*lines[:7], in_vain]}], 90, count)
+    assert "undone" not in "".join(kept[DONE])

@@ -25,6 +25,9 @@ TELLING = 16
 LONG = 25
 """Characters from which a line of output that came before says nothing new."""
 
+_SUBSTITUTION = re.compile(
+    r"\bsed -i[^'\"\n]{0,20}['\"][^/'\"\n]{0,20}?s(/)((?:[^/\\\n]|\\.){2,400})/"
+)
 _VALUES = re.compile(r":\s*(\"(?:[^\"\\]|\\.)*\"|[\w.+-]+)")
 _NEXT = re.compile(r"[\s,]+")
 _COLUMNS = re.compile(r"\[([^\[\]]{24,})\](?=:| \(all )")
@@ -62,10 +65,16 @@ def cut(text: str, room: int) -> str:
 def cut_command(text: str, room: int) -> str:
     """Return a command, shortened before its last word where that is a path: what it is about.
 
+    Of a substitution the text that goes is left out first: what comes in its place is news.
+
     Example:
+        >>> cut_command("sed -i '3s/return spam and eggs/return None/' menu.py", 44)
+        "sed -i '3s/…/return None/' menu.py"
         >>> cut_command("sed -i 's/spam/more spam/' src/cafe/menu.py", 34)
-        "sed -i 's/spam/m… src/cafe/menu.py"
+        "sed -i 's/…/more… src/cafe/menu.py"
     """
+    if len(text) > room and (found := _SUBSTITUTION.search(text)) is not None:
+        text = f"{text[: found.start(2)]}…{text[found.end(2) :]}"
     first, _, last = text.rpartition(" ")
     if len(text) <= room or len(last) > room // 2 or not ("/" in last or "." in last):
         return cut(text, room)

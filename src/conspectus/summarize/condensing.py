@@ -27,6 +27,14 @@ LAST = 4
 FIELDS, CELLS = 4, (80, 56, 40, 28)
 """Pairs from which an outcome is a record, and characters of each, tried in turn."""
 
+_UNDO = re.compile(
+    r"\$ (?:cd \S+ && )?git (?:checkout|restore)(?: --)? ([\w./-]+) → (?!exit|error)", re.I
+)
+"""Begins a line by which a file was put back as it was."""
+
+_EDIT = re.compile(r"(?:\$ (?:cd \S+ && )?sed -i|edit|str_replace|apply_|insert|replace)")
+"""Begins a line of an edit in place."""
+
 _FIELD = re.compile(r"(?<=[\s;])(?=\w[\w.]*=)")
 _DROPPED = re.compile(r"\((\d+) earlier steps, ")
 _ARGUMENT = re.compile(r"(?<=[(\s])\w+=(?=\S)")
@@ -109,7 +117,7 @@ def condensed(
         return done.tokens + found.tokens <= room
 
     if not fits():
-        done = _Lines(_told_once(done.left()), count)
+        done = _Lines(_told_once(_without_undone(done.left())), count)
     done.leave_out(done.looks()[: len(done.looks()) // 2], fits)
     for most in LENGTHS:
         # Thoughts give way before what was told, and that before deeds.
@@ -131,6 +139,36 @@ def condensed(
         away = "one recall away" if archived else "left out"
         deeds.insert(0, f"({dropped} earlier steps, {away})")
     return [{SAID: said, DONE: deeds, FOUND: found.left()}]
+
+
+def _without_undone(lines: Sequence[str]) -> list[str]:
+    """Lines without the edits of a file that was put back later; that line says how many they were.
+
+    Example:
+        >>> _without_undone(["$ sed -i 1d a.py → ok [m2]", "$ git checkout a.py → Updated [m4]"])
+        ['$ git checkout a.py → 1 edit above undone: Updated [m4]']
+    """
+    kept = list(lines)
+    for at, line in enumerate(lines):
+        if (undo := _UNDO.match(line)) is None:
+            continue
+        gone = [n for n, other in enumerate(kept[:at]) if other and _edits(other, undo[1])]
+        for n in gone:
+            kept[n] = ""
+        if gone:
+            text, cites = apart(line)
+            call, _, came = text.partition(" → ")
+            count = f"{len(gone)} edit{'s' if len(gone) > 1 else ''}"
+            kept[at] = cited(f"{call} → {count} above undone: {came}", cites)
+    return [line for line in kept if line]
+
+
+def _edits(line: str, path: str) -> bool:
+    """Whether a line tells an edit of this file and of no other thing."""
+    call, arrow, _ = line.partition(" → ")
+    named = [word.strip("(),'\"").removeprefix("path=") for word in call.split()]
+    sole = "&&" not in call.replace("cd ", "", 1) and ";" not in call
+    return bool(arrow and _EDIT.match(line) and sole and path in named)
 
 
 def _told_once(lines: Sequence[str]) -> list[str]:
