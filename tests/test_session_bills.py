@@ -73,6 +73,14 @@ def test_a_model_without_a_price_is_said_before_anything_runs() -> None:
         replay(talk(2), priced_as=["unheard-of"])
 
 
+def test_a_name_alone_is_one_model_and_one_policy() -> None:
+    with pytest.raises(PolicyError, match="no price is known for 'nope'"):
+        replay(talk(2), priced_as="nope")
+    found = replay(talk(2), policies="none", priced_as=MODELS[0])
+    assert [run.policy for run in found.runs] == ["none"]
+    assert [bill.model for bill in found.runs[0].bills] == [MODELS[0]]
+
+
 def test_messages_are_compared_by_all_but_their_ids() -> None:
     call = {"name": "look", "args": {"at": "a.py"}, "id": "c1", "type": "tool_call"}
     asked = AIMessage("", tool_calls=[call], id="m1")
