@@ -67,6 +67,11 @@ def test_a_model_that_cannot_be_had_is_refused_with_what_to_do(
         ChatModelSummarizer(model)
 
 
+def test_a_misspelt_name_of_the_embedded_summariser_is_told_the_right_one() -> None:
+    with pytest.raises(PolicyError, match="'embedded', which needs no model"):
+        ChatModelSummarizer("embeded")
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -241,6 +241,14 @@ def test_what_cannot_fit_is_stuck_with_the_numbers_and_exit_code_1(
     assert json.loads(out.read_text(encoding="utf-8")) == talk()
 
 
+@pytest.mark.parametrize("out", [[], ["-o", "-"]])
+def test_the_reason_of_what_is_stuck_is_there_once(history: Path, out: list[str]) -> None:
+    result = run(app, ["compact", str(history), "--window", "20", *out])
+    assert result.exit_code == 1
+    assert result.output.count("must stay in view") == 1
+    assert "stuck" in (result.stderr if out else result.stdout)
+
+
 def test_without_an_archive_nothing_is_claimed(history: Path, tmp_path: Path) -> None:
     data = report(history, *SMALL, "--no-archive")
     assert data["outcome"] == "compacted"
@@ -309,7 +317,8 @@ BAD_USES: dict[str, tuple[list[str], str]] = {
     "trigger twice": (["--trigger", "tokens:5+tokens:6"], "names tokens twice"),
     "trigger below 0": (["--trigger", "tokens:-5"], "write tokens:8000"),
     "fraction": (["--window", "900", "--trigger", "fraction:7"], "write tokens:8000"),
-    "fraction of nothing": (["--trigger", "fraction:0.5"], "window"),
+    "fraction of nothing": (["--trigger", "fraction:0.5"], "give --window"),
+    "a share of nothing": (["--keep", "fraction:0.3", "--force"], "give --window"),
     "keep": (["--keep", "all"], "--keep cannot be 'all'"),
     "window": (["--window", "0"], "window must be a whole number"),
     "window word": (["--window", "big"], "Invalid value for '--window'"),

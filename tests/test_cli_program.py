@@ -65,6 +65,25 @@ def test_wrong_use_is_one_line_that_names_the_help(args: list[str]) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "command"),
+    [
+        ("starlette", ["serve", "--upstream", "http://127.0.0.1:9"]),
+        ("uvicorn", ["serve", "--upstream", "http://127.0.0.1:9"]),
+        ("mcp", ["mcp", "--tenant", "ann"]),
+    ],
+)
+def test_a_command_without_its_extra_names_it(module: str, command: list[str]) -> None:
+    line = f"import sys; sys.modules[{module!r}] = None; from conspectus.cli import main"
+    result = subprocess.run(
+        [sys.executable, "-c", f"{line}; main()", *command], capture_output=True, check=False
+    )
+    assert result.returncode == 2
+    assert result.stdout == b""
+    assert f"pip install 'conspectus[{command[0]}]'" in result.stderr.decode()
+
+
+@pytest.mark.slow
 def test_a_bad_file_is_one_line_on_standard_error_and_no_traceback(tmp_path: Path) -> None:
     path = tmp_path / "two\nlines.json"
     path.write_bytes(b"\x80\x81")

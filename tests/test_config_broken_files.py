@@ -37,6 +37,13 @@ BROKEN: dict[str, tuple[str, int, str, str]] = {
           trigger: {type: tokens, value: 4000}
           colour: blue
         """, 4, "unknown key", "known are enabled, model_name, trigger"),
+    "a key by another name": (
+        """
+        summarization:
+          enabled: true
+          trigger: {type: tokens, value: 4000}
+          summarizer: embedded
+        """, 4, "unknown key", "did you mean 'model_name'?"),
     "no trigger": (
         """
         summarization:

@@ -17,6 +17,7 @@ from conspectus.archive import Scope
 from conspectus.errors import InputError
 from conspectus_lab.testing.fault_server import FaultServer
 from conspectus_sdk import Fitter
+from conspectus_serve import load_settings
 from sdk_support import (
     ANTHROPIC_TOOL,
     OPENAI_TOOL,
@@ -240,6 +241,32 @@ def test_windows_come_by_name_by_profile_or_not_at_all(tmp_path: Path) -> None:
             fitter.fit(said, model="mystery", thread_id="t")
     with pytest.raises(PolicyError, match="window"):
         Fitter(archive="memory:", window={"own": 0})
+
+
+@pytest.mark.parametrize(
+    ("model", "limit"),
+    [
+        ("gpt-4o", 3_000),
+        ("openai/gpt-4o", 3_000),
+        ("openai:gpt-4o", 3_000),
+        ("openrouter/openai/gpt-4o", 3_000),
+        ("gpt-4o-2024-08-06", 3_000),
+        ("gpt-4o-mini", 2_000),
+        ("gpt-4o-mini-2024-07-18", 2_500),
+        ("azure/gpt-4o-mini-2024-07-18", 2_500),
+        ("claude-next", 4_000),
+        ("anthropic/claude-next-20260101", 4_000),
+        ("other", 1_000),
+    ],
+)
+def test_a_name_of_a_window_counts_as_it_does_for_the_endpoint(model: str, limit: int) -> None:
+    windows = {"gpt-4o": 3_000, "gpt-4o-m*": 2_000, "gpt-4o-mini-2024-*": 2_500, "*": 1_000}
+    windows["claude-*"] = 4_000
+    said = [{"role": "user", "content": "hi"}]
+    with Fitter(archive="memory:", window=windows) as fitter:
+        assert fitter.fit(said, model=model, thread_id="t").budget == limit
+    settings, _ = load_settings(given={"upstream": "http://127.0.0.1:9", "windows": windows})
+    assert settings.window_of(model) == limit
 
 
 def test_an_archive_that_cannot_be_read_is_told(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ import pytest
 from conspectus.archive import Archive, Scope
 from conspectus.errors import ConfigError
 from conspectus_lab.testing.fault_server import FaultServer, faults
-from conspectus_serve import load_settings
+from conspectus_serve import load_settings, make_app
 from conspectus_serve.secret import secret_beside
 from serve_support import SECRET, Serving, running, serving
 
@@ -332,6 +332,21 @@ def test_the_secret_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     file.write_text("short")
     with pytest.raises(ConfigError, match="hexadecimal"):
         secret_beside(archive, None)
+
+
+def test_the_users_own_archive_and_its_secret_come_into_a_folder_that_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "fresh"))
+    with running(make_app(*load_settings(given={"upstream": "http://127.0.0.1:9"}))):
+        pass
+    folder = tmp_path / "fresh" / "conspectus"
+    assert {one.name for one in folder.iterdir()} >= {"archive.db", "archive.db.secret"}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    elsewhere = tmp_path / "mistyped" / "a.db"
+    with pytest.raises(ConfigError, match="No such file"):
+        secret_beside(str(elsewhere), None)
+    assert not elsewhere.parent.exists()
 
 
 @pytest.mark.slow

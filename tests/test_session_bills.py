@@ -9,7 +9,7 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import Cost, PolicyError
-from conspectus.telemetry import Price
+from conspectus.telemetry import Price, known_prices, litellm_prices
 from conspectus_lab.billing import Bill, Block, Pace, Till, block_of
 from conspectus_lab.commands.replay import summed
 from conspectus_lab.replay import replay
@@ -71,6 +71,22 @@ def test_where_a_provider_writes_by_itself_the_summarisers_request_is_written() 
 def test_a_model_without_a_price_is_said_before_anything_runs() -> None:
     with pytest.raises(PolicyError, match="no price is known for 'unheard-of'"):
         replay(talk(2), priced_as=["unheard-of"])
+
+
+def test_an_unknown_model_is_told_those_of_nearly_its_name() -> None:
+    with pytest.raises(PolicyError, match="such as claude-sonnet-5-5"):
+        Till("claude-sonet-5-5")
+    with pytest.raises(PolicyError, match=f"such as {next(iter(known_prices()))}"):
+        Till("???")
+    assert "sample_spec" not in litellm_prices()
+
+
+def test_a_name_alone_is_one_model_and_one_policy() -> None:
+    with pytest.raises(PolicyError, match="no price is known for 'nope'"):
+        replay(talk(2), priced_as="nope")
+    found = replay(talk(2), policies="none", priced_as=MODELS[0])
+    assert [run.policy for run in found.runs] == ["none"]
+    assert [bill.model for bill in found.runs[0].bills] == [MODELS[0]]
 
 
 def test_messages_are_compared_by_all_but_their_ids() -> None:

@@ -17,7 +17,7 @@ from conspectus._drive import Flow, arun, run
 from conspectus.archive import Scope
 from conspectus.compactor.api import scope_of
 from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, open_archive, window_of
-from conspectus.config.windows import profile_of
+from conspectus.config.windows import limit_of, profile_of
 from conspectus.errors import PolicyError, StuckError
 from conspectus.events import heard_by
 from conspectus.messages import Source
@@ -41,8 +41,10 @@ class Fitter:
     Args:
         archive: where originals go: an `Archive`, a LangGraph store, a path or a URL. It stays
             open until `close`.
-        window: input limit of the models in tokens; or a mapping of their names to limits. Default,
-            and for models that the mapping does not name: what their LangChain profile says.
+        window: input limit of the models in tokens; or a mapping of their names to limits, where
+            `gpt-4o` means `openai/gpt-4o` and `gpt-4o-2024-08-06`, too, and `*` stands for
+            anything. Default, and for models that the mapping does not name: what their LangChain
+            profile says.
         summarizer: as for `Compactor`. Default: `"embedded"`.
         trigger, keep: when to compact, and how much of the newest history stays, as for
             `Compactor`. Default: 85 % of the window, 20 messages.
@@ -209,7 +211,8 @@ class Fitter:
             return known
 
     def _window(self, model: str) -> int:
-        given = self._windows.get(model) if isinstance(self._windows, Mapping) else self._windows
+        windows = self._windows
+        given = limit_of(model, windows) if isinstance(windows, Mapping) else windows
         found = given or profile_of("", model.replace("/", ":", 1))
         if found is None:
             raise PolicyError(

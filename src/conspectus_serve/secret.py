@@ -9,6 +9,8 @@ import secrets
 from contextlib import suppress
 from pathlib import Path
 
+from conspectus.archive import default_archive_path
+from conspectus.archive.backend import private_folder
 from conspectus.errors import ConfigError
 
 LENGTH = 32
@@ -85,6 +87,8 @@ def secret_beside(archive: str, file: Path | None) -> Secret:
         beside = Path(rest[1:] if mark else archive).expanduser()
         file = beside.with_name(beside.name + ".secret")
     try:
+        if file.absolute().parent == default_archive_path().parent:
+            private_folder(file.absolute().parent)  # the archive comes after its secret
         _make(file)
         raw = bytes.fromhex(file.read_text("ascii").strip())
     except (OSError, ValueError) as error:

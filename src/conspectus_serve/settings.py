@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -23,6 +22,7 @@ from conspectus.config import SummarizationConfig
 from conspectus.config.building import archive_of
 from conspectus.config.loading import config_of
 from conspectus.config.reading import read_section, read_text
+from conspectus.config.windows import limit_of
 from conspectus.errors import ConfigError
 
 SECTION = "serve"
@@ -65,7 +65,8 @@ class ServeSettings(BaseModel):
             from the secret.
         window: input limit of models that `windows` does not name, in tokens. Default: that of
             `summarization`, then what is known of the model.
-        windows: input limits by name of the model, in tokens; `*` stands for anything.
+        windows: input limits by name of the model, with or without its provider and its date, in
+            tokens; `*` stands for anything.
         max_body_bytes: size of a request at most. Default: 20,000,000.
         on_stuck: where nothing makes a history fit: `refuse` with the numbers, or `send` it.
         compaction: who answers requests for a compaction, and for edits of the context: `here`, for
@@ -126,12 +127,7 @@ class ServeSettings(BaseModel):
             >>> settings.window_of("gpt-5-mini"), settings.window_of("other")
             (272000, None)
         """
-        if model in self.windows:
-            return self.windows[model]
-        fitting = [name for name in self.windows if fnmatchcase(model, name)]
-        if fitting:
-            return self.windows[max(fitting, key=len)]
-        return self.window
+        return limit_of(model, self.windows) or self.window
 
 
 def is_loopback(host: str) -> bool:

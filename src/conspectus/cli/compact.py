@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,6 +112,7 @@ def compact(
         "on_failure": on_failure,
         "redact": redact,
     }
+    _check_that_shares_have_a_window([*(trigger or []), keep], window)
     where = None if no_archive else options.archive_of(archive)
     if out is not None and out != STDOUT:
         output.check_output(out)
@@ -144,14 +145,28 @@ def compact(
         notes.append(history.skipped_lines)
     named = None if out == STDOUT else out
     report = Report(result, history, where, name, tenant, tuple(notes), named)
+    code, reason = _verdict(result)
     if as_json:
         output.print_json(report.as_json())
     else:
-        report.print(output.console(stderr=out == STDOUT))
-    code, reason = _verdict(result)
+        report.print(output.console(stderr=out == STDOUT), why=not reason)
     if reason:
         print(f"conspectus: error: {one_line(reason)}", file=sys.stderr)
     raise typer.Exit(code)
+
+
+def _check_that_shares_have_a_window(sizes: Sequence[str], window: int | None) -> None:
+    """Refuse a share of a window that is not given.
+
+    Raises:
+        InputError: with the option that is missing.
+    """
+    share = next((one for one in sizes if "fraction" in one), None)
+    if share is not None and window is None:
+        raise InputError(
+            f"{share} is a share of the window; give --window, the input limit of the model that "
+            "will answer, or write tokens:8000 or messages:50"
+        )
 
 
 def _check_that_it_stays(out: Path, source: Path) -> None:

@@ -80,12 +80,13 @@ class Report:
             "notes": list(self.notes),
         }
 
-    def print(self, screen: Console) -> None:
-        """All of it for a person."""
+    def print(self, screen: Console, *, why: bool = True) -> None:
+        """All of it for a person; the reason only where no error says it."""
         result = self.result
         colour = {"compacted": "green", "kept": "cyan"}.get(result.outcome, "red")
-        why = f" ({result.cause})" if result.cause else ""
-        _line(screen, f"{result.outcome}: {result.reason}{why}", f"bold {colour}")
+        cause = f" ({result.cause})" if result.cause else ""
+        reason = f": {result.reason}" if why else ""
+        _line(screen, f"{result.outcome}{reason}{cause}", f"bold {colour}")
         self._sizes(screen)
         if result.evicted or result.clipped or result.dropped:
             _line(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
 
 from conspectus._core.choices import names_embedded
@@ -11,6 +14,41 @@ PROVIDERS = frozenset(
     "anthropic deepseek fireworks google_genai groq mistralai openai together xai".split()
 )
 """Providers whose models are made without a network, so that their profiles can be read."""
+
+_DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")
+"""The date of a model's snapshot, as providers put it behind its name."""
+
+
+def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
+    """The input limit of a model in a mapping of names to limits, in tokens; None without one.
+
+    The name itself counts first, then the name without a provider in front, then patterns (`*`
+    stands for anything) and the name without a date behind, the longest first.
+
+    Args:
+        model: its name, as a request gives it.
+        limits: in tokens, by name or pattern.
+
+    Example:
+        >>> limits = {"gpt-4o": 3_000, "claude-*": 200_000}
+        >>> limit_of("openai/gpt-4o-2024-08-06", limits), limit_of("gpt-4o-mini", limits)
+        (3000, None)
+    """
+    if model in limits:
+        return limits[model]
+    names = list(_bare(model))
+    undated = {_DATE.sub("", name) for name in names}
+    found = [
+        one for one in limits if one in undated or any(fnmatchcase(name, one) for name in names)
+    ]
+    return limits[max(found, key=lambda one: (one in names, len(one)))] if found else None
+
+
+def _bare(model: str) -> Iterator[str]:
+    """A name, and what is left of it without each of the providers in front."""
+    while model:
+        yield model
+        model = "".join(re.split("[/:]", model, maxsplit=1)[1:])
 
 
 def find_window(config: SummarizationConfig) -> tuple[int | None, str]:

@@ -204,7 +204,8 @@ def _built(model: str) -> Runnable[Any, Any]:
         raise PolicyError(
             f"the model {model!r} could not be built ({type(error).__name__}: {error}). Write it "
             "as 'provider:model', such as 'openai:gpt-5-mini'; install the package of the "
-            "provider (`pip install langchain-openai`) and set its key; or pass a chat model"
+            "provider (`pip install langchain-openai`) and set its key; or pass a chat model, or "
+            "'embedded', which needs no model"
         ) from error
 
 

@@ -128,6 +128,7 @@ def litellm_prices() -> PriceList:
         raise PolicyError(
             f"{file} cannot be read as LiteLLM's prices ({error}); take known_prices()"
         ) from error
+    rows.pop("sample_spec", None)  # it explains the list's fields, and is no model
     prices: dict[str, Price] = {}
     for name, row in rows.items():
         price = _of_litellm(row) if isinstance(row, Mapping) else None

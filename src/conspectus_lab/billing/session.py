@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -192,8 +193,9 @@ def _price(model: str, prices: Mapping[str, Price] | None) -> Price:
             prices = prices if model in prices else litellm_prices()
     price = prices.get(model)
     if price is None:
+        near = get_close_matches(model, prices, n=3) or list(known_prices())[:3]
         raise PolicyError(
-            f"no price is known for {model!r}; name another, such as "
-            f"{', '.join(list(prices)[:3])}, or give prices of your own"
+            f"no price is known for {model!r}; name another, such as {', '.join(near)}, or give "
+            "prices of your own"
         )
     return price

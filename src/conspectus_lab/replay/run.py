@@ -55,9 +55,9 @@ def replay(
     keep: object = KEEP,
     summarizer: Summarizer | BaseChatModel | str | None = None,
     summary_tokens: int | None = None,
-    policies: Sequence[str | Policy] = tuple(POLICIES),
+    policies: str | Sequence[str | Policy] = tuple(POLICIES),
     on_event: OnEvent | None = None,
-    priced_as: Sequence[str] = PRICED_AS,
+    priced_as: str | Sequence[str] = PRICED_AS,
     prices: Mapping[str, Price] | None = None,
     pace: Pace = Pace(),  # noqa: B008 - it is frozen
 ) -> Replay:
@@ -78,11 +78,13 @@ def replay(
             `"embedded"`, the `EmbeddedSummarizer`.
         summary_tokens: the most that the text of a summary may take. Default: an eighth of the
             window, between 256 and 4,096.
-        policies: what is compared: `"none"`, `"langchain"`, `"conspectus"`, or a `Policy`.
+        policies: what is compared: `"none"`, `"langchain"`, `"conspectus"`, or a `Policy`; one, or
+            several.
         on_event: called with a name and data while it runs: `start` (`policy`, `title`,
             `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
             (`policy`, `run`).
-        priced_as: models whose prices and caches count for the bills. Default: `PRICED_AS`.
+        priced_as: models, or one, whose prices and caches count for the bills. Default:
+            `PRICED_AS`.
         prices: by model. Default: `known_prices()`, and LiteLLM's where ours has none.
         pace: how much time passes between two requests, for what a cache still holds.
 
@@ -106,7 +108,7 @@ def replay(
             raise PolicyError(f"{what} must be a whole number of tokens above 0, not {size!r}")
     if not clauses:
         raise PolicyError('a replay needs a trigger; write ("fraction", 0.85), say')
-    chosen = _policies(policies)
+    chosen = _policies(_listed(policies))
     model, summarizer = _summarizer(summarizer)
     recording = Recording.of(messages)
     sizes = Sizes(TokenMeter())
@@ -123,7 +125,7 @@ def replay(
         summarizer=summarizer,
         chat_model=model,
         tell=on_event or (lambda event, data: None),
-        tills=lambda: [Till(model, prices) for model in priced_as],
+        tills=lambda: [Till(model, prices) for model in _listed(priced_as)],
         pace=pace,
     )
     without = _without(plan)
@@ -156,6 +158,11 @@ class _Plan:
     tell: OnEvent
     tills: Callable[[], list[Till]]
     pace: Pace
+
+
+def _listed(given: str | Sequence[Any]) -> Sequence[Any]:
+    """A list as it is; a single name as a list, which would be read by its letters else."""
+    return [given] if isinstance(given, str) else given
 
 
 def _policies(names: Sequence[str | Policy]) -> list[Policy]:
