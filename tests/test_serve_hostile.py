@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from conspectus.archive import Archive, Scope
+from conspectus.cli.app import app
 from conspectus.errors import ConfigError
 from conspectus_lab.testing.fault_server import FaultServer, faults
 from conspectus_serve import load_settings, make_app
@@ -347,6 +349,19 @@ def test_the_users_own_archive_and_its_secret_come_into_a_folder_that_is_made(
     with pytest.raises(ConfigError, match="No such file"):
         secret_beside(str(elsewhere), None)
     assert not elsewhere.parent.exists()
+
+
+def test_the_command_names_the_tenant_of_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_KEY", KEY)
+    archive = str(tmp_path / "a.db")
+    line = ["serve", "--upstream", "http://127.0.0.1:9", "--archive", archive, "--tenant-of"]
+    told = CliRunner().invoke(app, [*line, "SOME_KEY"])
+    assert told.stdout.strip() == secret_beside(archive, None).tenant(f"Bearer {KEY}")
+    unset = CliRunner().invoke(app, [*line, "NO_KEY"])
+    assert unset.exit_code == 2
+    assert "--tenant-of NO_KEY" in unset.stderr
 
 
 @pytest.mark.slow

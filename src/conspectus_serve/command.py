@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -43,6 +44,13 @@ def serve(
         int | None,
         typer.Option(help="Input limit of models that the file does not name, in tokens."),
     ] = None,
+    tenant_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIABLE",
+            help="Print the tenant of the client's key in this environment variable, and end.",
+        ),
+    ] = None,
 ) -> None:
     """Keep the histories of any client inside its model's window, on their way to a provider.
 
@@ -58,6 +66,7 @@ def serve(
             f"the endpoint needs the extra `serve` ({error.name} is missing); install it with "
             "pip install 'conspectus[serve]'"
         ) from error
+    from conspectus_serve.secret import secret_beside
     from conspectus_serve.settings import load_settings
 
     given = {
@@ -69,6 +78,12 @@ def serve(
         "window": window,
     }
     settings, summarization = load_settings(config, given)
+    if tenant_of is not None:
+        key = os.environ.get(tenant_of)
+        if not key:
+            raise InputError(f"--tenant-of {tenant_of}: no such variable; export it with the key")
+        typer.echo(secret_beside(settings.where, settings.secret_file).tenant(key))
+        return
     app = make_app(settings, summarization)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it names addresses with their queries
     typer.echo(f"http://{settings.listen} -> {settings.upstream}", err=True)
