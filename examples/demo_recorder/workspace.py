@@ -25,7 +25,17 @@ from types import TracebackType
 from demo_recorder.seeds import SEEDS
 
 ROOT = Path(__file__).resolve().parents[2]
-LAYERS = ("errors.py", "_drive.py", "tokens", "_core", "messages", "ledger")
+LAYERS = (
+    "errors.py",
+    "_drive.py",
+    "_langchain.py",
+    "_lazy.py",
+    "events",
+    "tokens",
+    "_core",
+    "messages",
+    "ledger",
+)
 """What is copied: the layers that import nothing above them, so that the copy runs by itself."""
 
 LONGEST = 60_000

@@ -13,6 +13,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
@@ -268,28 +269,30 @@ def _in_thread(job: Preparation, make: Make) -> None:
     job.owner = thread.ident or 0
 
 
+async def _work(job: Preparation, make: Make) -> None:
+    try:
+        await arun(make(job))
+    except asyncio.CancelledError:
+        job.ended("cancelled", "its task was cancelled")
+        raise
+    except BaseException as error:
+        job.ended("failed", f"{type(error).__name__}: {error}")
+
+
+def _over(job: Preparation, task: asyncio.Task[None]) -> None:
+    _TASKS.discard(task)
+    if not job.outcome:
+        job.ended("cancelled", "its task was cancelled")
+    if not task.cancelled():
+        task.exception()
+    job._end()
+
+
 async def _as_task(job: Preparation, make: Make) -> None:
-    async def work() -> None:
-        try:
-            await arun(make(job))
-        except asyncio.CancelledError:
-            job.ended("cancelled", "its task was cancelled")
-            raise
-        except BaseException as error:
-            job.ended("failed", f"{type(error).__name__}: {error}")
-
-    def over(task: asyncio.Task[None]) -> None:
-        _TASKS.discard(task)
-        if not job.outcome:
-            job.ended("cancelled", "its task was cancelled")
-        if not task.cancelled():
-            task.exception()
-        job._end()
-
     job._loop, job.owner = asyncio.get_running_loop(), threading.get_ident()
-    task = job._loop.create_task(work(), context=_context(), name="conspectus-background")
+    task = job._loop.create_task(_work(job, make), context=_context(), name="conspectus-background")
     _TASKS.add(task)  # a loop holds its tasks weakly
-    task.add_done_callback(over)
+    task.add_done_callback(partial(_over, job))
 
 
 _TASKS: set[asyncio.Task[None]] = set()
