@@ -460,6 +460,10 @@ def test_edits_of_a_file_that_was_put_back_are_counted_before_anything_is_shorte
         lines[7].replace("→ Updated", "→ 6 edits above undone: Updated"),
         lines[8],
     ]
-    in_vain = lines[7].replace("Updated 1 path from the index", "error: pathspec did not match")
-    [kept] = condensed([{DONE: [*lines[:7], in_vain]}], 90, count)
-    assert "undone" not in "".join(kept[DONE])
+    for came in ("error: pathspec did not match", "FAILED: fatal: no repository", "exit 1: no"):
+        in_vain = lines[7].replace("Updated 1 path from the index", came)
+        [kept] = condensed([{DONE: [*lines[:7], in_vain]}], 90, count)
+        assert "undone" not in "".join(kept[DONE])
+    staged = [*lines[:4], "$ git add -A → ok [m5s]", *lines[4:8]]
+    [kept] = condensed([{DONE: staged}], 110, count)
+    assert "2 edits above undone" in "".join(kept[DONE]), "what was staged stays"

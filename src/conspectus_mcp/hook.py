@@ -182,8 +182,8 @@ def tenant_of(project: Path) -> str:
         project: the project's folder.
 
     Example:
-        >>> tenant_of(Path("/work/shop"))
-        'claude-code:/work/shop'
+        >>> tenant_of(Path("/srv/shop"))
+        'claude-code:/srv/shop'
     """
     return f"claude-code:{project.expanduser().resolve()}"
 

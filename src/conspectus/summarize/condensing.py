@@ -27,10 +27,17 @@ LAST = 4
 FIELDS, CELLS = 4, (80, 56, 40, 28)
 """Pairs from which an outcome is a record, and characters of each, tried in turn."""
 
+_IN_VAIN = "exit|error|fail|no answer"
+"""Begins an outcome by which nothing was done."""
+
 _UNDO = re.compile(
-    r"\$ (?:cd \S+ && )?git (?:checkout|restore)(?: --)? ([\w./-]+) → (?!exit|error)", re.I
+    rf"\$ (?:cd \S+ && )?git (?:checkout|restore)(?: --)? ([\w./-]+) → (?!{_IN_VAIN}|updated 0)",
+    re.I,
 )
 """Begins a line by which a file was put back as it was."""
+
+_STAGED = re.compile(r"\bgit (?:add|commit|stash)\b")
+"""What stands in a line behind which a file is put back no further."""
 
 _EDIT = re.compile(r"(?:\$ (?:cd \S+ && )?sed -i|edit|str_replace|apply_|insert|replace)")
 """Begins a line of an edit in place."""
@@ -152,7 +159,8 @@ def _without_undone(lines: Sequence[str]) -> list[str]:
     for at, line in enumerate(lines):
         if (undo := _UNDO.match(line)) is None:
             continue
-        gone = [n for n, other in enumerate(kept[:at]) if other and _edits(other, undo[1])]
+        since = max((n + 1 for n in range(at) if _STAGED.search(lines[n])), default=0)
+        gone = [n for n in range(since, at) if kept[n] and _edits(kept[n], undo[1])]
         for n in gone:
             kept[n] = ""
         if gone:
@@ -165,10 +173,11 @@ def _without_undone(lines: Sequence[str]) -> list[str]:
 
 def _edits(line: str, path: str) -> bool:
     """Whether a line tells an edit of this file and of no other thing."""
-    call, arrow, _ = line.partition(" → ")
+    call, arrow, came = line.partition(" → ")
+    done = arrow and re.match(_IN_VAIN, came, re.I) is None
     named = [word.strip("(),'\"").removeprefix("path=") for word in call.split()]
     sole = "&&" not in call.replace("cd ", "", 1) and ";" not in call
-    return bool(arrow and _EDIT.match(line) and sole and path in named)
+    return bool(done and _EDIT.match(line) and sole and path in named)
 
 
 def _told_once(lines: Sequence[str]) -> list[str]:
