@@ -9,10 +9,11 @@ import pytest
 
 from conspectus._drive import run
 from conspectus.archive import Archive, Scope
+from conspectus.messages.cache_marks import without_cache_marks
 from conspectus_serve import load_settings
 from conspectus_serve.fitting import Fitting, Turn
 from conspectus_serve.models import Models
-from conspectus_serve.prefixes import plain, prefixes_of
+from conspectus_serve.prefixes import prefixes_of
 from conspectus_serve.protocols import CHAT, MESSAGES
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
@@ -146,7 +147,7 @@ def test_an_image_stays_with_its_message(endpoint: Endpoint) -> None:
 
 def test_prefixes_are_those_that_end_with_an_answer() -> None:
     history = [*START, user("Go on."), answer("So."), user("More.")]
-    found = prefixes_of([plain(one) for one in history], "chat")
+    found = prefixes_of([without_cache_marks(one) for one in history], "chat")
     assert set(found.names) == {2, 3, 5}
     assert found.answered == 5
     assert prefixes_of(START[:1], "chat").answered == 1

@@ -22,9 +22,10 @@ from conspectus.events import heard_by
 from conspectus.guard.overflow import read_overflow
 from conspectus.guard.rescue import Refused
 from conspectus.messages import read_messages
+from conspectus.messages.cache_marks import without_cache_marks
 from conspectus_serve.asked import Asked
 from conspectus_serve.models import Models
-from conspectus_serve.prefixes import Prefixes, plain, prefixes_of
+from conspectus_serve.prefixes import Prefixes, prefixes_of
 from conspectus_serve.protocols import Protocol
 from conspectus_serve.threads import Found, find_flow, settle_flow
 
@@ -128,7 +129,7 @@ class Fitting:
         """
         given = body.get("model")
         model = given if isinstance(given, str) else ""
-        bare = [plain(message) for message in history]
+        bare = [without_cache_marks(message) for message in history]
         prefixes = prefixes_of(bare, protocol.name)
         window = self._models.window(tenant, model)
         engine = self._models.engine(model, window)

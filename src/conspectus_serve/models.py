@@ -22,9 +22,9 @@ from conspectus.config.named import counter_of, pin_of, redact_of
 from conspectus.config.windows import profile_of
 from conspectus.errors import PolicyError
 from conspectus.guard.measuring import reserved_for_answer
+from conspectus.messages.cache_marks import without_cache_marks
 from conspectus.summarize import ChatModelSummarizer
 from conspectus.tokens import TokenMeter
-from conspectus_serve.prefixes import plain
 from conspectus_serve.protocols import Protocol
 from conspectus_serve.settings import ServeSettings
 
@@ -96,7 +96,10 @@ class Models:
 
     def _beside(self, protocol: Protocol, body: Mapping[str, Any], meter: TokenMeter) -> int:
         texts = [body[field] for field in protocol.beside if body.get(field)]
-        total = sum(meter.message(plain({"role": "system", "content": text})) for text in texts)
+        total = sum(
+            meter.message(without_cache_marks({"role": "system", "content": text}))
+            for text in texts
+        )
         for field in protocol.schemas:
             if schemas := body.get(field):
                 total += self._schema(schemas, meter)

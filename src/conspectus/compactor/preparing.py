@@ -7,13 +7,11 @@ still the beginning of this one and the same record is in force.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.given_cut import may_leave, only_clipped, plan_given
@@ -25,12 +23,21 @@ from conspectus.compactor.background import (
     LOOK_AGAIN,
     Preparation,
     Preparations,
-    is_at_work,
     owner_of,
 )
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.observed import whose_of
 from conspectus.compactor.outcome import Failed
+from conspectus.compactor.prepared import (
+    Prepared,
+    find_mark_flow,
+    hash_of,
+    identity_of,
+    keys_of,
+    leaving_of,
+    notes_in_force,
+    save_mark_flow,
+)
 from conspectus.compactor.redacting import told_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.view import History, with_floors
@@ -44,7 +51,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("conspectus")
 
-VERSION = 1
 LEASE = LONGEST_LOOK
 """Seconds for which another machine's worker is believed to be at a draft."""
 
@@ -55,45 +61,6 @@ SETTLES = 0.1
 """Seconds after which a worker looks whether another one has begun at the same moment."""
 
 GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """Which draft is being prepared, or has been, and from which history.
-
-    Attributes:
-        plan: names the draft.
-        covers: keys of the messages that it stands for.
-        count: messages of the history that it was made from.
-        seen: hash of their keys.
-        identity: hash of all else that would change it.
-        owner: who is at it, or was; see `is_at_work`.
-        until: seconds since 1970 after which nobody is believed to be at it any more.
-    """
-
-    plan: str
-    covers: tuple[str, ...]
-    count: int
-    seen: str
-    identity: str
-    owner: Sequence[Any]
-    until: float
-
-    @property
-    def under_way(self) -> bool:
-        """Whether somebody may still be at it."""
-        return time.time() < self.until and is_at_work(self.owner)
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any] | None) -> Prepared | None:
-        """What was written; None for nothing, or what cannot be read: it only saves money."""
-        if not data or data.get("v") != VERSION:
-            return None
-        try:
-            found = cls(**{k: v for k, v in data.items() if k != "v"})
-            return replace(found, covers=tuple(found.covers), until=float(found.until))
-        except (TypeError, ValueError):
-            return None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -223,7 +190,7 @@ def _prepare(look: Flow[tuple[Session, History]], job: Preparation, beside: Sess
 
 def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
     """How many messages the draft stands for that was made; the preparation says the rest."""
-    job.notes, job.size = _notes(history), job.size or session.asked or history.size
+    job.notes, job.size = notes_in_force(history), job.size or session.asked or history.size
     history, decided = session.foresees(history, _jobs(session).setting.prepare)
     if not isinstance(decided, Compact) or not decided.evict:
         why = "messages are only shown short" if isinstance(decided, Compact) else decided.reason
@@ -232,7 +199,7 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
     compaction = Compaction(session.tools, session.scope, session.anchor, history, decided, "")
 
     def claim(name: str, keys: tuple[str, ...]) -> Flow[bool]:
-        known = yield from _find(session, history)
+        known = yield from find_mark_flow(session, history)
         if known is not None and not _unfit(session, known, history):
             if (yield from session.anchor.find_draft_flow(known.plan)) is not None:
                 job.ended("ready")
@@ -249,7 +216,7 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
     if found is None:
         return 0
     if isinstance(found, Failed):
-        yield from _save(session, history, None)
+        yield from save_mark_flow(session, history, None)
         why = (yield from told_flow(compaction.material.redaction, [found.reason]))[0]
         job.ended("failed", why)
         return 0
@@ -260,18 +227,20 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
 def _mark(
     session: Session, history: History, name: str, keys: tuple[str, ...], job: Preparation
 ) -> Prepared:
-    view, until = _keys(history), time.time() + LEASE
-    return Prepared(name, keys, len(view), _hash(view), _identity(session), owner_of(job), until)
+    view, until = keys_of(history), time.time() + LEASE
+    return Prepared(
+        name, keys, len(view), hash_of(view), identity_of(session), owner_of(job), until
+    )
 
 
 def _claimed(session: Session, history: History, mark: Prepared) -> Flow[bool]:
     """Take a draft upon oneself, unless another worker does at the same moment: stores cannot
     compare and set, so the one who wrote last has it."""
-    yield from _save(session, history, mark)
+    yield from save_mark_flow(session, history, mark)
     if session.tools.archive is None:
         return True
     yield pause(SETTLES)
-    found = yield from _find(session, history)
+    found = yield from find_mark_flow(session, history)
     return found is None or list(found.owner) == list(mark.owner) or not found.under_way
 
 
@@ -339,7 +308,7 @@ def ended_flow(
 def _ready(session: Session, history: History, decided: Compact) -> Flow[Chosen | Prepared | None]:
     """The plan that puts a finished draft in force; or what is known of one that is not finished,
     and fits; None for neither. A draft that does not belong to the history is dropped."""
-    known = yield from _find(session, history)
+    known = yield from find_mark_flow(session, history)
     if known is None:
         return None
     if why := _unfit(session, known, history):
@@ -348,7 +317,7 @@ def _ready(session: Session, history: History, decided: Compact) -> Flow[Chosen 
     draft = yield from session.anchor.find_draft_flow(known.plan)
     if draft is None:
         return known
-    leaving, where = _leaving(known, history), session.tools.where
+    leaving, where = leaving_of(known, history), session.tools.where
     given = plan_given(
         history.items,
         session.policy,
@@ -377,7 +346,7 @@ def _shown_short(
     if where is None or room is None:
         return None
     history = with_floors(history, session.tools.meter, session.policy.clip_to, where)
-    leaving = () if known is None else _leaving(known, history)
+    leaving = () if known is None else leaving_of(known, history)
     words = session.tools.archive is not None
     plan = only_clipped(history.items, session.policy, room, decided, leaving, words=words)
     return None if plan is None else (history, plan)
@@ -386,24 +355,24 @@ def _shown_short(
 def _has_failed(session: Session, history: History) -> bool:
     """Whether this history was tried to prepare, and could not be."""
     job = _jobs(session).latest(session.scope)
-    if job is None or job.notes != _notes(history):
+    if job is None or job.notes != notes_in_force(history):
         return False
     return job.outcome == "failed" or (job.due and job.outcome == "nothing")
 
 
 def _unfit(session: Session, known: Prepared, history: History) -> str:
     """Why a draft does not belong to a history; empty if it does."""
-    if known.identity != _identity(session):
+    if known.identity != identity_of(session):
         return "it was made with other settings"
-    keys = _keys(history)
+    keys = keys_of(history)
     if len(keys) < known.count:
         return "the history has gone back"
-    if _hash(keys[: known.count]) != known.seen:
+    if hash_of(keys[: known.count]) != known.seen:
         return "the history that it was made from was changed"
     covers = set(known.covers)
     if any(p.item.summary and p.entry and p.item.key not in covers for p in history.places):
         return "a summary of another library has come"
-    if not may_leave(history.items, _leaving(known, history)):
+    if not may_leave(history.items, leaving_of(known, history)):
         return "something that it stands for must stay now"
     return ""
 
@@ -412,7 +381,7 @@ def _waited(session: Session, history: History, known: Prepared | None) -> Flow[
     """Wait for what is under way, within a summariser's time; whether that was too short."""
     until = time.monotonic() + (session.tools.timeout or LONGEST_LOOK)
     job = _jobs(session).latest(session.scope)
-    if job is not None and job.notes in (None, _notes(history)):
+    if job is not None and job.notes in (None, notes_in_force(history)):
         while job.under_way:
             if time.monotonic() > until:
                 return True
@@ -420,74 +389,22 @@ def _waited(session: Session, history: History, known: Prepared | None) -> Flow[
                 return False
         if job.outcome != "elsewhere":
             return False
-        known = yield from _find(session, history)
+        known = yield from find_mark_flow(session, history)
     while known is not None and known.under_way:
         if (yield from session.anchor.find_draft_flow(known.plan)) is not None:
             return False
         if time.monotonic() > until:
             return True
         yield pause(LOOK_THERE)
-        known = yield from _find(session, history)
+        known = yield from find_mark_flow(session, history)
     return False
 
 
 def _drop(session: Session, history: History, known: Prepared, why: str) -> Flow[None]:
     _jobs(session).forget(session.scope)
-    yield from _save(session, history, None)
+    yield from save_mark_flow(session, history, None)
     whose, count = whose_of(session.scope), len(known.covers)
     tell(Preparing, whose, step="dropped", outcome="dropped", reason=why, messages=count)
-
-
-# What is noted of it
-
-
-def _name(history: History) -> str:
-    return f"prepared\0{_notes(history)}"
-
-
-def _find(session: Session, history: History) -> Flow[Prepared | None]:
-    archive, scope = session.tools.archive, session.scope
-    if archive is None:
-        found = session.tools.memory.of(scope).prepared.get(_name(history))
-    else:
-        found = yield from archive.find_prepared_flow(scope, _name(history))
-    return Prepared.read(found)
-
-
-def _save(session: Session, history: History, mark: Prepared | None) -> Flow[None]:
-    archive, scope = session.tools.archive, session.scope
-    data = {} if mark is None else {"v": VERSION, **asdict(mark)}
-    if archive is None:
-        session.tools.memory.save_prepared(scope, _name(history), data)
-    else:
-        yield from archive.save_prepared_flow(scope, _name(history), data)
-
-
-def _notes(history: History) -> str:
-    """Names the notes in force: the last record by which messages left; empty for none. One that
-    only shows messages short changes nothing about what a draft stands for."""
-    return next((record.id for record in reversed(history.chain) if record.covers), "")
-
-
-def _keys(history: History) -> list[str]:
-    return [place.item.key for place in history.places if not place.item.summary]
-
-
-def _leaving(known: Prepared, history: History) -> list[int]:
-    covers = set(known.covers)
-    return [
-        i
-        for i, place in enumerate(history.places)
-        if place.item.key in covers and not place.item.summary
-    ]
-
-
-def _hash(parts: Sequence[str]) -> str:
-    return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()[:32]
-
-
-def _identity(session: Session) -> str:
-    return _hash([session.tools.identity("")])
 
 
 def _jobs(session: Session) -> Preparations:

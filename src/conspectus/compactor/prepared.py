@@ -1,0 +1,108 @@
+"""The mark of notes that are prepared: which draft it is, from which history, and whose work."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from conspectus._drive import Flow
+from conspectus.compactor.background import is_at_work
+from conspectus.compactor.view import History
+
+if TYPE_CHECKING:
+    from conspectus.compactor.session import Session
+
+VERSION = 1
+"""Form of the mark; one of another form is not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Which draft is being prepared, or has been, and from which history.
+
+    Attributes:
+        plan: names the draft.
+        covers: keys of the messages that it stands for.
+        count: messages of the history that it was made from.
+        seen: hash of their keys.
+        identity: hash of all else that would change it.
+        owner: who is at it, or was; see `is_at_work`.
+        until: seconds since 1970 after which nobody is believed to be at it any more.
+    """
+
+    plan: str
+    covers: tuple[str, ...]
+    count: int
+    seen: str
+    identity: str
+    owner: Sequence[Any]
+    until: float
+
+    @property
+    def under_way(self) -> bool:
+        """Whether somebody may still be at it."""
+        return time.time() < self.until and is_at_work(self.owner)
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any] | None) -> Prepared | None:
+        """What was written; None for nothing, or what cannot be read: it only saves money."""
+        if not data or data.get("v") != VERSION:
+            return None
+        try:
+            found = cls(**{k: v for k, v in data.items() if k != "v"})
+            return replace(found, covers=tuple(found.covers), until=float(found.until))
+        except (TypeError, ValueError):
+            return None
+
+
+def mark_name(history: History) -> str:
+    return f"prepared\0{notes_in_force(history)}"
+
+
+def find_mark_flow(session: Session, history: History) -> Flow[Prepared | None]:
+    archive, scope = session.tools.archive, session.scope
+    if archive is None:
+        found = session.tools.memory.of(scope).prepared.get(mark_name(history))
+    else:
+        found = yield from archive.find_prepared_flow(scope, mark_name(history))
+    return Prepared.read(found)
+
+
+def save_mark_flow(session: Session, history: History, mark: Prepared | None) -> Flow[None]:
+    archive, scope = session.tools.archive, session.scope
+    data = {} if mark is None else {"v": VERSION, **asdict(mark)}
+    if archive is None:
+        session.tools.memory.save_prepared(scope, mark_name(history), data)
+    else:
+        yield from archive.save_prepared_flow(scope, mark_name(history), data)
+
+
+def notes_in_force(history: History) -> str:
+    """Names the notes in force: the last record by which messages left; empty for none. One that
+    only shows messages short changes nothing about what a draft stands for."""
+    return next((record.id for record in reversed(history.chain) if record.covers), "")
+
+
+def keys_of(history: History) -> list[str]:
+    return [place.item.key for place in history.places if not place.item.summary]
+
+
+def leaving_of(known: Prepared, history: History) -> list[int]:
+    covers = set(known.covers)
+    return [
+        i
+        for i, place in enumerate(history.places)
+        if place.item.key in covers and not place.item.summary
+    ]
+
+
+def hash_of(parts: Sequence[str]) -> str:
+    return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()[:32]
+
+
+def identity_of(session: Session) -> str:
+    return hash_of([session.tools.identity("")])
