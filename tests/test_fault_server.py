@@ -212,7 +212,7 @@ def test_a_script_that_ends_or_fails_says_so_when_the_server_closes() -> None:
 
 @pytest.mark.parametrize(
     ("path", "body", "status"),
-    [("/v1/responses", "{}", 404), ("/v1/messages", "no json", 400), ("/v1/messages", "{}", 400)],
+    [("/v1/other", "{}", 404), ("/v1/messages", "no json", 400), ("/v1/responses", "{}", 400)],
 )
 def test_what_is_no_request_is_refused(wires: Wires, path: str, body: str, status: int) -> None:
     with pytest.raises(urllib.error.HTTPError) as caught:

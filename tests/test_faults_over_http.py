@@ -26,9 +26,9 @@ from conspectus import (
     SummarizationMiddleware,
 )
 from conspectus._core.choices import EMBEDDED
-from conspectus._drive import Io, run
+from conspectus._drive import run
 from conspectus.archive import Archive, Scope
-from conspectus.summarize.calls import Caller, CannotPay
+from conspectus.summarize.calls import Bill, Caller, CannotPay
 from conspectus.telemetry import Event, SummarizerCall, UsageTally
 from conspectus.tokens import estimate
 from conspectus_lab.testing.fault_server import Reply, Request, faults
@@ -73,19 +73,6 @@ TOO_LONG = {"context length": faults.context_length(10, 20), "413": faults.too_l
 def wires() -> Iterator[Wires]:
     with wired() as made:
         yield made
-
-
-@pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that would have been waited."""
-    seen: list[float] = []
-
-    def pause(seconds: float) -> Io:
-        seen.append(seconds)
-        return Io(lambda: None)
-
-    monkeypatch.setattr("conspectus.compactor.compaction.pause", pause)
-    return seen
 
 
 def said(turns: int, words: int = 20, first: int = 0) -> list[BaseMessage]:
@@ -142,6 +129,7 @@ def calls_of(message: BaseMessage) -> list[Any]:
 # The summariser's call
 
 
+@pytest.mark.sampled(8)
 @both
 @pytest.mark.parametrize("name", FAILS)
 def test_a_fault_of_the_summariser_changes_no_history_that_has_room(
@@ -189,6 +177,7 @@ def test_who_asks_and_whom_is_told_by_the_client_itself(wires: Wires, protocol: 
     assert tally.total.input_tokens >= 0 <= tally.total.output_tokens
 
 
+@pytest.mark.sampled(8)
 @both
 @pytest.mark.parametrize("name", [*FAILS, *TOO_LONG])
 def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
@@ -208,6 +197,7 @@ def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
 PASSING = sorted(name for name, (_, tries) in FAILS.items() if tries > 1)
 
 
+@pytest.mark.sampled(4)
 @both
 @pytest.mark.parametrize("name", PASSING)
 def test_a_fault_that_passes_is_waited_for(
@@ -243,6 +233,7 @@ def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
     assert (result.record is not None) == bool(waited)
 
 
+@pytest.mark.sampled(1)
 @both
 def test_a_span_too_long_for_the_summariser_is_read_in_parts(wires: Wires, protocol: str) -> None:
     sent, limit = said(12), 1_200
@@ -269,6 +260,7 @@ def test_a_span_too_long_for_the_summariser_is_read_in_parts(wires: Wires, proto
             assert last in whole
 
 
+@pytest.mark.sampled(1)
 @both
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("on_loop", [False, True])
@@ -304,7 +296,7 @@ def test_a_lying_report_of_usage_lets_no_spending_limit_be_passed(
     wires: Wires, protocol: str, reported: int
 ) -> None:
     wires.server.restart(lambda request: faults.lying_usage(reported, 0, GOOD))
-    caller = Caller(wires.model(protocol), "m", estimate, None, cap=2_000)
+    caller = Caller(wires.model(protocol), "m", estimate, None, Bill(2_000))
     prompt: list[BaseMessage] = [HumanMessage("what was said " * 100)]
     size, asked = caller.size(prompt), 0
     while asked * size <= 2_000:
@@ -412,6 +404,7 @@ def outcome(agent: Agent) -> tuple[Any, ...]:
     return answer.content, told, answer.additional_kwargs, answer.tool_calls
 
 
+@pytest.mark.sampled(8)
 @both
 @pytest.mark.parametrize("name", FAILS)
 def test_a_fault_of_the_answering_model_goes_through_untouched(
@@ -453,6 +446,7 @@ def test_a_fault_of_the_answering_model_keeps_the_summary_that_was_paid_for(
     check_nothing_lost(agent.graph, agent.store)
 
 
+@pytest.mark.sampled(2)
 @both
 @pytest.mark.parametrize(("streaming", "on_loop"), WAYS[1:3])
 @pytest.mark.parametrize("says", ["context length", "413"])
@@ -487,6 +481,7 @@ def test_a_small_request_that_is_refused_as_too_long_is_told_as_refused(protocol
             agent.step(HumanMessage("hello", id="h"))
 
 
+@pytest.mark.sampled(2)
 @both
 @pytest.mark.parametrize("reported", [0, 1, 10**9])
 def test_a_lying_report_of_usage_breaks_no_budget(protocol: str, reported: int) -> None:

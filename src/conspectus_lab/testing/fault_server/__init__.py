@@ -1,7 +1,7 @@
-"""A server on loopback that speaks two chat protocols and fails as it is told to.
+"""A server on loopback that speaks three protocols and fails as it is told to.
 
-`FaultServer` answers the real clients of OpenAI and Anthropic from a script of answers and faults,
-streamed or whole. The functions of `faults` make the faults.
+`FaultServer` answers the real clients of OpenAI (Chat Completions, Responses) and Anthropic from a
+script of answers and faults, streamed or whole. The functions of `faults` make the faults.
 
 Example:
     >>> from conspectus_lab.testing.fault_server import FaultServer, faults

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol, cast
 
-from conspectus_lab.testing.fault_server import anthropic_wire, faults, openai_wire
+from conspectus_lab.testing.fault_server import (
+    anthropic_wire,
+    faults,
+    openai_wire,
+    responses_wire,
+)
 from conspectus_lab.testing.fault_server.faults import Answer, Broken, HttpError, Usage
 from conspectus_lab.testing.fault_server.request import Protocol as Speaks
 from conspectus_lab.testing.fault_server.request import Request
@@ -21,7 +26,7 @@ PIECES = 20
 
 
 class Wire(Protocol):
-    """How one of the two protocols is written."""
+    """How one of the protocols is written."""
 
     def torn(self, body: Mapping[str, Any]) -> Iterator[str]: ...
 
@@ -51,6 +56,7 @@ class Wire(Protocol):
 
 WIRES: dict[str, tuple[Speaks, Wire]] = {
     "/v1/chat/completions": ("openai", openai_wire),
+    "/v1/responses": ("responses", responses_wire),
     "/v1/messages": ("anthropic", anthropic_wire),
 }
 
@@ -108,6 +114,12 @@ class HttpServer(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that has gone is no error of the server."""
 
+    @property
+    def open_connections(self) -> int:
+        """Connections that are open now."""
+        with self._guard:
+            return len(self._open)
+
     def close_all(self) -> None:
         """Close the port and every connection."""
         self.server_close()
@@ -128,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length", "0")))
         speaks, wire = WIRES.get(self.path.partition("?")[0], (None, cast("Wire", openai_wire)))
         if speaks is None:
-            known = " and ".join(WIRES)
+            known = ", ".join(WIRES)
             self._error(wire, faults.not_found(f"{self.path} (there are {known})"), 0)
             return
         try:

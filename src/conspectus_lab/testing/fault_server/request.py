@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-Protocol = Literal["openai", "anthropic"]
+Protocol = Literal["openai", "responses", "anthropic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +15,12 @@ class Request:
 
     Attributes:
         number: its place among all, from 1.
-        protocol: whose it speaks.
+        protocol: which it speaks: Chat Completions, Responses or Messages.
         body: the JSON.
         headers: by name in lower case.
         tokens: its size, as the server counts.
-        torn: what a provider would turn it down for: calls without results, results without calls.
+        torn: what a provider would turn it down for: calls without results, results without calls;
+            of a response, also wrong ids and parts.
     """
 
     number: int
@@ -41,13 +42,19 @@ class Request:
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages, in the form of the protocol."""
-        return list(self.body["messages"])
+        """The messages or items, in the form of the protocol."""
+        given = self.body["input"] if self.protocol == "responses" else self.body["messages"]
+        return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
 
     @property
     def text(self) -> str:
         """All that the messages and the system prompt say, arguments of calls included."""
-        return "\n".join(_texts([self.body.get("system"), self.body["messages"]]))
+        system = [self.body.get("system"), self.body.get("instructions")]
+        return "\n".join(_texts([*system, *self.messages]))
+
+
+NAMES = frozenset(("role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "status"))
+"""Fields of which nothing is said."""
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -55,7 +62,7 @@ def _texts(value: object) -> Iterator[str]:
         yield value
     elif isinstance(value, Mapping):
         for key, part in value.items():
-            if key not in ("role", "type", "id", "tool_call_id", "tool_use_id"):
+            if key not in NAMES:
                 yield from _texts(part)
     elif isinstance(value, list):
         for part in value:

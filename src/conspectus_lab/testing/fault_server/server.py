@@ -17,7 +17,7 @@ from conspectus_lab.testing.fault_server.scripts import Script, check_reply, che
 
 
 class FaultServer:
-    """Speaks OpenAI's and Anthropic's chat protocols on a free port of loopback.
+    """Speaks OpenAI's and Anthropic's protocols on a free port of loopback.
 
     Each request is answered by the script: with a text, an `Answer`, or a fault. Answers are
     streamed to those who ask for it, with usage. Use it as a context manager.
@@ -28,8 +28,8 @@ class FaultServer:
         window: the most tokens of a request; a larger one is refused as too long, in the words of
             the provider, before the script is asked. Default: no limit.
         count: tokens of a request's body. Default: one for every four characters of JSON of its
-            messages, system prompt and tools.
-        strict: refuse requests in which calls of tools and their results are torn apart, as both
+            messages or items, system prompt and tools.
+        strict: refuse requests in which calls of tools and their results are torn apart, as the
             providers do.
 
     Attributes:
@@ -38,6 +38,7 @@ class FaultServer:
         refused: those that were larger than the window.
         torn: those with torn calls.
         connections: connections that were opened.
+        open_connections: those that are open now, used or kept by a client for later.
 
     Raises:
         TypeError: the script is neither a list of replies nor a function, count no function, or
@@ -98,6 +99,11 @@ class FaultServer:
     def script(self, script: Script) -> None:
         check_script(script)
         self._script = script
+
+    @property
+    def open_connections(self) -> int:
+        """Those that are open now."""
+        return self._server.open_connections
 
     @property
     def openai_url(self) -> str:
@@ -210,5 +216,6 @@ class FaultServer:
 
 
 def _count(body: Mapping[str, Any]) -> int:
-    parts = [body.get("system"), body["messages"], body.get("tools")]
+    said = body["input"] if "input" in body else body["messages"]
+    parts = [body.get("system"), body.get("instructions"), said, body.get("tools")]
     return sum(len(json.dumps(part, ensure_ascii=False)) for part in parts if part) // 4
