@@ -15,7 +15,6 @@ import asyncio
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +27,7 @@ from typing import Any
 import httpx
 from rich.console import Console
 from rich.table import Table
+from serve_process import endpoint, free_port, process
 
 LENGTHS = (100, 2_000)
 REQUESTS = 300
@@ -40,7 +40,6 @@ screen = Console(width=100)
 PROVIDER = """
 import json
 import sys
-from socket import create_server
 
 import uvicorn
 
@@ -64,48 +63,10 @@ uvicorn.run(app, port=int(sys.argv[1]), log_level="error", timeout_keep_alive=75
 """
 
 
-def free_port() -> int:
-    """A port that nobody listens on."""
-    from socket import create_server
-
-    with create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
-
-
-@contextmanager
-def process(line: list[str], port: int) -> Iterator[str]:
-    """A server in a process of its own, once it answers."""
-    with subprocess.Popen(line, stderr=subprocess.DEVNULL) as running:
-        url = f"http://127.0.0.1:{port}"
-        try:
-            for _ in range(600):
-                try:
-                    httpx.post(url + "/v1/none", json={})
-                    break
-                except httpx.TransportError:
-                    time.sleep(0.05)
-            else:
-                raise SystemExit(f"{line[0]} does not answer")
-            yield url
-        finally:
-            running.terminate()
-            running.wait(20)
-
-
 @contextmanager
 def provider() -> Iterator[str]:
     port = free_port()
     with process([sys.executable, "-c", PROVIDER, str(port)], port) as url:
-        yield url
-
-
-@contextmanager
-def endpoint(upstream: str, archive: str, secret: Path, window: int) -> Iterator[str]:
-    port = free_port()
-    line = [sys.executable, "-m", "conspectus.cli", "serve", "--upstream", upstream]
-    line += ["--listen", f"127.0.0.1:{port}", "--archive", archive]
-    line += ["--secret-file", str(secret), "--window", str(window)]
-    with process(line, port) as url:
         yield url
 
 
@@ -135,9 +96,10 @@ def latency(folder: Path, requests: int) -> None:
         table.add_column(column, justify="right")
     with (
         provider() as upstream,
-        endpoint(upstream, str(folder / "a.db"), folder / "secret", 10**9) as through,
+        endpoint(upstream, str(folder / "a.db"), folder / "secret", 10**9) as serving,
         httpx.Client(timeout=60) as client,
     ):
+        through = serving.url
         for length in LENGTHS:
             times = {upstream: list[float](), through: list[float]()}
             for number in range(-(-requests // 10)):
@@ -211,7 +173,7 @@ def at_once(folder: Path, address: str, count: int, turns: int) -> list[str]:
         stack.callback(connection.execute, f"DROP SCHEMA {schema} CASCADE")
         upstream = stack.enter_context(provider())
         urls = [
-            stack.enter_context(endpoint(upstream, archive, folder / "secret", WINDOW))
+            stack.enter_context(endpoint(upstream, archive, folder / "secret", WINDOW)).url
             for _ in range(2)
         ]
         started = time.perf_counter()

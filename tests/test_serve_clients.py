@@ -252,6 +252,7 @@ def test_a_restart_goes_on_with_the_thread(tmp_path: Path) -> None:
         assert first.headers[f"x-conspectus-{name}"] == second.headers[f"x-conspectus-{name}"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("window", [WINDOW, None])
 @pytest.mark.parametrize("keep", [("messages", 20), ("fraction", 0.5)])
 def test_a_refused_request_is_sent_once_more_and_smaller(

@@ -159,6 +159,7 @@ def test_codex_keeps_what_the_user_said_beside_the_item(tmp_path: Path) -> None:
         assert sent[-1] == new
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -185,6 +186,7 @@ def test_an_item_that_does_not_verify_is_refused(tmp_path: Path, spoil: Any) -> 
         assert upstream.bodies == []
 
 
+@pytest.mark.slow
 def test_an_item_is_its_tenants_and_outlives_a_change_of_keys(tmp_path: Path) -> None:
     first, second, third = (f"signing key number {n}" for n in (1, 2, 3))
     new = {"role": "user", "content": "hi"}

@@ -28,7 +28,9 @@ from conspectus_serve.items import Items
 from conspectus_serve.models import Models
 from conspectus_serve.preparing import Arrived, Prepared, Preparing, Wrong
 from conspectus_serve.protocols import PATHS, error_body
+from conspectus_serve.recalling import Recalling
 from conspectus_serve.relay import Answer, Upstream, UpstreamFailed
+from conspectus_serve.rewriting import Ready, Rewriting, rewriting_of
 from conspectus_serve.secret import Secret, secret_beside
 from conspectus_serve.settings import ServeSettings
 from conspectus_serve.turns import Turns, Watch
@@ -70,15 +72,18 @@ class Endpoint:
         self._settings, self._secret = settings, secret
         self._enabled = config.enabled
         models = Models(settings, config, archive)
+        recalled = settings.recall_tokens if settings.recall == "auto" else 0
         self._preparing = Preparing(
             Fitting(archive, models, send_stuck=settings.on_stuck == "send"),
             Turns(archive),
             Items(settings.signing_keys or [secret.signing_key()]),
+            Recalling(archive, recalled, 2 * settings.recall_tokens if settings.recall_tool else 0),
             serves=settings.compaction == "here",
             holds=not config.redact,
         )
         self._upstream = Upstream(settings.upstream, settings.timeout, settings.proxy)
         self._workers = ThreadPoolExecutor(WORKERS, "conspectus-serve")
+        self._under_way: dict[tuple[str, str | None, bytes], asyncio.Future[Prepared]] = {}
 
     async def close(self) -> None:
         """Give up connections; what is being archived comes to its end."""
@@ -175,7 +180,7 @@ class Endpoint:
 
     async def _turn(self, request: Request, arrived: Arrived, send: Send) -> None:
         preparing = self._preparing
-        made = await self._work(preparing.prepared_flow(arrived))
+        made = await self._prepared(arrived)
         settled = self._settled(made.turn)
         if made.answer is not None:
             await settled
@@ -193,14 +198,38 @@ class Endpoint:
                     await settled
                     settled = self._settled(made.turn)
             await settled
-            await self._relay(answer, made.headers, send, made)
+            await self._relay(answer, made.headers, send, made, self._rewriting(request, made))
         finally:
             await answer.close()
 
+    async def _prepared(self, arrived: Arrived) -> Prepared:
+        """Prepare a request, once at a time.
+
+        A client that gives up while its history is summarised sends the same again. It must find
+        the summary that is being made, and not pay for another one.
+        """
+        key = (arrived.tenant, arrived.thread, arrived.raw)
+        while (first := self._under_way.get(key)) is not None:
+            await asyncio.wait((first,))
+        work = asyncio.ensure_future(self._work(self._preparing.prepared_flow(arrived)))
+        self._under_way[key] = work
+
+        def ended(done: asyncio.Future[Prepared]) -> None:
+            del self._under_way[key]
+            done.cancelled() or done.exception()  # perhaps nobody is left who would ask for it
+
+        work.add_done_callback(ended)
+        return await asyncio.shield(work)
+
     def _settled(self, turn: Turn | None) -> Awaitable[None]:
-        """Keep how far a thread has come, while the upstream is at work."""
-        if turn is None:
-            return asyncio.sleep(0)
+        """Keep how far a thread has come, while the upstream is at work.
+
+        What is compacted is settled at once, with the compaction.
+        """
+        if turn is None or turn.fresh:
+            done = asyncio.get_running_loop().create_future()
+            done.set_result(None)
+            return done
         task = asyncio.create_task(self._work(self._preparing.settled_flow(turn)))
         return asyncio.shield(task)
 
@@ -208,10 +237,21 @@ class Endpoint:
         """Drive a flow in a thread; one that has begun comes to its end, whoever waits for it."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, run, flow)
 
+    def _rewriting(self, request: Request, made: Prepared) -> Rewriting | None:
+        async def sent(content: bytes) -> Answer:
+            return await self._sent(request, content, whole=True, again=True)
+
+        return rewriting_of(made, self._work, sent)
+
     # The way out
 
     async def _sent(
-        self, request: Request, content: bytes | AsyncIterator[bytes], *, whole: bool = False
+        self,
+        request: Request,
+        content: bytes | AsyncIterator[bytes],
+        *,
+        whole: bool = False,
+        again: bool = False,
     ) -> Answer:
         target = request.scope["raw_path"].decode("latin-1")
         if query := request.scope["query_string"]:
@@ -220,6 +260,8 @@ class Endpoint:
         if whole:  # it is read as it goes by
             headers = [one for one in headers if one[0].lower() != b"accept-encoding"]
             headers.append((b"accept-encoding", b"identity"))
+        if again:  # another request: it must not be answered as the first one was
+            headers = [one for one in headers if one[0].lower() != b"idempotency-key"]
         coded = (
             "transfer-encoding" in request.headers
         )  # then a length means nothing (RFC 9112, 6.3)
@@ -228,8 +270,17 @@ class Endpoint:
         return await self._upstream.send(request.method, target, headers, content)
 
     async def _relay(
-        self, answer: Answer, ours: Raw, send: Send, made: Prepared | None = None
+        self,
+        answer: Answer | Ready,
+        ours: Raw,
+        send: Send,
+        made: Prepared | None = None,
+        rewriting: Rewriting | None = None,
     ) -> None:
+        rewriting = rewriting if answer.status == 200 else None
+        streamed = made is not None and made.streamed
+        if rewriting is not None and isinstance(answer, Answer) and not streamed:
+            answer, rewriting = await rewriting.whole(answer), None
         watch = Watch(made.streamed) if made and made.kept and answer.status == 200 else None
         head = [*to_client(answer.headers), *ours]
         start: MutableMapping[str, Any] | None = {
@@ -237,6 +288,9 @@ class Endpoint:
         }  # fmt: skip
         held: list[bytes] = []
         pieces = answer.pieces()
+        if rewriting is not None and isinstance(answer, Answer):
+            pieces = rewriting.streamed(answer)
+            head[:] = [one for one in head if one[0] != b"content-length"]
         if made is not None and made.edits and answer.status == 200:
             pieces = with_edits(pieces, made.edits, made.streamed)
             head[:] = [one for one in head if one[0] != b"content-length"]
@@ -261,6 +315,8 @@ class Endpoint:
                 await send({"type": "http.response.body", "body": rest, "more_body": True})
             raise ClientDisconnect from None
         finally:
+            if rewriting is not None:
+                await rewriting.close()
             await answer.close()
         if start is not None:
             await send(start)

@@ -44,6 +44,14 @@ def serve(
         int | None,
         typer.Option(help="Input limit of models that the file does not name, in tokens."),
     ] = None,
+    recall_tool: Annotated[
+        bool | None,
+        typer.Option(
+            "--recall-tool/--no-recall-tool",
+            help="Let models look up what has left their view while they answer.",
+            show_default="off",
+        ),
+    ] = None,
     tenant_of: Annotated[
         str | None,
         typer.Option(
@@ -76,6 +84,7 @@ def serve(
         "archive": archive,
         "secret_file": secret_file,
         "window": window,
+        "recall_tool": recall_tool,
     }
     settings, summarization = load_settings(config, given)
     if tenant_of is not None:

@@ -62,6 +62,7 @@ class Turn:
         fresh: the compaction that was asked for is made.
         notes: the notes in force.
         cost: of what was summarised now.
+        spare: tokens that are free beside what is sent; None where the window is unknown.
     """
 
     tenant: str
@@ -82,6 +83,7 @@ class Turn:
     fresh: bool = False
     notes: str = ""
     cost: Cost = field(default_factory=Cost)
+    spare: int | None = None
 
     @property
     def scope(self) -> Scope:
@@ -189,8 +191,8 @@ class Fitting:
         self, turn: Turn, room: Window | None, now: bool = False, focus: str = ""
     ) -> Flow[Turn]:
         anchor = Anchor(self._archive, turn.engine.tools.memory, turn.scope)
-        session = turn.engine.session(turn.scope, room, anchor)
         listeners = turn.engine.tools.listeners
+        session = turn.engine.session(turn.scope, room, anchor)
         result = yield from heard_by(listeners, session.compact(turn.plain, now, focus))
         over = room is not None and result.tokens_after > room.budget
         if over and result.failed == "archive":
@@ -213,6 +215,7 @@ class Fitting:
             fresh=now or result.record is not None,
             notes=result.summary,
             cost=result.cost,
+            spare=None if room is None else room.budget - result.tokens_after,
         )
 
     def _taken_along(self, turn: Turn) -> Flow[bool]:

@@ -129,7 +129,10 @@ class Models:
         elif config.keep.type == "fraction":
             sizes["keep"] = ("messages", 20)
         policy = Policy.build(
-            **sizes, max_summary_tokens=config.max_summary_tokens, least_gain=config.least_gain
+            **sizes,
+            max_summary_tokens=config.max_summary_tokens,
+            least_gain=config.least_gain,
+            stale_results=config.stale,
         )
         meter = TokenMeter(self._counter, model=model or None, file_tokens=config.file_tokens)
         first, *others = (config.model_name or "embedded", *config.fallback_models)

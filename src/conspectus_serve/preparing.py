@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from conspectus._drive import Flow
@@ -16,6 +16,8 @@ from conspectus_serve.fitting import Fitting, TooLarge, Turn
 from conspectus_serve.headers import Raw, said
 from conspectus_serve.items import MARK, BadItem, Item, Items
 from conspectus_serve.protocols import RESPONSES, Protocol
+from conspectus_serve.recall_tool import Lookups, tool_in
+from conspectus_serve.recalling import Recalling
 from conspectus_serve.turns import Turns
 
 logger = logging.getLogger("conspectus")
@@ -65,6 +67,11 @@ class Prepared:
         note: what else the client should know.
         state: who holds the history, where the client leaves it to a server.
         edits: what was cleared, as Anthropic tells it.
+        recalled: tokens of what was recalled for it.
+        sent: the body that `content` holds, where it is not the client's own.
+        lookups: carries out calls of the endpoint's own tool; None where it is not given.
+        lead: a block that comes before the answer; None for none.
+        iterations: usage of what was done before the answer, in Anthropic's form.
         asked: what it asks for.
         parent: id of the response before it; empty for none.
         before: the history up to that.
@@ -81,6 +88,11 @@ class Prepared:
     note: str = ""
     state: str = ""
     edits: Sequence[dict[str, Any]] = ()
+    recalled: int = 0
+    sent: Mapping[str, Any] = field(default_factory=dict)
+    lookups: Lookups | None = None
+    lead: Mapping[str, Any] | None = None
+    iterations: Sequence[Mapping[str, Any]] = ()
     asked: Asked | None = None
     parent: str = ""
     before: Sequence[Any] = ()
@@ -92,7 +104,8 @@ class Prepared:
     @property
     def read_on_the_way(self) -> bool:
         """Whether its answer is read, and so must not be compressed."""
-        return self.kept or bool(self.edits)
+        rewritten = self.lookups is not None or self.lead is not None
+        return self.kept or rewritten or bool(self.edits)
 
     @property
     def headers(self) -> Raw:
@@ -110,6 +123,7 @@ class Prepared:
                 tokens_before=turn.tokens,
                 tokens_after=turn.sent,
                 record=turn.head,
+                recalled_tokens=self.recalled or None,
             ),
             *told,
         ]
@@ -122,15 +136,24 @@ class Preparing:
         fitting: makes histories fit.
         turns: histories that clients leave to the server.
         items: compaction items.
+        recalling: finds what a compacted request needs.
         serves: whether compaction is done here; else the upstream is asked for it.
         holds: whether histories may be kept that clients leave to the server. They are kept as they
             were sent, so not where secrets are to be taken out.
     """
 
     def __init__(
-        self, fitting: Fitting, turns: Turns, items: Items, *, serves: bool, holds: bool
+        self,
+        fitting: Fitting,
+        turns: Turns,
+        items: Items,
+        recalling: Recalling,
+        *,
+        serves: bool,
+        holds: bool,
     ) -> None:
         self._fitting, self._turns, self._items = fitting, turns, items
+        self._recalling = recalling
         self._serves, self._holds = serves, holds
 
     def prepared_flow(self, arrived: Arrived) -> Flow[Prepared]:
@@ -193,27 +216,42 @@ class Preparing:
             # What a message should be is for the upstream to say.
             logger.info("sent on as it came: %s", type(error).__name__)
             return replace(plain, note=UNREAD)
+        if turn.fresh:  # its client may be gone by now, and asks again for what was paid for
+            yield from self.settled_flow(turn)
         keeps = self._holds and arrived.protocol is RESPONSES and body.get("store") is not False
         made = replace(plain, turn=turn, new=new, asked=asked, kept=keeps)
         if asked.alone and turn.fresh:
             return replace(made, content=b"", answer=self._alone(arrived.path, made, turn))
         if body is given and not of_item and turn.view is None:
             return made
-        return self.filled(made, turn)
+        return (yield from self._filled(made, turn))
 
-    def filled(self, prepared: Prepared, turn: Turn) -> Prepared:
+    def _filled(self, prepared: Prepared, turn: Turn) -> Flow[Prepared]:
         """What is sent for a history that is not sent as it came."""
         view = turn.history if turn.view is None else turn.view
+        shown = yield from self._recalling.shown_flow(turn, view)
+        view, turn = shown.view, replace(turn, sent=turn.sent + shown.tokens)
         edits: list[dict[str, Any]] = []
         clear = prepared.asked.clear if prepared.asked is not None else None
         if clear is not None:
             view, edits = cleared(view, clear, turn.sent)
         body = {**prepared.body, turn.protocol.field: list(view)}
+        lookups = self._recalling.lookups(turn, body, shown.tokens, held=self._holds)
+        if lookups is not None:
+            body["tools"] = [*(body.get("tools") or ()), tool_in(turn.protocol)]
         try:
             content = json.dumps(body, separators=(",", ":")).encode()
         except RecursionError:
             raise Wrong(400, "the body is nested too deeply; send less of it") from None
-        return replace(prepared, turn=turn, content=content, edits=edits)
+        return replace(
+            prepared,
+            turn=turn,
+            content=content,
+            edits=edits,
+            recalled=shown.tokens,
+            sent=body,
+            lookups=lookups,
+        )
 
     def settled_flow(self, turn: Turn) -> Flow[None]:
         """Keep how far a thread has come; it is no reason to keep an answer from a client."""
@@ -230,7 +268,11 @@ class Preparing:
         except ConspectusError as failed:
             logger.warning("a refused request could not be made smaller: %s", failed)
             return None
-        return None if turn is None else self.filled(prepared, turn)
+        if turn is None:
+            return None
+        if turn.fresh:
+            yield from self.settled_flow(turn)
+        return (yield from self._filled(prepared, turn))
 
     def answered_flow(self, prepared: Prepared, response: str, output: list[Any]) -> Flow[None]:
         """Keep a response that a later request may name."""

@@ -71,6 +71,11 @@ class ServeSettings(BaseModel):
         on_stuck: where nothing makes a history fit: `refuse` with the numbers, or `send` it.
         compaction: who answers requests for a compaction, and for edits of the context: `here`, for
             every upstream, or the `upstream`.
+        recall: `auto` shows a compacted request the originals that the user's newest message needs,
+            `off` does not.
+        recall_tokens: that they may take at most. Default: 512.
+        recall_tool: a compacted request has a tool by which the model looks up more while it
+            answers, at most twice `recall_tokens` at once; the endpoint carries its calls out.
         timeout: seconds that the upstream may be silent. Default: 600.
         proxy: address of a proxy to the upstream. Default: none.
 
@@ -92,6 +97,9 @@ class ServeSettings(BaseModel):
     max_body_bytes: PositiveInt = LARGEST_BODY
     on_stuck: Literal["refuse", "send"] = "refuse"
     compaction: Literal["here", "upstream"] = "here"
+    recall: Literal["auto", "off"] = "auto"
+    recall_tokens: PositiveInt = 512
+    recall_tool: bool = False
     timeout: Annotated[float, Field(gt=0, le=86_400)] = 600.0
     proxy: str | None = Field(None, repr=False)
 

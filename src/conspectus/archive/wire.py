@@ -25,6 +25,7 @@ from conspectus._drive import Flow, Io, StepTimeout, in_a_daemon
 from conspectus._langchain import is_memory_store, known
 from conspectus.archive.breaker import Breaker
 from conspectus.archive.file_store import FileStore
+from conspectus.archive.gate import through_the_gate, through_the_gate_async
 from conspectus.archive.operations import (
     GetOp,
     Item,
@@ -243,6 +244,7 @@ class Wire:
             answers += got
         return answers
 
+    @through_the_gate
     def _call(self, ops: list[Op], around: asyncio.AbstractEventLoop | None = None) -> Any:
         loop = getattr(self.store, "_loop", None)
         if around is not None and around is loop:
@@ -269,7 +271,7 @@ class Wire:
             return await in_a_daemon(partial(self._call, ops))
         if not (self._in_thread or isinstance(self.store, FileStore)):
             try:
-                return await self.store.abatch(for_langgraph(ops))
+                return await through_the_gate_async(self.store.abatch)(for_langgraph(ops))
             except NotImplementedError:
                 self._in_thread = True
             except asyncio.CancelledError:  # it took too long
@@ -311,6 +313,7 @@ def _answered(breakers: Sequence[Breaker]) -> None:
 def aside(call: Callable[[], object], timeout: float | None = None) -> Io:
     """A step beside the store's primitives, whose failure is explained in the same way."""
 
+    @through_the_gate
     def guarded() -> object:
         try:
             return call()

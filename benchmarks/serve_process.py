@@ -1,0 +1,93 @@
+"""`conspectus serve` as a process of its own, and what its clients are given."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from socket import create_connection, create_server
+
+from conspectus_serve.secret import secret_beside
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An endpoint that answers.
+
+    Attributes:
+        url: its address, without `/v1`.
+        archive: where its originals go.
+        secret: the file that names its tenants.
+    """
+
+    url: str
+    archive: str
+    secret: Path
+
+    def tenant(self, key: str) -> str:
+        """The tenant of a client's key."""
+        return secret_beside(self.archive, self.secret).tenant(key)
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    with create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+@contextmanager
+def process(
+    line: list[str], port: int, env: Mapping[str, str] | None = None, log: Path | None = None
+) -> Iterator[str]:
+    """A server in a process of its own, once it answers.
+
+    Args:
+        line: the command.
+        port: where it is to listen.
+        env: more variables of its environment.
+        log: where its words go. Default: nowhere.
+    """
+    with (
+        Path(log or os.devnull).open("w") as said,
+        subprocess.Popen(line, stdout=said, stderr=said, env={**os.environ, **(env or {})}) as made,
+    ):
+        url = f"http://127.0.0.1:{port}"
+        try:
+            for _ in range(1_200):
+                try:
+                    create_connection(("127.0.0.1", port)).close()
+                    break
+                except OSError:
+                    if made.poll() is not None:
+                        raise SystemExit(f"{line[0]} ended with {made.returncode}") from None
+                    time.sleep(0.05)
+            else:
+                raise SystemExit(f"{line[0]} does not answer")
+            yield url
+        finally:
+            made.terminate()
+            made.wait(20)
+
+
+@contextmanager
+def endpoint(
+    upstream: str,
+    archive: str,
+    secret: Path,
+    window: int | None = None,
+    config: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Iterator[Endpoint]:
+    """The command itself; as the user starts it."""
+    port = free_port()
+    line = [sys.executable, "-m", "conspectus.cli", "serve", "--upstream", upstream]
+    line += ["--listen", f"127.0.0.1:{port}", "--archive", archive, "--secret-file", str(secret)]
+    line += [] if window is None else ["--window", str(window)]
+    line += [] if config is None else ["--config", str(config)]
+    with process(line, port, env) as url:
+        yield Endpoint(url, archive, secret)

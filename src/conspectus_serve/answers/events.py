@@ -1,0 +1,52 @@
+"""Server-sent events: cut out of a stream, read, and written."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+_END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+
+
+async def events_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The events of a stream, each with the empty line behind it; last, what has no such end.
+
+    Args:
+        pieces: of the stream, as they come.
+    """
+    rest = b""
+    async for piece in pieces:
+        searched = max(0, len(rest) - 3)
+        rest += piece
+        while (end := _END.search(rest, searched)) is not None:
+            yield rest[: end.end()]
+            rest, searched = rest[end.end() :], 0
+    if rest:
+        yield rest
+
+
+def data_of(event: bytes) -> Any:
+    """The JSON in an event; None where it holds none.
+
+    Example:
+        >>> data_of(b'event: ping' + bytes([10]) + b'data: {"type": "ping"}' + bytes([10, 10]))
+        {'type': 'ping'}
+    """
+    lines = [one[5:].strip() for one in event.splitlines() if one.startswith(b"data:")]
+    try:
+        return json.loads(b"\n".join(lines))
+    except (ValueError, RecursionError):
+        return None
+
+
+def written(data: Mapping[str, Any], *, named: bool = True) -> bytes:
+    """An event with this JSON.
+
+    Args:
+        data: what it says.
+        named: its type stands before it, too.
+    """
+    head = f"event: {data['type']}\n" if named else ""
+    return f"{head}data: {json.dumps(data)}\n\n".encode()

@@ -1,0 +1,227 @@
+"""Answers in Anthropic's messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conspectus_serve.answers.events import data_of, written
+from conspectus_serve.answers.reading import Call, Found, Reading
+
+THOUGHTS = ("thinking", "redacted_thinking")
+"""Blocks that belong to what follows: those before a call of ours leave with it."""
+
+GROWS = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "partial_json",
+}
+"""Kinds of deltas, and the field that they hold a piece of."""
+
+TOKENS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+)
+"""Fields of usage that each iteration tells of itself."""
+
+
+class MessagesAnswer(Reading):
+    """See `Reading`.
+
+    Args:
+        tool: name of the endpoint's own tool.
+        lead: a block that comes before the answer; None for none.
+        iterations: usage of what was done before the answer, in Anthropic's form.
+    """
+
+    def __init__(
+        self,
+        tool: str,
+        lead: Mapping[str, Any] | None = None,
+        iterations: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        super().__init__(tool)
+        self._lead, self._iterations = lead, list(iterations)
+        self._seen: list[dict[str, Any]] = [] if lead is None else [dict(lead)]
+        self._count = len(self._seen)
+        self._last: dict[str, Any] = {}
+        self._round = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._blocks: dict[int, dict[str, Any]] = {}
+        self._places: dict[int, int] = {}
+        self._pending: list[dict[str, Any]] = []
+        self._held: list[dict[str, Any]] = []
+        self._reason: str | None = None
+
+    @property
+    def asks(self) -> Sequence[Call]:
+        uses = [one for one in self._blocks.values() if one.get("type") == "tool_use"]
+        if self._reason != "tool_use" or not all(map(self._is_ours, uses)):
+            return []
+        return [Call(str(one["id"]), json.dumps(_input(one))) for one in uses]
+
+    def _is_ours(self, block: Mapping[str, Any]) -> bool:
+        return block.get("type") == "tool_use" and block.get("name") == self._tool
+
+    def event(self, raw: bytes) -> list[bytes]:
+        data = data_of(raw)
+        kind = data.get("type") if isinstance(data, dict) else None
+        if kind == "message_start":
+            self._usage = dict(data["message"].get("usage") or {})
+            return [] if self._round else [raw, *map(written, self._leading())]
+        if kind == "message_delta":
+            self._reason = data["delta"].get("stop_reason")
+            told = {k: v for k, v in (data.get("usage") or {}).items() if v is not None}
+            self._usage = {**(self._usage or {}), **told}
+        if kind in ("message_delta", "message_stop"):
+            self._held.append(data)
+            return []
+        if kind in ("content_block_start", "content_block_delta", "content_block_stop"):
+            return [
+                raw if one is data and place == one["index"] else written({**one, "index": place})
+                for one, place in self._block(kind, data)
+            ]
+        return [raw]
+
+    def _leading(self) -> list[dict[str, Any]]:
+        """The events of the block that comes before the answer."""
+        if self._lead is None:
+            return []
+        empty = {"type": self._lead["type"], "content": None}
+        delta = {**self._lead, "type": f"{self._lead['type']}_delta"}
+        return [
+            {"type": "content_block_start", "index": 0, "content_block": empty},
+            {"type": "content_block_delta", "index": 0, "delta": delta},
+            {"type": "content_block_stop", "index": 0},
+        ]
+
+    def _block(self, kind: str, data: dict[str, Any]) -> list[tuple[dict[str, Any], int]]:
+        """Take in an event of a block, and give those that the client sees now."""
+        at = data["index"]
+        if kind == "content_block_start":
+            self._blocks[at] = dict(data["content_block"])
+        elif kind == "content_block_delta":
+            _grow(self._blocks.setdefault(at, {}), data["delta"])
+        block = self._blocks.get(at, {})
+        if self._is_ours(block):
+            return []
+        if self._tool and block.get("type") in THOUGHTS and at not in self._places:
+            self._pending.append(data)
+            return []
+        return [*self._released(), (data, self._place(at))]
+
+    def _place(self, at: int) -> int:
+        if at not in self._places:
+            self._places[at] = self._count
+            self._count += 1
+        return self._places[at]
+
+    def _released(self) -> list[tuple[dict[str, Any], int]]:
+        """The thoughts that were held back: what follows them is the client's."""
+        made = [(one, self._place(one["index"])) for one in self._pending]
+        self._pending = []
+        return made
+
+    def whole(self, body: Mapping[str, Any]) -> None:
+        self._last = dict(body)
+        self._blocks = {place: dict(one) for place, one in enumerate(body["content"])}
+        self._reason = body.get("stop_reason")
+        self._usage = body.get("usage")
+
+    def exchange(self, found: Sequence[Found]) -> list[dict[str, Any]]:
+        results = [
+            {"type": "tool_result", "tool_use_id": call.id, "content": one.text}
+            | ({"is_error": True} if one.failed else {})
+            for call, one in zip(self.asks, found, strict=True)
+        ]
+        blocks = [_finished(one) for _, one in sorted(self._blocks.items())]
+        said = [one for one in blocks if one.get("type") != "text" or one.get("text")]
+        self._seen += self._visible(on=True)
+        self._iterations.append(self._iteration())
+        self._round += 1
+        self._next()
+        self._begin()
+        return [{"role": "assistant", "content": said}, {"role": "user", "content": results}]
+
+    def _visible(self, *, on: bool) -> list[dict[str, Any]]:
+        """The blocks of a request that the client sees.
+
+        Args:
+            on: the answer goes on; then thoughts behind which only calls of ours come leave, too.
+        """
+        made: list[dict[str, Any]] = []
+        thoughts: list[dict[str, Any]] = []
+        for _, one in sorted(self._blocks.items()):
+            if self._is_ours(one):
+                continue
+            if one.get("type") in THOUGHTS:
+                thoughts.append(one)
+                continue
+            made, thoughts = [*made, *thoughts, one], []
+        return made if on else [*made, *thoughts]
+
+    def _iteration(self) -> dict[str, Any]:
+        used = self._usage or {}
+        return {"type": "message", **{name: used.get(name) or 0 for name in TOKENS}}
+
+    def _reported(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        """The usage that the client is told."""
+        if not self._iterations:
+            return dict(own)
+        told = own.get("iterations")
+        last = told if isinstance(told, list) and told else [self._iteration()]
+        return {**own, **self._total(), "iterations": [*self._iterations, *last]}
+
+    def _ended(self) -> str | None:
+        uses = [one for one in self._blocks.values() if one.get("type") == "tool_use"]
+        only_ours = bool(uses) and all(map(self._is_ours, uses))
+        return "end_turn" if only_ours and self._reason == "tool_use" else self._reason
+
+    def end(self) -> list[bytes]:
+        made = [written({**one, "index": place}) for one, place in self._released()]
+        for one in self._held:
+            if one["type"] == "message_delta":
+                delta = {**one["delta"], "stop_reason": self._ended()}
+                one = {**one, "delta": delta, "usage": self._reported(one.get("usage") or {})}
+            made.append(written(one))
+        return made
+
+    def body(self) -> dict[str, Any]:
+        content = [*self._seen, *self._visible(on=False)]
+        usage = self._reported(self._last.get("usage") or {})
+        return {**self._last, "content": content, "stop_reason": self._ended(), "usage": usage}
+
+    def failed(self, said: Any) -> bytes:
+        known = isinstance(said, Mapping) and said.get("type") == "error"
+        error = {"type": "api_error", "message": "the upstream has refused to go on"}
+        return written(dict(said) if known else {"type": "error", "error": error})
+
+
+def _grow(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
+    field = GROWS.get(str(delta.get("type")))
+    if field is not None:
+        block[field] = (block.get(field) or "") + str(delta.get(field) or "")
+    elif delta.get("type") == "citations_delta":
+        block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+
+
+def _input(block: Mapping[str, Any]) -> Any:
+    """What a tool is called with; streamed, it came in pieces."""
+    if not block.get("partial_json"):
+        return block.get("input") or {}
+    try:
+        return json.loads(block["partial_json"])
+    except ValueError:
+        return {}
+
+
+def _finished(block: Mapping[str, Any]) -> dict[str, Any]:
+    """A block as it is sent back."""
+    made = {key: value for key, value in block.items() if key != "partial_json"}
+    return {**made, "input": _input(block)} if "input" in block else made

@@ -1,0 +1,180 @@
+"""Answers in OpenAI's Responses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conspectus_serve.answers.events import data_of, written
+from conspectus_serve.answers.reading import Call, Found, Reading
+
+BEGINS = ("response.created", "response.in_progress", "response.queued")
+ENDS = ("response.completed", "response.incomplete", "response.failed")
+"""Events that hold the whole response."""
+
+
+DONE_THERE = frozenset(
+    f"{name}_call"
+    for name in ("web_search", "file_search", "code_interpreter", "image_generation", "mcp")
+)
+"""Calls that the upstream carries out itself; all others wait for the client."""
+
+
+class ResponsesAnswer(Reading):
+    """See `Reading`.
+
+    Args:
+        tool: name of the endpoint's own tool.
+        stored: the upstream keeps its responses, and knows their items by id.
+    """
+
+    def __init__(self, tool: str, *, stored: bool = True) -> None:
+        super().__init__(tool)
+        self._stored = stored
+        self._frame: dict[str, Any] = {}
+        self._seen: list[dict[str, Any]] = []
+        self._number = self._count = self._round = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._items: dict[int, dict[str, Any]] = {}
+        self._places: dict[int, int] = {}
+        self._pending: list[dict[str, Any]] = []
+        self._last: dict[str, Any] = {}
+        self._kind = ""
+
+    @property
+    def asks(self) -> Sequence[Call]:
+        calls = [one for one in self._items.values() if _is_clients(one)]
+        if self._last.get("status") != "completed" or not all(map(self._is_ours, calls)):
+            return []
+        return [Call(str(one["call_id"]), str(one.get("arguments"))) for one in calls]
+
+    def _is_ours(self, item: Mapping[str, Any]) -> bool:
+        return item.get("type") == "function_call" and item.get("name") == self._tool
+
+    def event(self, raw: bytes) -> list[bytes]:
+        data = data_of(raw)
+        kind = data.get("type") if isinstance(data, dict) else None
+        if kind in BEGINS and self._round:
+            return []
+        if kind in BEGINS:
+            data["response"] = self._own(data["response"])
+            return [self._numbered(data)]
+        if kind in ENDS:
+            self._whole(data["response"])
+            self._kind = str(kind)
+            return []
+        if not isinstance(data, dict) or kind is None:
+            return [raw]
+        if "output_index" not in data:
+            return [self._numbered(data)]
+        at = data["output_index"]
+        if kind in ("response.output_item.added", "response.output_item.done"):
+            self._items[at] = data["item"]
+        item = self._items.get(at, {})
+        if self._is_ours(item):
+            return []
+        if item.get("type") == "reasoning" and at not in self._places:
+            self._pending.append(data)
+            return []
+        return [*self._released(), self._placed(data)]
+
+    def _released(self) -> list[bytes]:
+        """The thoughts that were held back: what follows them is the client's."""
+        made = [self._placed(one) for one in self._pending]
+        self._pending = []
+        return made
+
+    def _placed(self, data: dict[str, Any]) -> bytes:
+        at = data["output_index"]
+        if at not in self._places:
+            self._places[at] = self._count
+            self._count += 1
+        return self._numbered({**data, "output_index": self._places[at]})
+
+    def _numbered(self, data: dict[str, Any]) -> bytes:
+        made = {**data, "sequence_number": self._number}
+        self._number += 1
+        return written(made)
+
+    def _own(self, response: Mapping[str, Any]) -> dict[str, Any]:
+        """A response under the name of the first one, without the endpoint's own tool."""
+        names = ("id", "created_at")
+        self._frame = self._frame or {key: response[key] for key in names if key in response}
+        made = {**response, **self._frame}
+        if isinstance(made.get("tools"), list):
+            made["tools"] = [one for one in made["tools"] if one.get("name") != self._tool]
+        return made
+
+    def whole(self, body: Mapping[str, Any]) -> None:
+        self._own(body)
+        self._whole(body)
+
+    def _whole(self, response: Mapping[str, Any]) -> None:
+        self._last = dict(response)
+        self._items = dict(enumerate(response["output"]))
+        self._usage = response.get("usage")
+
+    def exchange(self, found: Sequence[Found]) -> list[dict[str, Any]]:
+        results = [
+            {"type": "function_call_output", "call_id": call.id, "output": one.text}
+            for call, one in zip(self.asks, found, strict=True)
+        ]
+        said = [made for one in self._items.values() for made in self._sent_back(one)]
+        self._seen += self._visible(on=True)
+        self._round += 1
+        self._next()
+        self._begin()
+        return [*said, *results]
+
+    def _sent_back(self, item: dict[str, Any]) -> list[dict[str, Any]]:
+        """An item as the upstream takes it again: by its id only where it keeps responses."""
+        if self._stored:
+            return [item]
+        if item.get("type") == "reasoning" and not item.get("encrypted_content"):
+            return []
+        return [{key: value for key, value in item.items() if key != "id"}]
+
+    def _visible(self, *, on: bool) -> list[dict[str, Any]]:
+        """The items of a request that the client sees.
+
+        Args:
+            on: the answer goes on; then thoughts behind which only calls of ours come leave, too.
+        """
+        made: list[dict[str, Any]] = []
+        thoughts: list[dict[str, Any]] = []
+        for item in self._items.values():
+            if self._is_ours(item):
+                continue
+            if item.get("type") == "reasoning":
+                thoughts.append(item)
+                continue
+            made, thoughts = [*made, *thoughts, item], []
+        return made if on else [*made, *thoughts]
+
+    def end(self) -> list[bytes]:
+        made = self._released()
+        if self._kind:
+            made.append(self._numbered({"type": self._kind, "response": self.body()}))
+        return made
+
+    def body(self) -> dict[str, Any]:
+        made = self._own(self._last)
+        made["output"] = [*self._seen, *self._visible(on=False)]
+        if total := self._total():
+            made["usage"] = total
+        return made
+
+    def failed(self, said: Any) -> bytes:
+        error = said.get("error") if isinstance(said, Mapping) else None
+        error = error if isinstance(error, Mapping) else {}
+        text = error.get("message") or "the upstream has refused to go on"
+        told = {"type": "error", "code": error.get("code"), "message": text, "param": None}
+        return self._numbered(told)
+
+
+def _is_clients(item: Mapping[str, Any]) -> bool:
+    """Whether an item waits for somebody here."""
+    kind = str(item.get("type"))
+    return kind == "mcp_approval_request" or (kind.endswith("_call") and kind not in DONE_THERE)

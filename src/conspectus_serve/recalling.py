@@ -1,0 +1,150 @@
+"""Recall in compacted requests: the originals that the newest message of the user needs.
+
+They are chosen when a turn begins and kept beside the thread, so that each request of the turn is
+sent the same bytes, by whichever instance, and what a provider has cached up to there stays cached.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conspectus._core.records import Chain
+from conspectus._drive import Flow
+from conspectus.archive import Archive
+from conspectus.archive.for_agents import question_of, unasked_flow
+from conspectus.archive.values import manifest
+from conspectus.errors import ArchiveError
+from conspectus.messages import read_messages
+from conspectus.messages.recalled import LEAST_RECALL, recalled_text
+from conspectus_serve.fitting import Turn
+from conspectus_serve.recall_tool import Lookups, may_have_tool, tool_in
+from conspectus_serve.speakers import brings_results, is_users, newest_user
+
+logger = logging.getLogger("conspectus")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A request's messages with what was recalled.
+
+    Attributes:
+        view: what is sent.
+        tokens: that the recalled ones take; 0 where there are none.
+    """
+
+    view: Sequence[Any]
+    tokens: int = 0
+
+
+class Recalling:
+    """Finds what a turn needs.
+
+    Args:
+        archive: where the originals are.
+        tokens: that they may take in a request; 0 for none.
+        looked_up: that a call of the model's tool may bring; 0 for no tool.
+    """
+
+    def __init__(self, archive: Archive, tokens: int, looked_up: int = 0) -> None:
+        self._archive, self._tokens, self._looked_up = archive, tokens, looked_up
+
+    def lookups(
+        self, turn: Turn, body: Mapping[str, Any], shown: int, *, held: bool
+    ) -> Lookups | None:
+        """What carries out the model's lookups; None where it is given no tool for them.
+
+        Args:
+            turn: the request.
+            body: of it.
+            shown: tokens of what is recalled unasked.
+            held: a later request may name the answer, and finds its history here.
+        """
+        if not self._looked_up or not turn.head or not may_have_tool(turn.protocol, body):
+            return None
+        if turn.protocol.name == "responses" and not held and body.get("store") is not False:
+            return None  # the upstream would know the answer by another name than the client
+        spare = turn.spare
+        if spare is not None:
+            spare -= shown + turn.engine.tools.meter.tools([tool_in(turn.protocol)])
+            if spare < LEAST_RECALL:
+                return None
+        return Lookups(self._archive, turn, self._looked_up, spare)
+
+    def shown_flow(self, turn: Turn, view: Sequence[Any]) -> Flow[Shown]:
+        """What is sent for a compacted history, with what was recalled directly before the user's
+        newest message.
+
+        Args:
+            turn: as it was made to fit.
+            view: what would be sent without.
+        """
+        last = newest_user(turn.plain)
+        place = newest_user(view)
+        if not self._tokens or not turn.head or last is None or place is None:
+            return Shown(view)
+        try:
+            text = yield from self._text(turn, last)
+        except ArchiveError as error:
+            logger.warning("nothing could be recalled for a request: %s", error)
+            return Shown(view)
+        if not text:
+            return Shown(view)
+        message = {"role": "user", "content": text}
+        size = turn.engine.tools.meter.message(message)
+        if turn.spare is not None and size > turn.spare:
+            return Shown(view)
+        while place and is_users(view[place - 1]):  # all that he said in this turn goes together
+            place -= 1
+        if brings_results(view[place]):  # between a call and its result a provider takes nothing
+            place += 1
+        return Shown([*view[:place], message, *view[place:]], size)
+
+    def _text(self, turn: Turn, last: int) -> Flow[str]:
+        """What was chosen for the turn, or is chosen now; empty for nothing."""
+        chain = yield from self._archive.chain_at_flow(turn.scope, turn.head)
+        if not chain:
+            return ""
+        name = f"recalled {_name(turn, last)}"
+        known = (yield from self._archive.slips_flow([name], turn.scope)).get(name)
+        if known is not None:
+            # A record may be gone, or have another in its place: then it answers for less.
+            within = set(known["keys"]).issubset(manifest(chain))
+            return str(known["text"]) if within else ""
+        text, keys = yield from self._chosen(turn, last, chain)
+        yield from self._archive.put_slips_flow({name: {"text": text, "keys": keys}}, turn.scope)
+        return text
+
+    def _chosen(self, turn: Turn, last: int, chain: Chain) -> Flow[tuple[str, list[str]]]:
+        tokens = self._tokens if turn.spare is None else min(self._tokens, turn.spare)
+        if tokens < LEAST_RECALL:
+            return "", []
+        first = last
+        while first and is_users(turn.plain[first - 1]):
+            first -= 1
+        said = read_messages(turn.plain)[first : last + 1]
+        meter = turn.engine.tools.meter
+        found = yield from unasked_flow(
+            self._archive,
+            turn.scope,
+            chain,
+            query=question_of([entry.own for entry in said]),
+            own=frozenset(entry.id for entry in said),
+            tokens=tokens,
+            count=lambda text: meter.message({"role": "user", "content": recalled_text(text)}),
+        )
+        if found is None:
+            return "", []
+        return recalled_text(found.text), list(dict.fromkeys(hit.key for hit in found.hits))
+
+
+def _name(turn: Turn, last: int) -> str:
+    """Names a turn by all that was said up to its beginning."""
+    names = turn.prefixes.names
+    known = max((count for count in names if count <= last), default=0)
+    rest = json.dumps(list(turn.plain[known : last + 1]), sort_keys=True)
+    return hashlib.sha256(f"{names.get(known, '')} {rest}".encode()).hexdigest()[:32]
