@@ -31,6 +31,8 @@ class Item:
             message like others.
         brief: its tokens once its large arguments are shortened; -1 where none is.
         brief_counted: the same as the caller counts; -1 where that is `brief`.
+        tools: names of the tools whose results it holds.
+        expendable: a tool says of its result that it will not be needed.
     """
 
     key: str
@@ -48,6 +50,8 @@ class Item:
     marked: bool = False
     brief: int = -1
     brief_counted: int = -1
+    tools: tuple[str, ...] = ()
+    expendable: bool = False
 
     @property
     def kept_as(self) -> int:

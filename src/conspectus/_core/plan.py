@@ -85,8 +85,10 @@ def plan(
         return _no_room(window, size.tokens)
     gain = Size(0, 0) if force or over else policy.gain(fired, size, floor)
     room = Room(items, policy, limit, budget, floor, cause, size.tokens, words, gain)
-    if not force and clip and policy.clip_over is not None:
+    if not force and clip and (policy.clip_over is not None or policy.stale is not None):
         waits_for = fired.threshold(limit) if fired else budget
+        if waits_for is not None and fired and asked is not None and asked.tokens:
+            waits_for = waits_for * size.tokens // asked.tokens  # it counts in its own way
         if waits_for is not None and (relief := room.clip_stale(waits_for)):
             return relief
     if over and not force and failed is not None and not grown(size.tokens, failed):

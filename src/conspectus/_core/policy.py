@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from conspectus._core.items import Size
+from conspectus._core.stale import StaleResults
 from conspectus.errors import PolicyError
 
 Kind = Literal["tokens", "messages", "fraction"]
@@ -250,6 +251,8 @@ class Policy:
         arguments: when large arguments of old calls are shortened; None for never.
         least_gain: share of a history that a compaction must free, its summary taken at its
             largest, where neither the window nor force asks for it; 0 for any.
+        stale: which results before the kept part are clipped first, and when that is worthwhile;
+            None to go by `clip_over`, which then is for arguments alone.
     """
 
     trigger: tuple[TriggerClause, ...] = ()
@@ -263,6 +266,7 @@ class Policy:
     keep_base: int = 0
     arguments: Arguments | None = None
     least_gain: float = LEAST_GAIN
+    stale: StaleResults | None = None
 
     @classmethod
     def build(
@@ -276,6 +280,7 @@ class Policy:
         aim: float = 0.62,
         keep_first: bool = False,
         least_gain: float = LEAST_GAIN,
+        stale_results: object = None,
     ) -> Policy:
         """A policy from what a user writes.
 
@@ -295,6 +300,7 @@ class Policy:
             aim=check_size(("fraction", aim), "aim")[1],
             keep_first=keep_first,
             least_gain=_share(least_gain, "least_gain"),
+            stale=StaleResults.build(stale_results),
         )
 
     @property

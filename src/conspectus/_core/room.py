@@ -118,18 +118,28 @@ class Room:
 
     def clip_stale(self, waits_for: int) -> Compact | None:
         """Large old tool results and arguments, shown short: often all that is needed."""
-        over = self.policy.clip_over
-        assert over is not None
+        over, how = self.policy.clip_over, self.policy.stale
+        results = None if how is None else how.stale(self.items)
         saved, clips = 0, []
         for i in range(self.wanted):
             item = self.items[i]
-            short = max(item.smallest(), self.policy.clip_to)
+            short = item.smallest()
+            if how is None or not item.expendable:
+                short = max(short, self.policy.clip_to)
             stays = item.clipped or item.pinned or i in self.whole
-            stale = item.role in ("tool", "assistant") and not stays
-            if stale and item.tokens > over and short < item.tokens // 2:
+            if results is not None and item.role == "tool":
+                stale = i in results
+            else:
+                large = over is not None and item.tokens > over
+                stale = large and item.role in ("tool", "assistant")
+            if stale and not stays and short < item.tokens // 2:
                 clips.append(Clip(i, short))
                 saved += item.tokens - short
         after, enough = self.tokens - saved, waits_for // RELIEF
+        if how is not None and how.least is not None:
+            if saved < how.least:
+                return None
+            enough = int(waits_for / REARM)  # else the same trigger would count again at once
         if self.budget is not None:
             enough = min(enough, self._aim(self.budget))
         if not clips or after > enough:

@@ -1,0 +1,43 @@
+"""What is known of results of tools: whose they are, and whether they will be needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conspectus._langchain import is_message
+from conspectus.messages.entries import Entry
+
+NOT_NEEDED = "conspectus_not_needed"
+"""The mark by which a tool says of its result that nobody will need it again: a key of its
+`additional_kwargs` or of its `artifact`, or of the message itself where that is a dict."""
+
+
+def is_expendable(message: Any) -> bool:
+    """Whether a tool says of its result that it will not be needed.
+
+    Example:
+        >>> is_expendable({"role": "tool", "content": "3 lines", NOT_NEEDED: True})
+        True
+    """
+    if not is_message(message):
+        return isinstance(message, Mapping) and message.get(NOT_NEEDED) is True
+    artifact = getattr(message, "artifact", None)
+    places = (message.additional_kwargs, artifact if isinstance(artifact, Mapping) else {})
+    return any(place.get(NOT_NEEDED) is True for place in places)
+
+
+def tools_of(entries: Sequence[Entry]) -> list[tuple[str, ...]]:
+    """Of each message, the tools whose results it holds; the nearest call before it tells whose a
+    result is, as ids are used again.
+
+    Args:
+        entries: a history, in order.
+    """
+    called: dict[str, str] = {}
+    found = []
+    for entry in entries:
+        names = [called.get(answer, entry.name or "") for answer in entry.answers]
+        found.append(tuple(dict.fromkeys(name for name in names if name)))
+        called.update((call.id, call.name) for call in entry.calls if call.id)
+    return found

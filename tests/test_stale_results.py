@@ -1,0 +1,379 @@
+"""Stale results of tools are shown short first, and only where that is worthwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain.agents import create_agent
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.memory import InMemoryStore
+
+from conspectus import Compactor, ContextGuard, SummarizationMiddleware
+from conspectus._core.items import Compact, Item, Keep
+from conspectus._core.plan import plan
+from conspectus._core.policy import Policy
+from conspectus._core.stale import StaleResults
+from conspectus.archive import Archive, Scope
+from conspectus.config import create_summarization_middleware, load_config
+from conspectus.deep_agents import create_deep_agent, summarization_middleware
+from conspectus.errors import ConfigError, PolicyError
+from conspectus.messages.results import NOT_NEEDED
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from graph_support import check_nothing_lost, said, thread
+
+SCOPE = Scope("local", "t", "main")
+MARK = {NOT_NEEDED: True}
+
+
+def history(*results: tuple[str, int] | tuple[str, int, bool]) -> list[Item]:
+    """A user's message, then a call and a result of so many tokens for each."""
+    items = [Item("u", "user", 20)]
+    for n, (name, tokens, *marked) in enumerate(results):
+        items.append(Item(f"a{n}", "assistant", 10, calls=(f"c{n}",)))
+        expendable = bool(marked and marked[0])
+        items.append(
+            Item(
+                f"r{n}", "tool", tokens, floor=40, answers=(f"c{n}",), tools=(name,),
+                expendable=expendable,
+            )
+        )  # fmt: skip
+    return items
+
+
+def shortened(items: Sequence[Item], how: Any) -> list[str]:
+    setting = StaleResults.build(how)
+    assert setting is not None
+    return [items[place].key for place in sorted(setting.stale(items))]
+
+
+def test_the_newest_results_stay_whole() -> None:
+    items = history(*[("look", 2_000)] * 6)
+    assert shortened(items, True) == ["r0", "r1", "r2"]
+    assert shortened(items, {"newest": 0}) == [f"r{n}" for n in range(6)]
+    assert shortened(items, {"newest": 9}) == []
+
+
+def test_small_results_stay_whole() -> None:
+    items = history(("look", 1_000), ("look", 1_001), ("look", 500))
+    assert shortened(items, {"newest": 0}) == ["r1"]
+    assert shortened(items, {"newest": 0, "over": 400}) == ["r0", "r1", "r2"]
+
+
+def test_only_the_tools_that_are_named() -> None:
+    items = history(("look", 2_000), ("fetch", 2_000), ("save", 2_000))
+    assert shortened(items, {"newest": 0, "tools": ["fetch"]}) == ["r1"]
+    assert shortened(items, {"newest": 0, "exclude": ["fetch"]}) == ["r0", "r2"]
+    both = {"newest": 0, "tools": ["fetch", "look"], "exclude": ["fetch"]}
+    assert shortened(items, both) == ["r0"]
+
+
+def test_each_tool_has_settings_of_its_own() -> None:
+    items = history(*[("look", 2_000), ("fetch", 600)] * 4)
+    own = {"fetch": {"newest": 1, "over": 500}}
+    assert shortened(items, {"tools": own}) == ["r1", "r3", "r5"]
+    # Others are counted among themselves.
+    assert shortened(items, {"newest": 3, "tools": {**own, "*": {}}}) == ["r0", "r1", "r3", "r5"]
+    assert shortened(items, {"tools": {"look": {"newest": 4}, "fetch": None}}) == []
+
+
+def test_what_a_tool_says_will_not_be_needed_goes_whatever_its_size_and_age() -> None:
+    items = history(("look", 300), ("look", 300, True), ("look", 2_000))
+    assert shortened(items, {"newest": 3}) == ["r1"]
+    assert shortened(items, {"newest": 3, "exclude": ["look"]}) == []
+
+
+def policy(trigger: int, **how: Any) -> Policy:
+    return Policy.build(trigger=("tokens", trigger), keep=("messages", 2), stale_results=how)
+
+
+def test_it_frees_the_set_amount_or_does_not_happen() -> None:
+    items = history(*[("look", 2_000)] * 3, ("look", 100))
+    found = plan(items, policy(6_000, newest=0, least=5_400))
+    assert isinstance(found, Compact)
+    assert found.evict == ()
+    assert [(clip.index, clip.limit) for clip in found.clips] == [(2, 200), (4, 200), (6, 200)]
+    assert found.tokens - found.at_most == 5_400
+    more = plan(items, policy(6_000, newest=0, least=5_401))
+    assert isinstance(more, Compact)
+    assert more.clips == ()
+    assert more.evict != (), "then it is summarised"
+
+
+def test_without_an_amount_it_must_reach_half_of_the_trigger() -> None:
+    items = history(*[("look", 2_000)] * 3, ("fetch", 900))
+    assert plan(items, policy(6_900, newest=0)).clips != ()  # type: ignore[union-attr]
+    some = plan(items, policy(6_900, newest=3))
+    assert isinstance(some, Compact)
+    assert some.evict != ()
+    enough = plan(items, policy(6_900, newest=3, least=1_000))
+    assert isinstance(enough, Compact)
+    assert enough.evict == (), "the set amount is all that is asked"
+
+
+def test_below_the_trigger_nothing_is_shortened() -> None:
+    items = history(*[("look", 2_000)] * 3)
+    assert isinstance(plan(items, policy(9_000, newest=0, least=1)), Keep)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["look", "fetch"]), st.integers(50, 4_000), st.booleans()),
+        min_size=2, max_size=30,
+    ),
+    st.integers(1, 20_000),
+    st.integers(0, 6),
+)  # fmt: skip
+def test_no_plan_that_only_shortens_frees_less_than_the_set_amount(
+    results: list[tuple[str, int, bool]], least: int, newest: int
+) -> None:
+    items = history(*results)
+    size = sum(item.tokens for item in items)
+    found = plan(items, policy(max(1, size), newest=newest, least=least, exclude=["fetch"]))
+    if isinstance(found, Compact) and found.clips and not found.evict:
+        assert found.tokens - found.at_most >= least
+        assert found.at_most < size
+        places = {clip.index for clip in found.clips}
+        assert all("fetch" not in items[place].tools for place in places)
+        newer = [i for i, item in enumerate(items) if item.role == "tool"][-newest:]
+        assert newest == 0 or all(items[i].expendable for i in places & set(newer))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "yes", 3, {"keep": 3}, {"over": 200}, {"newest": -1}, {"least": 0}, {"newest": True},
+        {"tools": "look"}, {"tools": [""]}, {"tools": {"look": {"least": 3}}}, {"exclude": [3]},
+        {"tools": {"look": 3}}, {"tools": {"look": {"over": 10}}}, {"exclude": "look"},
+    ],
+)  # fmt: skip
+def test_what_cannot_mean_anything_is_refused(wrong: Any) -> None:
+    with pytest.raises(PolicyError, match="stale_results"):
+        Compactor(stale_results=wrong)
+    with pytest.raises(PolicyError, match="stale_results"):
+        SummarizationMiddleware(None, stale_results=wrong)
+
+
+# Real agents
+
+
+@tool
+def read(name: str) -> str:
+    """Read a module."""
+    return f"module {name}: " + "pass  # one more line of this module\n" * 60
+
+
+@tool(response_format="content_and_artifact")
+def count(name: str) -> tuple[str, dict[str, bool]]:
+    """Count lines."""
+    return f"lines of {name}: " + "1 " * 400, MARK
+
+
+def call(name: str, number: int) -> AIMessage:
+    asked = {"name": name, "args": {"name": f"m{number}"}, "id": f"c{number}", "type": "tool_call"}
+    return AIMessage(f"{name} m{number}", tool_calls=[asked])
+
+
+def working(*names: str) -> ScriptedChatModel:
+    return ScriptedChatModel(answers=[*(call(name, n) for n, name in enumerate(names)), "Done."])
+
+
+def writer() -> ScriptedChatModel:
+    return ScriptedChatModel(answers=lambda messages: "## Found and decided\n- all is fine")
+
+
+def run_agent(
+    model: ScriptedChatModel, *own: Any, on_loop: bool = False, deep: bool = False
+) -> tuple[Any, InMemoryStore, list[BaseMessage]]:
+    store = InMemoryStore()
+    make: Any = create_deep_agent if deep else create_agent
+    agent = make(
+        model, tools=[read, count], middleware=list(own), checkpointer=InMemorySaver(), store=store
+    )
+    if on_loop:
+        out = asyncio.run(agent.ainvoke(said("Read all modules."), thread()))
+    else:
+        out = agent.invoke(said("Read all modules."), thread())
+    return agent, store, out["messages"]
+
+
+def short(messages: Sequence[BaseMessage]) -> list[str]:
+    """Names of the results that are shown short."""
+    results = [one for one in messages if isinstance(one, ToolMessage)]
+    return [one.tool_call_id for one in results if "archived" in str(one.content)]
+
+
+@pytest.mark.parametrize("on_loop", [False, True])
+@pytest.mark.parametrize("guarded", [False, True])
+def test_old_results_are_shown_short_and_no_model_is_asked(on_loop: bool, guarded: bool) -> None:
+    summarizer = writer()
+    own = SummarizationMiddleware(
+        None, summarizer=summarizer, trigger=("tokens", 3_000), keep=("messages", 4),
+        stale_results={"newest": 2, "over": 300, "least": 800}, window=50_000,
+    )  # fmt: skip
+    model = working(*["read"] * 8)
+    guard = [ContextGuard(own)] if guarded else []
+    _, store, messages = run_agent(model, own, *guard, on_loop=on_loop)
+    records = Archive(store).chain(SCOPE)
+    assert records
+    assert all(not record.covers and record.clips for record in records)
+    assert summarizer.calls == []
+    found = short(messages)
+    assert found
+    assert found == [f"c{n}" for n in range(len(found))]
+    assert len(found) <= 6, "the newest stay"
+    originals = [
+        str(one.message)
+        for one in Archive(store).get(SCOPE, [c.key for r in records for c in r.clips])
+    ]
+    assert len(originals) == len(found)
+    assert all("one more line" in text for text in originals)
+    assert len([one for one in messages if isinstance(one, ToolMessage)]) == 8, "none has left"
+
+
+def test_where_too_little_is_freed_it_is_summarised() -> None:
+    summarizer = writer()
+    own = SummarizationMiddleware(
+        None, summarizer=summarizer, trigger=("tokens", 3_000), keep=("messages", 4),
+        stale_results={"newest": 2, "over": 300, "least": 8_000}, window=50_000,
+    )  # fmt: skip
+    agent, store, messages = run_agent(working(*["read"] * 8), own)
+    records = Archive(store).chain(SCOPE)
+    assert records
+    assert all(record.covers and not record.clips for record in records)
+    assert summarizer.calls
+    assert short(messages) == []
+    check_nothing_lost(agent, store)
+
+
+def test_the_drop_in_shortens_nothing_by_default() -> None:
+    own = SummarizationMiddleware(
+        None, summarizer=writer(), trigger=("tokens", 3_000), keep=("messages", 4), window=50_000
+    )
+    _, store, messages = run_agent(working(*["read"] * 8), own)
+    assert short(messages) == []
+    assert all(not record.clips for record in Archive(store).chain(SCOPE))
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_tool_says_of_its_own_result_that_it_will_not_be_needed(deep: bool) -> None:
+    settings: dict[str, Any] = {
+        "trigger": ("tokens", 3_000), "keep": ("messages", 4), "summarizer": writer(),
+        "stale_results": {"newest": 90, "least": 300}, "window": 50_000,
+    }  # fmt: skip
+    model = working(*["count", "read"] * 5)
+    own = (
+        summarization_middleware(model, **settings)
+        if deep
+        else SummarizationMiddleware(model, **settings)
+    )
+    _, store, _ = run_agent(model, own, deep=deep)
+    clips = {clip.key for record in Archive(store).chain(SCOPE) for clip in record.clips}
+    assert clips
+    originals = [str(one.message) for one in Archive(store).get(SCOPE, list(clips))]
+    assert all("lines of" in text for text in originals)
+
+
+def test_a_loop_over_dicts_names_tools_by_their_calls_and_marks_its_results() -> None:
+    archive = Archive.open("memory:")
+    compactor = Compactor(
+        writer(), window=50_000, trigger=("tokens", 4_000), keep=("messages", 4), archive=archive,
+        stale_results={"newest": 0, "over": 300, "least": 500, "tools": ["search", "list"]},
+    )  # fmt: skip
+    messages: list[Any] = [{"role": "user", "content": "Look."}]
+    for n in range(12):
+        name = ("search", "open", "list")[n % 3]
+        asked = {"id": "same", "type": "function", "function": {"name": name, "arguments": "{}"}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [asked]})
+        text = f"{name} {n}: " + "a few words of text " * (10 if name == "list" else 120)
+        messages.append({"role": "tool", "tool_call_id": "same", "content": text})
+        if name == "list":
+            messages[-1][NOT_NEEDED] = True
+        messages = list(compactor.compact(messages, thread_id="t").messages)
+    records = archive.chain(SCOPE)
+    assert records[0].clips
+    assert not records[0].covers
+    keys = [clip.key for record in records for clip in record.clips]
+    texts = [one.message["content"] for one in archive.get(SCOPE, keys)]  # type: ignore[index]
+    assert {text.split()[0] for text in texts} == {"search", "list"}
+
+
+def test_blocks_of_anthropics_results_have_the_names_of_their_calls() -> None:
+    compactor = Compactor(
+        writer(), window=50_000, trigger=("tokens", 3_000), keep=("messages", 2),
+        archive="memory:",
+        stale_results={"newest": 0, "over": 300, "least": 500, "exclude": ["open"]},
+    )  # fmt: skip
+    messages: list[Any] = [{"role": "user", "content": "Look."}]
+    for n in range(10):
+        name = "open" if n % 2 else "search"
+        messages.append(
+            {"role": "assistant",
+             "content": [{"type": "tool_use", "id": f"c{n}", "name": name, "input": {}}]}
+        )  # fmt: skip
+        text = f"{name} {n}: " + "a few words of text " * 120
+        messages.append(
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": f"c{n}", "content": text}],
+            }
+        )
+        result = compactor.compact(messages, thread_id="t")
+        if result.record is not None:
+            break
+    assert result.record is not None
+    assert result.record.clips
+    assert not result.record.covers
+    shown = [str(one) for one in result.messages]
+    assert all(
+        "text a few words" in one for one in shown if "open " in one and "tool_result" in one
+    )
+    assert any("archived" in one for one in shown if "search " in one)
+
+
+# In a file
+
+
+def test_all_of_it_can_stand_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(
+        "summarization:\n  enabled: true\n  window: 50000\n  model_name: embedded\n"
+        "  trigger: {type: tokens, value: 3000}\n  keep: {type: messages, value: 4}\n"
+        "  summary_request: smallest\n"
+        "  stale_results:\n    over: 300\n    newest: 2\n    least: 800\n"
+        "    tools: {read: {newest: 1}, '*': {}}\n    exclude: [count]\n"
+    )
+    config = load_config(file)
+    own = create_summarization_middleware(config, archive="memory:")
+    how = own.graph_engine.engine.policy.stale
+    assert how == StaleResults.build(
+        {"over": 300, "newest": 2, "least": 800, "exclude": ["count"],
+         "tools": {"read": {"newest": 1}, "*": {}}}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("stale_results: maybe", "stale_results"),
+        ("stale_results: {keep: 3}", "newest"),
+        ("stale_results: {over: 100}", "at least 201"),
+        ("stale_results: {least: 0}", "above 0"),
+        ("stale_results: {tools: {read: {least: 3}}}", "unknown key"),
+        ("summary_request: auto", "smallest or cached"),
+    ],
+)
+def test_a_mistake_in_a_file_is_told(tmp_path: Path, line: str, said: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text(f"summarization:\n  enabled: true\n  {line}\n")
+    with pytest.raises(ConfigError) as error:
+        load_config(file)
+    assert said in str(error.value)
+    assert "line 3" in str(error.value) or ":3" in str(error.value)
