@@ -16,7 +16,7 @@ from typing import Any
 
 from conspectus import _drive
 from conspectus.archive import Archive
-from conspectus.compactor import compaction
+from conspectus.compactor import compaction, preparing, session
 from conspectus.compactor.compaction import Compaction
 
 EFFECT, STEP, STATEMENT = "effect", "step", "statement"
@@ -32,8 +32,14 @@ FLOWS: tuple[tuple[Any, str], ...] = (
     (Archive, "save_draft_flow"),
     (Compaction, "_preview"),
     (Compaction, "_commit"),
+    (preparing, "find_mark_flow"),
+    (preparing, "save_mark_flow"),
+    (preparing, "_claimed"),
+    (session, "chosen_flow"),
+    (session, "ended_flow"),
 )
-"""What a compaction does, one after the other; it also checks."""
+"""What a compaction does, one after the other; it also checks. And what is done about a draft that
+is prepared in the background."""
 
 WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE", "COMMIT", "BEGIN")
 

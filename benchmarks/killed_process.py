@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from conspectus import Compactor
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import Archive, Scope, recall_flow
 from conspectus.archive.values import manifest
+from conspectus.compactor import preparation, preparing
 from conspectus.compactor.agent_state import HELD, LOCAL
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.middleware import SummarizationMiddleware
@@ -46,7 +47,14 @@ WORKERS = (
     "agent, preserve",
     "agent on a loop, replace",
     "Compactor",
+    "agent, background",
+    "agent on a loop, background",
+    "Compactor, background",
 )
+
+
+LONGEST = 60.0
+"""Seconds that something prepared may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +72,11 @@ class Place:
     where: str | Path
     folder: Path
     thread: str
+
+    @property
+    def background(self) -> bool:
+        """Whether notes are prepared beside the worker."""
+        return "background" in self.worker
 
     def note(self, name: str) -> Path:
         """A file beside the databases."""
@@ -84,11 +97,12 @@ def work(place: Place, die_at: int) -> dict[str, Any]:
     """Go on with the thread from what the databases hold, and tell how it ends."""
     boundaries = Boundaries(die_at, place.note("died"))
     boundaries.watch_flow()
+    preparing.SETTLES = 0.0  # no other worker is at it
     if "loop" in place.worker:
         return asyncio.run(_on_a_loop(place, boundaries))
     with opened(place.where, boundaries) as (saver, store):
         place.note_start(run(_drafts(store, place.thread)))
-        if place.worker == "Compactor":
+        if place.worker.startswith("Compactor"):
             view, head, channel = _compacting(place, store, boundaries), None, None
         else:
             agent = _agent(place, saver, store, boundaries)
@@ -142,21 +156,38 @@ def _next(state: Any, config: Any) -> Any:
 
 def _agent(place: Place, saver: Any, store: Any, boundaries: Boundaries) -> Any:
     def answered(messages: list[BaseMessage]) -> Any:
+        _wait_for_what_is_prepared()
         boundaries.passes(MODEL)
         _note_request(place, messages)
         boundaries.passes(MODEL)
         return answer(messages)
 
-    model = ScriptedChatModel(answers=answered, profile={"max_input_tokens": WINDOW})
+    model = OffTheLoop(answers=answered, profile={"max_input_tokens": WINDOW})
     own = SummarizationMiddleware(
         model,
         summarizer=_summariser(place, boundaries),
         trigger=TRIGGER,
         keep=KEEP,
         history="preserve" if "preserve" in place.worker else "replace",
+        background=place.background,
     )
     boundaries.watch_saver(saver)
     return create_agent(model, [look], middleware=[own], store=store, checkpointer=saver)
+
+
+class OffTheLoop(ScriptedChatModel):
+    """The scripted model, whose event loop serves others until it answers."""
+
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
+        return await asyncio.to_thread(self._generate, messages, stop, None, **kwargs)
+
+
+def _wait_for_what_is_prepared() -> None:
+    """A step of the worker takes longer than a summary, so that it ends the same each time."""
+    for job in list(preparation.under_way()):
+        job.wait(LONGEST)
 
 
 def _note_request(place: Place, messages: Sequence[BaseMessage]) -> None:
@@ -178,19 +209,32 @@ def _compacting(place: Place, store: Any, boundaries: Boundaries) -> list[Any]:
         keep=KEEP,
         window=WINDOW,
         archive=Archive(store),
+        background=place.background,
     )
-    turns = len(place.lines("turns"))
+    begun = len(place.lines("turns"))
     view: list[Any] = []
-    for turn in range(max(0, turns - 1), TURNS):
-        if turn >= turns:
+    for number, sent in [*enumerate(_sent(place))][max(0, begun - 1) :]:
+        if number >= begun:
             with place.note("turns").open("a") as file:
-                file.write(f"{turn}\n")
+                file.write(f"{number}\n")
         boundaries.passes(MODEL)
-        said = [message for one in range(turn + 1) for message in said_in(one)]
-        result = compactor.compact(said, thread_id=place.thread)
+        result = compactor.compact(sent, thread_id=place.thread)
         view = list(result.messages)
+        _wait_for_what_is_prepared()
         _note_request(place, view)
     return view
+
+
+def _sent(place: Place) -> Iterator[list[BaseMessage]]:
+    """The history as a caller sends it, turn by turn; and as each turn begins, where notes are
+    prepared beside him, so that there is a step between two triggers."""
+    said: list[BaseMessage] = []
+    for turn in range(TURNS):
+        more = said_in(turn)
+        if place.background:
+            yield [*said, more[0]]
+        said = [*said, *more]
+        yield said
 
 
 def _drafts(store: Any, thread: str) -> Flow[list[str]]:

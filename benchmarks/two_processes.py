@@ -1,8 +1,8 @@
 """Two real processes on one conversation, at the same moment, again and again, with PostgreSQL.
 
 Both wait at a barrier in the database and then compact the same history, each with summaries of its
-own; or, with `agent`, both run the same agent on the same thread. `rounds_of_two` starts them and
-holds what they say against each other.
+own; or both prepare it in the background, and compact then; or, with `agent`, both run the same
+agent on the same thread. `rounds_of_two` starts them and holds what they say against each other.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from worker_cases import talk, word
 from worker_places import place
 
-from conspectus import Compactor, is_summary_message
+from conspectus import CompactionResult, Compactor, is_summary_message
 from conspectus._drive import run
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.agent_state import HELD, LOCAL
@@ -40,6 +40,9 @@ OWN = word(0)
 SCOPE = Scope(LOCAL, OWN, "main")
 STEP = 12
 """Messages by which the history grows in a round."""
+
+NEAR = 4
+"""Messages that come while notes are prepared."""
 
 WAIT = 120
 """Seconds that one process waits for the other at the barrier."""
@@ -91,7 +94,7 @@ def rounds_of_two(address: str, rounds: int, what: str = "compactor") -> Rounds:
     Args:
         address: of an empty PostgreSQL database or schema.
         rounds: how often they meet.
-        what: `compactor` or `agent`.
+        what: `compactor`, `compactor in the background` or `agent`.
 
     Raises:
         PartFailed: one of the processes failed.
@@ -265,6 +268,59 @@ def compact_together(process: Process, rounds: int, store: Any) -> None:
         process.meet(f"end of {number}")
 
 
+def prepare_together(process: Process, rounds: int, store: Any) -> None:
+    """Both prepare the notes of one history at one moment; then both send what has come since."""
+    archive = Archive(store)
+    compactor = Compactor(
+        process.writer,
+        trigger=("messages", 10),
+        keep=("messages", 4),
+        archive=archive,
+        background=True,
+    )
+    for number in range(rounds):
+        sent = talk(OWN, STEP * (number + 1))
+        process.meet(f"round {number}")
+        failed, said, record = 0, [], None
+        try:
+            compactor.prepare(sent[:-NEAR], thread_id=OWN).wait(WAIT)
+            process.meet(f"prepared {number}")
+            result = _as_soon_as_it_is_there(compactor, sent)
+            record = result.record_id
+        except Exception as error:
+            failed, said = 1, [f"{type(error).__name__}: {error}"]
+        process.meet(f"after {number}")
+        again = compactor.compact(sent, thread_id=OWN)
+        chain = archive.chain(SCOPE)
+        keys = [key for one in chain for key in one.covers]
+        kept = set(run(archive.find_flow(SCOPE, keys)))
+        shown = [str(one["content"]) for one in again.messages]
+        gone = [e for e in read_messages(sent) if e.text not in shown and e.key not in kept]
+        row = {
+            "record": record,
+            "shown": shown,
+            "chain": len(chain),
+            "paid": process.paid(),
+            "missing": len(gone),
+            "doubled": len(keys) - len(set(keys)) + len(shown) - len(set(shown)),
+            "failed": failed,
+            "said": said,
+        }
+        print(json.dumps(row), flush=True)
+        process.meet(f"end of {number}")
+    compactor.close()
+
+
+def _as_soon_as_it_is_there(compactor: Compactor, sent: Sequence[Any]) -> CompactionResult:
+    """The other process may still be writing the notes, and the history fits."""
+    until = time.monotonic() + WAIT
+    while (result := compactor.compact(sent, thread_id=OWN)).preparing:
+        if time.monotonic() > until:
+            raise TimeoutError("the notes were not there in time")
+        time.sleep(LOOK)
+    return result
+
+
 def run_together(process: Process, rounds: int, saver: Any, store: Any) -> None:
     """Both run the same agent on the same thread at one moment, then go on from what is there."""
     model = ScriptedChatModel(answers=lambda messages: AIMessage(f"Noted. {'So it is. ' * 8}"))
@@ -341,6 +397,9 @@ def main() -> None:
         with place("postgres", Path(), address) as (saver, store):
             parts: dict[str, Callable[[], None]] = {
                 "compactor": lambda: compact_together(process, int(rounds), store),
+                "compactor in the background": lambda: prepare_together(
+                    process, int(rounds), store
+                ),
                 "agent": lambda: run_together(process, int(rounds), saver, store),
             }
             parts[what]()

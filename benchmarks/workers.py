@@ -4,10 +4,11 @@
 
 So many threads of the operating system, and so many tasks of an event loop, share one agent with
 its middleware and guard, or one `Compactor`, in memory, on SQLite and, where an address is given,
-on PostgreSQL. Each conversation has a word of its own; requests, summaries, recalls and archives
-are searched for the words of others. Then two processes compact one conversation at one moment,
-again and again. At last each call is cancelled at each of its awaits, and interrupted in each
-operation of the store. Ends with 1 if a promise does not hold or a part fails, with 2 if an option
+on PostgreSQL; then ten of them share a conversation, whose notes are prepared in the background.
+Each conversation has a word of its own; requests, summaries, recalls and archives are searched for
+the words of others. Then two processes compact one conversation at one moment, again and again. At
+last each call is cancelled at each of its awaits, and interrupted in each operation of the store.
+Ends with 1 if a promise does not hold or a part fails, with 2 if an option
 makes no sense; what is done until then is printed.
 """
 
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import command_line
+from background_workers import BACKGROUND_CASES
 from cancellations import SCENES, Cancelled, cancelled_everywhere, interrupted_everywhere
 from rich import box
 from rich.console import Console
@@ -39,6 +41,7 @@ CONNECTIONS = 20
 """That a part has open at the same time, at most."""
 PARTS = ("workers", "processes", "stops")
 SCHEMAS = "conspectus_workers"
+PROCESSES = ("compactor", "compactor in the background", "agent")
 TAKES = {
     "workers": f"{COUNT} workers take some minutes, fewer take less",
     "processes": f"{ROUNDS} rounds of two processes take a minute or two, fewer take less",
@@ -132,7 +135,7 @@ def _workers(count: int, address: str, said: list[str]) -> bool:
     for name in ("doubled", "failed", "tasks left"):
         table.add_column(name, justify="right")
     good = True
-    cases = (*CASES, partial(one_thread, lengths=LENGTHS))
+    cases = (*CASES, partial(one_thread, lengths=LENGTHS), *BACKGROUND_CASES)
     databases = ("memory", "sqlite", *(["postgres"] if address else []))
     progress = command_line.Progress("workers", len(cases) * len(databases))
     for database in databases:
@@ -162,8 +165,8 @@ def _processes(rounds: int, address: str, said: list[str]) -> bool:
     for name in ("shown apart", "missing", "doubled", "failed"):
         table.add_column(name, justify="right")
     good = True
-    progress = command_line.Progress("processes", 2)
-    for what in ("compactor", "agent"):
+    progress = command_line.Progress("processes", len(PROCESSES))
+    for what in PROCESSES:
         with own_schema(address, SCHEMAS) as own:
             found: Rounds = rounds_of_two(own, rounds, what)
         progress.step(what)

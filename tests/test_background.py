@@ -305,7 +305,8 @@ def test_a_pinned_message_that_the_draft_stands_for_stays(heard: Heard) -> None:
     prepared(own, NEAR)
     pinned.add(DUE[4]["content"])
     until(
-        lambda: (result := compact(own, DUE)).outcome == "compacted" and DUE[4] in result.messages
+        lambda: (result := compact(own, DUE)).outcome == "compacted" and DUE[4] in result.messages,
+        20,
     )
     assert "must stay" in heard.steps("dropped")[0].reason
 

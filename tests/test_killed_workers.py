@@ -47,7 +47,7 @@ def killed(*arguments: str) -> str:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forked")
 def test_killed_anywhere_a_thread_goes_on_and_ends_as_one_that_was_not() -> None:
     few = () if LONG else ("--effects", "3", "--sample", "1", "--twice", "1")
-    workers = () if LONG else ("agent, preserve", "Compactor")
+    workers = () if LONG else ("agent, preserve", "Compactor", "Compactor, background")
     printed = killed(*few, *(("--workers", *workers) if workers else ()))
     assert "SQLite" in printed
 
@@ -58,7 +58,8 @@ def test_killed_anywhere_it_ends_the_same_on_postgres() -> None:
     few = () if LONG else ("--effects", "2", "--sample", "1", "--twice", "0")
     with postgres_schema() as address:
         where = ("--only-postgres", "--postgres", address.partition("options=")[0].rstrip("?&"))
-        assert "PostgreSQL" in killed(*few, *where, "--workers", "agent on a loop, replace")
+        workers = ("agent on a loop, replace", "agent, background")
+        assert "PostgreSQL" in killed(*few, *where, "--workers", *workers)
 
 
 def whole_end(script: Callable[[str], ModuleType]) -> dict[str, Any]:

@@ -103,6 +103,31 @@ def test_requests_of_several_lengths_on_one_conversation_lose_nothing(
     assert seen.good, seen
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["memory", "sqlite"])
+@pytest.mark.parametrize("case", ["shared_threads", "shared_tasks"])
+def test_workers_whose_notes_are_prepared_share_conversations(
+    script: Callable[[str], ModuleType], tmp_path: Path, case: str, database: str
+) -> None:
+    count = MANY if LONG else 20
+    seen = getattr(script("background_workers"), case)(database, count, tmp_path)
+    assert seen.good, seen
+
+
+@pytest.mark.slow
+@pytest.mark.postgres
+def test_two_processes_prepare_and_swap_in_at_one_moment(
+    script: Callable[[str], ModuleType],
+) -> None:
+    rounds = 50 if LONG else 4
+    with postgres_schema() as address:
+        found = script("two_processes").rounds_of_two(
+            address, rounds, "compactor in the background"
+        )
+    assert found.good, found
+    assert (found.won, found.compactions) == (rounds, rounds)
+
+
 def test_the_words_of_others_would_be_found(
     script: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:

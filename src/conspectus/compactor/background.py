@@ -1,35 +1,27 @@
-"""Notes prepared beside the agent: the setting, what is under way, and where it runs."""
+"""Notes prepared beside the agent: the setting, and which histories' are under way."""
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
-import os
-import socket
-import sys
 import threading
 import time
-import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Literal
-from weakref import WeakValueDictionary
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import Any
+from weakref import WeakSet
 
 from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import Policy, grown
-from conspectus._drive import Flow, Io, arun, run
+from conspectus._drive import Flow
 from conspectus.archive import Scope
 from conspectus.compactor.memory import THREADS
-from conspectus.compactor.waiting import LONGEST_LOOK
+from conspectus.compactor.preparation import Make, Preparation, begun, stopped_flow
 from conspectus.errors import PolicyError
 
 PREPARE = 0.7
 """Share of its trigger from which on the next notes are prepared, where nothing is said."""
-
-Outcome = Literal["", "ready", "elsewhere", "nothing", "failed", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,85 +75,18 @@ class Background:
         )
 
 
-AnyBackground = bool | Background | Mapping[str, Any] | None
+def check_seconds(given: object) -> None:
+    """Refuse a time to wait that means nothing.
 
-
-@dataclass(eq=False, slots=True, weakref_slot=True)
-class Preparation:
-    """Notes that are being prepared beside the caller.
-
-    Attributes:
-        outcome: empty while it is under way; `ready`: a draft waits for the trigger; `elsewhere`:
-            another worker is at it; `nothing`: there is nothing to prepare yet; `failed`;
-            `cancelled`.
-        reason: why there is none, as one sentence; empty where there is one.
-        head: id of the record in force at its beginning; empty for none.
-        notes: names the notes in force then; None until they are known.
-        size: of the history, as the trigger counts; None until it is known.
-        due: it was begun at the trigger itself.
-        begun: when, by `time.monotonic()`.
-        owner: the thread in which it runs.
-        name: tells it from others.
+    Raises:
+        PolicyError: says what is expected.
     """
-
-    head: str = ""
-    notes: str | None = None
-    size: Size | None = None
-    outcome: Outcome = ""
-    reason: str = ""
-    name: str = field(default_factory=lambda: uuid.uuid4().hex)
-    begun: float = field(default_factory=time.monotonic)
-    owner: int = 0
-    due: bool = False
-    _over: threading.Event = field(default_factory=threading.Event)
-    _loop: asyncio.AbstractEventLoop | None = None
-
-    @property
-    def under_way(self) -> bool:
-        """Whether it has not ended; one whose event loop was closed never goes on."""
-        if self._over.is_set():
-            return False
-        lost = self._loop is not None and self._loop.is_closed()
-        return not lost and time.monotonic() - self.begun < LONGEST_LOOK
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it has ended; False where it has not within so many seconds."""
-        return self._over.wait(seconds)
-
-    async def await_end(self, seconds: float | None = None) -> bool:
-        """`wait` on an event loop."""
-        until = None if seconds is None else time.monotonic() + seconds
-        while self.under_way and (until is None or time.monotonic() < until):
-            await asyncio.sleep(LOOK_AGAIN)
-        return self._over.is_set()
-
-    def looked_at(self) -> Io:
-        """A step that lets it go on; answers with False where it cannot, as this very thread is
-        that of its event loop."""
-
-        def call() -> bool:
-            if self._loop is not None and self.owner == threading.get_ident():
-                return False
-            self._over.wait(LOOK_AGAIN)
-            return True
-
-        return Io(call, lambda: asyncio.sleep(LOOK_AGAIN, True))
-
-    def ended(self, outcome: Outcome, reason: str = "") -> None:
-        """Say what has come of it."""
-        self.outcome, self.reason = outcome, reason
-
-    def _end(self) -> None:
-        self._over.set()
+    number = isinstance(given, (int, float)) and not isinstance(given, bool)
+    if given is not None and not (number and 0 <= given < inf):  # type: ignore[operator]
+        raise PolicyError(f"timeout must be seconds from 0 on, or None for no end, not {given!r}")
 
 
-_LIVE: WeakValueDictionary[str, Preparation] = WeakValueDictionary()
-"""The preparations of this process, by name."""
-
-LOOK_AGAIN = 0.02
-"""Seconds between two looks at what is under way."""
-
-Make = Callable[[Preparation], Flow[None]]
+AnyBackground = bool | Background | Mapping[str, Any] | None
 
 
 class Preparations:
@@ -177,7 +102,19 @@ class Preparations:
     def __init__(self, setting: Background) -> None:
         self.setting = setting
         self._known: OrderedDict[Scope, Preparation] = OrderedDict()
-        self._lock = threading.Lock()
+        self._begun: WeakSet[Preparation] = WeakSet()
+        self._lock, self._closed = threading.Lock(), False
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is begun any more."""
+        return self._closed
+
+    @property
+    def busy(self) -> bool:
+        """Whether anything may be using a store."""
+        with self._lock:
+            return any(job.under_way or not job.is_at_rest for job in self._begun)
 
     @classmethod
     def of(cls, given: object) -> Preparations | None:
@@ -210,8 +147,8 @@ class Preparations:
             size: of the history.
         """
         known = self.latest(scope)
-        if known is None or known.under_way:
-            return known is None
+        if self._closed or known is None or known.under_way:
+            return known is None and not self._closed
         before = known.size
         if before is None or known.head != head or size.messages < before.messages:
             return True
@@ -234,89 +171,29 @@ class Preparations:
             known = self._known.pop(scope, None)
             new = known is None or not known.under_way
             job = Preparation(head, size=size) if known is None or new else known
+            if self._closed and new:
+                job.ended("cancelled", "what prepares the notes was closed")
+                job._end()
+                return job
             self._known[scope] = job
+            self._begun.add(job)
             while len(self._known) > THREADS:
                 self._known.popitem(last=False)
         if new:
-            _LIVE[job.name] = job
-            yield Io(lambda: _in_thread(job, make), lambda: _as_task(job, make))
+            yield begun(job, make)
         return job
 
+    def close_flow(self, seconds: float | None) -> Flow[None]:
+        """Begin nothing more; wait for what is under way, then stop it.
 
-def _context() -> contextvars.Context:
-    """The caller's, less the run of LangChain that it is in: what is prepared is no part of it."""
-    context = contextvars.copy_context()
-    runs = sys.modules.get("langchain_core.runnables.config")
-    if runs is not None:
-        context.run(runs.var_child_runnable_config.set, None)
-    return context
-
-
-def _in_thread(job: Preparation, make: Make) -> None:
-    context = _context()
-
-    def work() -> None:
-        try:
-            context.run(run, make(job))
-        except BaseException as error:
-            job.ended("failed", f"{type(error).__name__}: {error}")
-        finally:
-            job._end()
-
-    # A daemon: the end of the process waits for nobody, and nothing that it writes is in force.
-    thread = threading.Thread(target=work, daemon=True, name="conspectus-background")
-    thread.start()
-    job.owner = thread.ident or 0
-
-
-async def _work(job: Preparation, make: Make) -> None:
-    try:
-        await arun(make(job))
-    except asyncio.CancelledError:
-        job.ended("cancelled", "its task was cancelled")
-        raise
-    except BaseException as error:
-        job.ended("failed", f"{type(error).__name__}: {error}")
-
-
-def _over(job: Preparation, task: asyncio.Task[None]) -> None:
-    _TASKS.discard(task)
-    if not job.outcome:
-        job.ended("cancelled", "its task was cancelled")
-    if not task.cancelled():
-        task.exception()
-    job._end()
-
-
-async def _as_task(job: Preparation, make: Make) -> None:
-    job._loop, job.owner = asyncio.get_running_loop(), threading.get_ident()
-    task = job._loop.create_task(_work(job, make), context=_context(), name="conspectus-background")
-    _TASKS.add(task)  # a loop holds its tasks weakly
-    task.add_done_callback(partial(_over, job))
-
-
-_TASKS: set[asyncio.Task[None]] = set()
-
-
-def owner_of(job: Preparation) -> list[Any]:
-    """Names the worker of a preparation to others: machine, process, preparation."""
-    return [socket.gethostname(), os.getpid(), job.name]
-
-
-def is_at_work(owner: Sequence[Any]) -> bool:
-    """Whether a worker may still be at a preparation: one on another machine is believed."""
-    if len(owner) != 3 or owner[0] != socket.gethostname():
-        return len(owner) == 3
-    process, name = owner[1:]
-    if process == os.getpid():
-        job = _LIVE.get(name)
-        return job is not None and job.under_way
-    if os.name == "nt":  # there, a signal of 0 ends the process
-        return True
-    try:
-        os.kill(process, 0)
-    except PermissionError:
-        return True
-    except (TypeError, OverflowError, OSError):
-        return False
-    return True
+        Args:
+            seconds: how long to wait for it; None for as long as it takes.
+        """
+        with self._lock:
+            self._closed, jobs = True, list(self._begun)
+        until = None if seconds is None else time.monotonic() + seconds
+        for job in jobs:
+            while job.under_way and (until is None or time.monotonic() < until):
+                if not (yield job.looked_at()):
+                    break
+        yield from stopped_flow(jobs)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from conspectus._drive import Flow
-from conspectus.compactor.background import is_at_work
+from conspectus.compactor.preparation import is_at_work
 from conspectus.compactor.view import History
 
 if TYPE_CHECKING:

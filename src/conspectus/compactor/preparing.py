@@ -19,15 +19,11 @@ from conspectus._core.items import Compact, Keep, Plan, Size
 from conspectus._core.records import Draft, Record
 from conspectus._drive import Flow, pause
 from conspectus.compactor.anchors import Anchor, Chain
-from conspectus.compactor.background import (
-    LOOK_AGAIN,
-    Preparation,
-    Preparations,
-    owner_of,
-)
+from conspectus.compactor.background import Preparations
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.observed import whose_of
 from conspectus.compactor.outcome import Failed
+from conspectus.compactor.preparation import LOOK_AGAIN, Preparation, owner_of
 from conspectus.compactor.prepared import (
     Prepared,
     find_mark_flow,
@@ -267,6 +263,8 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
     found = yield from _ready(session, history, decided)
     if isinstance(found, Chosen):
         return found
+    if _jobs(session).closed:
+        return usual
     over, failed, begun = session.over(history), _has_failed(session, history), time.monotonic()
     short = _shown_short(session, history, decided, found) if over and not failed else None
     if not failed and (not over or short is not None):

@@ -1,0 +1,243 @@
+"""One preparation of notes beside the agent: where it runs, how it is waited for and stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextvars
+import os
+import socket
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+from weakref import WeakValueDictionary
+
+from conspectus._core.items import Size
+from conspectus._drive import LONGEST_END, Flow, Io, arun, run
+from conspectus.archive.gate import GATE, Gate, Stopped
+from conspectus.compactor.waiting import LONGEST_LOOK
+
+Outcome = Literal["", "ready", "elsewhere", "nothing", "failed", "cancelled"]
+
+
+@dataclass(eq=False, slots=True, weakref_slot=True)
+class Preparation:
+    """Notes that are being prepared beside the caller.
+
+    Attributes:
+        outcome: empty while it is under way; `ready`: a draft waits for the trigger; `elsewhere`:
+            another worker is at it; `nothing`: there is nothing to prepare yet; `failed`;
+            `cancelled`.
+        reason: why there is none, as one sentence; empty where there is one.
+        head: id of the record in force at its beginning; empty for none.
+        notes: names the notes in force then; None until they are known.
+        size: of the history, as the trigger counts; None until it is known.
+        due: it was begun at the trigger itself.
+        begun: when, by `time.monotonic()`.
+        owner: the thread in which it runs.
+        gate: its way to the store.
+        name: tells it from others.
+    """
+
+    head: str = ""
+    notes: str | None = None
+    size: Size | None = None
+    outcome: Outcome = ""
+    reason: str = ""
+    name: str = field(default_factory=lambda: uuid.uuid4().hex)
+    begun: float = field(default_factory=time.monotonic)
+    owner: int = 0
+    due: bool = False
+    gate: Gate = field(default_factory=Gate)
+    _process: int = field(default_factory=os.getpid)
+    _over: threading.Event = field(default_factory=threading.Event)
+    _loop: asyncio.AbstractEventLoop | None = None
+    _task: asyncio.Task[None] | None = None
+
+    @property
+    def under_way(self) -> bool:
+        """Whether it has not ended; one that was stopped, whose event loop was closed, or whose
+        thread stayed behind in the process that this one was forked from, never goes on."""
+        if self._over.is_set() or self.gate.is_shut or self._process != os.getpid():
+            return False
+        lost = self._loop is not None and self._loop.is_closed()
+        return not lost and time.monotonic() - self.begun < LONGEST_LOOK
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until it has ended; False where it has not within so many seconds."""
+        return self._over.wait(seconds)
+
+    async def await_end(self, seconds: float | None = None) -> bool:
+        """`wait` on an event loop."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while self.under_way and (until is None or time.monotonic() < until):
+            await asyncio.sleep(LOOK_AGAIN)
+        return self._over.is_set()
+
+    def looked_at(self) -> Io:
+        """A step that lets it go on; answers with False where it cannot, as this very thread is
+        that of its event loop."""
+
+        def call() -> bool:
+            if self._loop is not None and self.owner == threading.get_ident():
+                return False
+            if self._over.wait(LOOK_AGAIN):
+                time.sleep(LOOK_AGAIN)
+            return True
+
+        return Io(call, lambda: asyncio.sleep(LOOK_AGAIN, True))
+
+    def ended(self, outcome: Outcome, reason: str = "") -> None:
+        """Say what has come of it."""
+        self.outcome, self.reason = outcome, reason
+
+    def stop(self) -> None:
+        """Let it write nothing more, and end its task; a thread ends as its model answers."""
+        self.gate.shut()
+        if not self.outcome:
+            self.ended("cancelled", "it was stopped")
+        task, loop = self._task, self._loop
+        if task is not None and loop is not None and not self._over.is_set():
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(task.cancel)
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether no store is in use by it, and no event loop has a task of it."""
+        if self._process != os.getpid():
+            return True
+        gone = self._loop is None or self._loop.is_closed() or self._over.is_set()
+        return self.gate.is_idle and gone
+
+    def _end(self) -> None:
+        self._over.set()
+
+
+_LIVE: WeakValueDictionary[str, Preparation] = WeakValueDictionary()
+"""The preparations of this process, by name."""
+
+LOOK_AGAIN = 0.02
+"""Seconds between two looks at what is under way."""
+
+Make = Callable[[Preparation], Flow[None]]
+
+
+def begun(job: Preparation, make: Make) -> Io:
+    """A step that begins a preparation: in a thread, or as a task of the event loop."""
+    _LIVE[job.name] = job
+    return Io(lambda: _in_thread(job, make), lambda: _as_task(job, make))
+
+
+def under_way() -> list[Preparation]:
+    """All that is being prepared in this process."""
+    return [job for job in list(_LIVE.values()) if job.under_way]
+
+
+def stopped_flow(jobs: Iterable[Preparation]) -> Flow[None]:
+    """Stop preparations, and wait until none of them uses a store any more."""
+    until = time.monotonic() + LONGEST_END
+    for job in (stopping := list(jobs)):
+        job.stop()
+    for job in stopping:
+        while not job.is_at_rest and time.monotonic() < until:
+            if not (yield job.looked_at()):
+                break
+
+
+@atexit.register
+def _stop_all() -> None:
+    """At the end of the process: no daemon is torn out of a store that it writes to."""
+    run(stopped_flow(list(_LIVE.values())))
+
+
+def _context(job: Preparation) -> contextvars.Context:
+    """The caller's, less the run of LangChain that it is in: what is prepared is no part of it."""
+    context = contextvars.copy_context()
+    context.run(GATE.set, job.gate)
+    runs = sys.modules.get("langchain_core.runnables.config")
+    if runs is not None:
+        context.run(runs.var_child_runnable_config.set, None)
+    return context
+
+
+def _in_thread(job: Preparation, make: Make) -> None:
+    context = _context(job)
+
+    def work() -> None:
+        try:
+            context.run(run, make(job))
+        except Stopped as error:
+            job.ended("cancelled", str(error))
+        except BaseException as error:
+            job.ended("failed", f"{type(error).__name__}: {error}")
+        finally:
+            job._end()
+
+    # A daemon: the end of the process waits for nobody, and nothing that it writes is in force.
+    thread = threading.Thread(target=work, daemon=True, name="conspectus-background")
+    thread.start()
+    job.owner = thread.ident or 0
+
+
+async def _work(job: Preparation, make: Make) -> None:
+    try:
+        await arun(make(job))
+    except asyncio.CancelledError:
+        job.ended("cancelled", "its task was cancelled")
+        raise
+    except Stopped as error:
+        job.ended("cancelled", str(error))
+    except BaseException as error:
+        job.ended("failed", f"{type(error).__name__}: {error}")
+
+
+def _over(job: Preparation, task: asyncio.Task[None]) -> None:
+    _TASKS.discard(task)
+    if not job.outcome:
+        job.ended("cancelled", "its task was cancelled")
+    if not task.cancelled():
+        task.exception()
+    job._end()
+
+
+async def _as_task(job: Preparation, make: Make) -> None:
+    job._loop, job.owner = asyncio.get_running_loop(), threading.get_ident()
+    task = job._loop.create_task(
+        _work(job, make), context=_context(job), name="conspectus-background"
+    )
+    job._task = task
+    _TASKS.add(task)  # a loop holds its tasks weakly
+    task.add_done_callback(partial(_over, job))
+
+
+_TASKS: set[asyncio.Task[None]] = set()
+
+
+def owner_of(job: Preparation) -> list[Any]:
+    """Names the worker of a preparation to others: machine, process, preparation."""
+    return [socket.gethostname(), os.getpid(), job.name]
+
+
+def is_at_work(owner: Sequence[Any]) -> bool:
+    """Whether a worker may still be at a preparation: one on another machine is believed."""
+    if len(owner) != 3 or owner[0] != socket.gethostname():
+        return len(owner) == 3
+    process, name = owner[1:]
+    if process == os.getpid():
+        job = _LIVE.get(name)
+        return job is not None and job.under_way
+    if os.name == "nt":  # there, a signal of 0 ends the process
+        return True
+    try:
+        os.kill(process, 0)
+    except PermissionError:
+        return True
+    except (TypeError, OverflowError, OSError):
+        return False
+    return True

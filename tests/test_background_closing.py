@@ -1,0 +1,371 @@
+"""What prepares notes in the background can be ended, and touches no store after that."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+
+from background_support import LIMIT, Heard, Stopped, compactor, told, until
+from conspectus import PolicyError
+from conspectus.archive import Archive, Scope
+from conspectus.compactor import preparation, preparing
+from conspectus.config import SummarizationConfig, create_summarization_middleware
+from conspectus_lab.testing.scripted_models import ScriptedChatModel
+from graph_support import agent, middleware, said, steps, thread
+
+SCOPE = Scope("local", "t", "main")
+NEAR, DUE = told(31), told(42)
+
+
+@pytest.fixture(autouse=True)
+def _settles_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preparing, "SETTLES", 0.01)
+
+
+def at_work() -> list[str]:
+    """Threads and tasks of ours."""
+    names = [one.name for one in threading.enumerate()]
+    with suppress(RuntimeError):  # there is no event loop
+        names += [one.get_name() for one in asyncio.all_tasks()]
+    return [name for name in names if name == "conspectus-background"]
+
+
+class Slow(InMemoryStore):
+    """Its calls take until they are let go; how many are inside, and whether any came too late."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.going = threading.Event(), threading.Event()
+        self.inside, self.closed, self.late = 0, False, 0
+
+    def batch(self, ops: Iterable[Any]) -> Any:
+        self.late += self.closed
+        self.inside += 1
+        self.entered.set()
+        self.going.wait(LIMIT)
+        try:
+            return super().batch(ops)
+        finally:
+            self.inside -= 1
+
+
+# Without an event loop
+
+
+def test_close_waits_for_the_notes_that_are_being_written() -> None:
+    model = Stopped()
+    with compactor(model) as own:
+        ahead = own.prepare(NEAR, thread_id="t")
+        assert model.asked.wait(LIMIT)
+        threading.Timer(0.1, model.going.set).start()
+    assert ahead.outcome == "ready"
+    assert at_work() == []
+
+
+def test_close_gives_up_what_takes_too_long_and_it_writes_nothing_more() -> None:
+    model, store = Stopped(), InMemoryStore()
+    own = compactor(model, archive=store)
+    ahead = own.prepare(NEAR, thread_id="t")
+    assert model.asked.wait(LIMIT)
+    own.close(0.05)
+    assert (ahead.outcome, ahead.under_way) == ("cancelled", False)
+    assert at_work(), "its model has not answered"
+    before = len(store._data)
+    kept = {name: dict(values) for name, values in store._data.items()}
+    model.going.set()
+    until(lambda: not at_work())
+    assert len(store._data) == before
+    assert {name: dict(values) for name, values in store._data.items()} == kept
+    assert Archive(store).chain(SCOPE) == ()
+
+
+def test_a_block_that_fails_does_not_wait_for_a_model() -> None:
+    model, began = Stopped(), []
+
+    def interrupted() -> None:
+        with compactor(model) as own:
+            began.append(own.prepare(NEAR, thread_id="t"))
+            assert model.asked.wait(LIMIT)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert began[0].outcome == "cancelled"
+    model.going.set()
+
+
+def test_close_waits_for_a_call_of_the_store_that_is_under_way() -> None:
+    model, store = Stopped(), Slow()
+    own = compactor(model, archive=Archive(store, timeout=None))
+    own.prepare(NEAR, thread_id="t")
+    assert store.entered.wait(LIMIT)
+    closing = threading.Thread(target=own.close, args=(0,))
+    closing.start()
+    closing.join(0.1)
+    assert closing.is_alive(), "a connection must not be closed under it"
+    store.going.set()
+    closing.join(LIMIT)
+    assert not closing.is_alive()
+    assert store.inside == 0
+    store.closed = True
+    model.going.set()
+    until(lambda: not at_work())
+    assert store.late == 0
+
+
+def test_after_it_nothing_is_begun_and_notes_are_made_when_they_are_due() -> None:
+    model, store = Stopped(), InMemoryStore()
+    model.going.set()
+    own = compactor(model, archive=store)
+    own.close()
+    assert compact_outcome(own, NEAR) == "kept"
+    ahead = own.prepare(NEAR, thread_id="t")
+    assert (ahead.wait(0), ahead.outcome) == (True, "cancelled")
+    assert "closed" in ahead.reason
+    assert (model.keys, at_work()) == ([], [])
+    assert compact_outcome(own, DUE) == "compacted"
+    assert len(model.keys) == 1
+    own.close()
+
+
+def test_a_draft_that_was_finished_is_still_swapped_in() -> None:
+    model, store = Stopped(), InMemoryStore()
+    model.going.set()
+    own = compactor(model, archive=store)
+    own.prepare(NEAR, thread_id="t")
+    own.close()
+    assert compact_outcome(own, DUE) == "compacted"
+    assert len(model.keys) == 1
+
+
+def test_what_it_has_opened_is_closed_and_what_was_given_is_not(tmp_path: Path) -> None:
+    model = Stopped()
+    model.going.set()
+    given = Archive.open(tmp_path / "given.db")
+    with compactor(model, archive=given) as own:
+        compact_outcome(own, DUE)
+    assert given.threads("local") is not None
+    with compactor(model, archive=tmp_path / "own.db") as own:
+        opened = own.archive
+    assert opened is not None
+    with pytest.raises(Exception, match="closed"):
+        opened.threads("local")
+    given.close()
+
+
+@pytest.mark.parametrize("timeout", [-1, "1", True, float("nan")])
+def test_a_time_that_means_nothing_is_refused(timeout: Any) -> None:
+    own = compactor(Stopped())
+    with pytest.raises(PolicyError, match="seconds from 0"):
+        own.close(timeout)
+
+
+def compact_outcome(own: Any, messages: list[Any]) -> str:
+    return str(own.compact(messages, thread_id="t").outcome)
+
+
+# On an event loop
+
+
+def test_aclose_waits_for_its_task() -> None:
+    model = Stopped()
+
+    async def app() -> str:
+        async with compactor(model) as own:
+            ahead = await own.aprepare(NEAR, thread_id="t")
+            while not model.asked.is_set():
+                await asyncio.sleep(0.005)
+            asyncio.get_running_loop().call_later(0.1, model.going.set)
+        assert at_work() == []
+        return ahead.outcome
+
+    assert asyncio.run(app()) == "ready"
+
+
+@pytest.mark.parametrize("how", ["aclose", "cancelled"])
+def test_no_task_is_left_of_an_agent_that_is_ended(how: str, tmp_path: Path) -> None:
+    model = Stopped()
+
+    async def working(own: Any) -> None:
+        async with own:
+            await own.acompact(NEAR, thread_id="t")
+            await asyncio.sleep(LIMIT)
+
+    async def app() -> None:
+        with Archive.open(tmp_path / "a.db") as archive:
+            own = compactor(model, archive=archive)
+            task = asyncio.create_task(working(own))
+            while not model.asked.is_set():
+                await asyncio.sleep(0.005)
+            if how == "aclose":
+                await own.aclose(0)
+                assert at_work() == []
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert at_work() == []
+            assert archive.chain(SCOPE) == ()
+
+    asyncio.run(app())
+
+
+def test_close_ends_the_tasks_of_a_loop_that_runs_elsewhere() -> None:
+    model = Stopped()
+    own = compactor(model)
+    loop = asyncio.new_event_loop()
+    running = threading.Thread(target=loop.run_forever)
+    running.start()
+    try:
+        asyncio.run_coroutine_threadsafe(own.aprepare(NEAR, thread_id="t"), loop).result(LIMIT)
+        assert model.asked.wait(LIMIT)
+        own.close(0)
+        assert [t for t in asyncio.all_tasks(loop) if t.get_name() == "conspectus-background"] == []
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        running.join(LIMIT)
+        loop.close()
+
+
+def test_close_on_the_thread_of_its_loop_does_not_wait_for_itself() -> None:
+    model = Stopped()
+
+    async def app() -> None:
+        own = compactor(model)
+        ahead = await own.aprepare(NEAR, thread_id="t")
+        while not model.asked.is_set():
+            await asyncio.sleep(0.005)
+        own.close()
+        assert not ahead.under_way
+        await ahead.await_end(LIMIT)
+        while at_work():
+            await asyncio.sleep(0.005)
+        assert ahead.outcome == "cancelled"
+
+    asyncio.run(app())
+
+
+# Middleware
+
+
+def test_a_store_is_closed_after_its_agent_and_nobody_uses_it(tmp_path: Path) -> None:
+    model = Stopped()
+    with (
+        Heard() as heard,
+        SqliteStore.from_conn_string(str(tmp_path / "s.db")) as store,
+        middleware(
+            summarizer=model, trigger=("messages", 20), window=50_000, background=True
+        ) as own,
+    ):
+        store.setup()
+        graph, _ = agent(ScriptedChatModel(answers=steps(8)), own, store=store)
+        graph.invoke(said("Look at all modules."), thread())
+        assert model.asked.wait(LIMIT)
+        threading.Timer(0.1, model.going.set).start()
+    assert heard.steps("finished")
+    assert at_work() == []
+
+
+def test_middleware_whose_settings_were_changed_ends_what_it_began_before() -> None:
+    first, second, store = Stopped(), Stopped(), InMemoryStore()
+    own = middleware(summarizer=first, trigger=("messages", 20), window=50_000, background=True)
+    graph, _ = agent(ScriptedChatModel(answers=steps(8)), own, store=store)
+    graph.invoke(said("Look at all modules."), thread())
+    assert first.asked.wait(LIMIT)
+    own.summarizer = second
+    own.background = False
+    own.close(0)
+    assert preparation.under_way() == []
+    first.going.set()
+    until(lambda: not at_work())
+
+
+def test_configured_middleware_closes_its_archive(tmp_path: Path) -> None:
+    config = SummarizationConfig(
+        enabled=True,
+        background=True,
+        trigger={"type": "tokens", "value": 6000},
+        archive=str(tmp_path / "a.db"),
+    )
+    own = create_summarization_middleware(config, model=ScriptedChatModel(answers=["hello"]))
+    assert own is not None
+    with own:
+        archive = own.archive
+        assert archive is not None
+        archive.threads("local")
+    with pytest.raises(Exception, match="closed"):
+        archive.threads("local")
+
+
+# Processes
+
+CLOSED = """
+import sys, time, sqlite3
+sys.path.insert(0, {tests!r})
+from background_support import Stopped, compactor, told
+from langgraph.store.sqlite import SqliteStore
+for n in range(40):
+    connection = sqlite3.connect({file!r}, check_same_thread=False, isolation_level=None)
+    store = SqliteStore(connection)
+    store.setup()
+    model = Stopped()
+    model.going.set()
+    own = compactor(model, archive=store)
+    own.prepare(told(31, n), thread_id=str(n))
+    time.sleep(0.001 * n)
+    own.close(0)
+    connection.close()
+print("whole")
+"""
+
+
+@pytest.mark.slow
+def test_a_connection_closed_after_it_never_takes_the_interpreter_down(tmp_path: Path) -> None:
+    code = CLOSED.format(tests=str(Path(__file__).parent), file=str(tmp_path / "s.db"))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "whole\n"), done.stderr
+
+
+FORKED = """
+import os, sys, time, warnings
+warnings.simplefilter("ignore")
+sys.path.insert(0, {tests!r})
+from background_support import LIMIT, Stopped, compactor, told
+model = Stopped()
+own = compactor(model, archive="memory:")
+ahead = own.prepare(told(31), thread_id="t")
+assert model.asked.wait(LIMIT)
+child = os.fork()
+if not child:
+    model.going.set()
+    assert not ahead.under_way
+    again = own.prepare(told(31), thread_id="t")
+    assert again is not ahead and again.wait(LIMIT)
+    own.close()
+    print(again.outcome, flush=True)
+    sys.exit()
+print(os.waitpid(child, 0)[1], ahead.under_way, flush=True)
+model.going.set()
+own.close()
+print(ahead.outcome, flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked there")
+def test_a_forked_process_waits_for_no_thread_that_stayed_behind() -> None:
+    code = FORKED.format(tests=str(Path(__file__).parent))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=LIMIT
+    )
+    assert done.stdout.split() == ["elsewhere", "0", "True", "ready"], done.stderr
