@@ -28,6 +28,9 @@ class Draft:
         tokens: size of the whole summary message, once measured.
         embedded: keys that the embedded summariser read because of a spending limit.
         cut: tokens that were cut off at its end, as it was longer than the caller allows.
+        binding: statements of the messages that its summariser has named as binding, as plain data;
+            they go into the ledger with it.
+        request: as for `Record`.
     """
 
     text: str
@@ -37,10 +40,13 @@ class Draft:
     tokens: int = 0
     embedded: tuple[str, ...] = ()
     cut: int = 0
+    binding: tuple[Mapping[str, Any], ...] = ()
+    request: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The draft as plain data."""
-        return {"v": FORMAT, **asdict(self), "cost": self.cost.to_json()}
+        data = {"v": FORMAT, **asdict(self), "cost": self.cost.to_json()}
+        return _without_empty(data, "binding", "request")
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Draft:
@@ -53,6 +59,8 @@ class Draft:
             tokens=data["tokens"],
             embedded=tuple(data["embedded"]),
             cut=data.get("cut", 0),
+            binding=tuple(data.get("binding", ())),
+            request=data.get("request", ""),
         )
 
 
@@ -121,6 +129,8 @@ class Record:
             `max_summary_tokens`, also when a shorter one was asked for; 0 where it is whole.
         order: keys as they stand in the conversation: those that left, with those before the last
             of them that stay and that no earlier record names; empty where none stays.
+        request: what a chat model was sent for the summary: `"cached"` for the agent's last request
+            with an instruction after it, `"smallest"` for one of its own; empty where none was.
     """
 
     id: str
@@ -139,6 +149,7 @@ class Record:
     redacted: Mapping[str, int] = field(default_factory=dict)
     cut: int = 0
     order: tuple[str, ...] = ()
+    request: str = ""
 
     @property
     def mark(self) -> str:
@@ -169,10 +180,7 @@ class Record:
         data: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         data["ledger"], data["cost"] = dict(self.ledger), self.cost.to_json()
         data["clips"] = tuple(clip.to_json() for clip in self.clips)
-        for part in ("redacted", "cut", "order"):  # as records were written before there was any
-            if not data[part]:
-                del data[part]
-        return {"v": FORMAT, **data}
+        return _without_empty({"v": FORMAT, **data}, "redacted", "cut", "order", "request")
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
@@ -196,7 +204,8 @@ class Record:
         return record
 
     def _check(self) -> None:
-        texts = [self.id, self.summary, self.cause, self.by, *self.covers, *self.order]
+        texts = [self.id, self.summary, self.cause, self.by, self.request]
+        texts += [*self.covers, *self.order]
         texts += [
             text for clip in self.clips for text in (clip.key, clip.shown, clip.where, clip.ending)
         ]
@@ -279,6 +288,11 @@ class View:
     def head(self) -> Record | None:
         """The record in force."""
         return self.chain[-1] if self.chain else None
+
+
+def _without_empty(data: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Plain data as it was written before there were these fields, where they are empty."""
+    return {name: value for name, value in data.items() if value or name not in names}
 
 
 def fold(chain: Chain, history: Sequence[Sent]) -> View:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal
 
 from conspectus._core.choices import OnFailure
 from conspectus._core.plan import budget_of
 from conspectus._core.policy import LEAST_GAIN, Policy
+from conspectus._core.stale import AnyStale
 from conspectus._drive import Flow, arun, run
-from conspectus.archive import RecallResult, Scope, recall_flow
+from conspectus._langchain import is_runnable
+from conspectus.archive import Archive, RecallResult, Scope, recall_flow
 from conspectus.archive.recall import unknown_thread
-from conspectus.compactor.background import AnyBackground, Preparation
+from conspectus.compactor.background import AnyBackground, Preparations
 from conspectus.compactor.caveats import warn_caller
+from conspectus.compactor.closing import Closing
 from conspectus.compactor.engine import (
     AnyArchive,
     AnyListeners,
@@ -22,8 +28,10 @@ from conspectus.compactor.engine import (
     Pin,
     window_of,
 )
+from conspectus.compactor.preparation import Preparation
 from conspectus.compactor.preparing import begin_flow
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.riding import last_request_of
 from conspectus.compactor.session import Session
 from conspectus.compactor.tools import OnEvent
 from conspectus.errors import InputError, PolicyError
@@ -36,6 +44,7 @@ from conspectus.tokens import TokenCounter, TokenMeter
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import Runnable
 
 logger = logging.getLogger("conspectus")
 
@@ -47,7 +56,7 @@ DEFAULT_WITHOUT = ("tokens", 170_000)
 """Triggers where none is given: those of Deep Agents, with and without a known window."""
 
 
-class Compactor:
+class Compactor(Closing):
     """Keeps histories inside a window, and every original within reach.
 
     Args:
@@ -92,6 +101,14 @@ class Compactor:
         clip_over: tool results and arguments older than what `keep` asks for and larger than this
             many tokens are clipped first, to 200; at least 201. None switches that off. Default:
             1,000.
+        stale_results: shows stale results of tools short, with a pointer to the original, before
+            anything is summarised: True, or a dict with some of `over` (tokens above which a result
+            is large, default 1,000), `newest` (how many stay whole, default 3), `least` (tokens
+            that must be freed, or nothing is shortened; default: enough to reach half of the
+            trigger), `tools` (the only ones, or a dict with `over` and `newest` for each, `"*"` for
+            the others) and `exclude`. It needs an archive. Default: None, for `clip_over`, which
+            else is for arguments alone.
+            See `docs/stale_results.md`.
         summarizer_timeout: seconds that one call of a model, or one try of a summariser of your
             own, may take; None for no limit. Default: 120.
         least_gain: share of a history that a compaction must free, its summary taken at its
@@ -111,6 +128,15 @@ class Compactor:
             trigger on, in a thread or as a task of the event loop; `{"prepare": 0.5}` from another
             share of it on. At the trigger they are swapped in. Until they are finished the history
             is kept as it is while it fits the window. Default: False. See `docs/background.md`.
+        summary_request: `"cached"` asks for a summary with the messages that the last call gave
+            back and one instruction after them, where all that leaves stands there, so that the
+            provider reads them from its cache: for loops in which the summariser answers, too. A
+            Runnable says how the loop calls it, such as `model.bind_tools(tools)`. Elsewhere, and
+            with `"smallest"`, a request is sent with no more than what leaves. See `docs/bill.md`.
+            Default: `"smallest"`.
+
+    It is a context manager: at the end of the block nothing is prepared any more, and an archive
+    that it has opened is closed; see `close`.
 
     Raises:
         PolicyError: a setting that cannot mean anything.
@@ -141,6 +167,7 @@ class Compactor:
         on_failure: OnFailure = "degrade",
         pin: Pin | None = None,
         clip_over: int | None = 1000,
+        stale_results: AnyStale = None,
         summarizer_timeout: float | None = 120.0,
         file_tokens: int | None = None,
         least_gain: float = LEAST_GAIN,
@@ -148,6 +175,7 @@ class Compactor:
         redact: Redact = None,
         telemetry: AnyListeners = None,
         background: AnyBackground = False,
+        summary_request: Literal["smallest", "cached"] | Runnable[Any, Any] = "smallest",
     ) -> None:
         room = window_of(window, reserved_tokens)
         if trigger is None:
@@ -157,6 +185,7 @@ class Compactor:
             keep=keep,
             max_summary_tokens=max_summary_tokens,
             clip_over=clip_over,
+            stale_results=stale_results,
             least_gain=least_gain,
         )
         if policy.needs_window and room is None:
@@ -182,8 +211,11 @@ class Compactor:
             telemetry=telemetry,
             notes=notes,
             background=background,
+            summary_request="cached" if is_runnable(summary_request) else summary_request,
         )
+        self._last_request = last_request_of(self._engine.tools, summary_request, window)
         self.policy, self.archive = self._engine.policy, self._engine.tools.archive
+        self._opened = isinstance(archive, (str, Path))
         # With no window of its own, a history must fit what it is asked to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
@@ -230,7 +262,7 @@ class Compactor:
             RedactionError: the redactor failed, and `on_failure` is `"raise"`.
         """
         scope = scope_of(tenant, thread_id, session)
-        return run(self._compact(scope, messages, force, focus))
+        return self._sent(scope, run(self._compact(scope, messages, force, focus)))
 
     async def acompact(
         self,
@@ -244,13 +276,20 @@ class Compactor:
     ) -> CompactionResult:
         """`compact` on an event loop."""
         scope = scope_of(tenant, thread_id, session)
-        return await arun(self._compact(scope, messages, force, focus))
+        return self._sent(scope, await arun(self._compact(scope, messages, force, focus)))
 
     def _compact(
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> Flow[CompactionResult]:
         flow = self._session(scope).compact(messages, force, focus or "")
         return heard_by(self._engine.tools.listeners, flow)
+
+    def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:
+        """Remember a result as the request that the caller sends now."""
+        if self._last_request is not None:
+            last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
+            self._engine.tools.memory.of(scope).last_request = last
+        return result
 
     def prepare(
         self,
@@ -307,6 +346,13 @@ class Compactor:
 
     def _session(self, scope: Scope) -> Session:
         return self._engine.session(scope, self._room)
+
+    def _prepares(self) -> Sequence[Preparations]:
+        background = self._engine.tools.background
+        return () if background is None else (background,)
+
+    def _own_archive(self) -> Archive | None:
+        return self.archive if self._opened else None
 
     # Recall
 

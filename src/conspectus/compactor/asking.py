@@ -85,7 +85,7 @@ def in_notes_flow(
     form = _form_of(tools.summarizers[by])
     if form == "notes":
         return draft
-    if wrong := wrong_with(draft.text, request.entries):
+    if wrong := wrong_with(draft.text, request.entries, prompted=bool(draft.request)):
         raise refused(by, draft, wrong)
     draft = cut(draft, lengths, tools, material.size)
     if not request.shares.parts:
@@ -94,11 +94,12 @@ def in_notes_flow(
     if wrong := lengths.exceeded_by(draft, material.size(draft.text)):
         raise refused(by, draft, wrong)
     most, whole = tools.text_within(lengths.most), form == "whole"
+    live = draft.request == "cached"
     text, facts = yield from reading_flow(
-        lambda: composed(request, draft.text, whole=whole, most=most), request.entries
+        lambda: composed(request, draft.text, whole=whole, most=most, live=live), request.entries
     )
     material.ledger = material.ledger.merged(facts)
-    return replace(draft, text=text)
+    return replace(draft, text=text, binding=tuple(fact.to_json() for fact in facts))
 
 
 def _form_of(summarizer: Summarizer) -> Form:

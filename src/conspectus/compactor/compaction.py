@@ -35,6 +35,7 @@ from conspectus.compactor.observed import cause_of, failed, whose_of
 from conspectus.compactor.outcome import Done, Failed
 from conspectus.compactor.preview import PreviewRequest, approved
 from conspectus.compactor.redacting import event_flow, told_flow, written_flow
+from conspectus.compactor.riding import riding
 from conspectus.compactor.tools import Tools
 from conspectus.compactor.view import History, applied
 from conspectus.compactor.waiting import taken_flow
@@ -48,6 +49,7 @@ from conspectus.errors import (
 )
 from conspectus.events import CompactionStep, Seen, observing
 from conspectus.events.notes import noted
+from conspectus.ledger import Ledger
 
 logger = logging.getLogger("conspectus")
 
@@ -249,12 +251,14 @@ class Compaction:
         spent, failures = Cost(), tuple[str, ...]()
         error: Exception = SummaryError("no summariser was given")
         for by in self._ladder():
+            last = self.tools.memory.of(self.scope).last_request
             for wait in (*RETRY_AFTER, None):
-                asked = 0.0
+                asked, cached = 0.0, False
                 try:
                     with observing(CompactionStep, step="summarize", by=by) as seen:
                         self._may_be_asked(by)
-                        request = request_of(material, spent.tokens)
+                        request = riding(material, by, request_of(material, spent.tokens), last)
+                        cached, last = request.last is not None, None
                         try:
                             answer = yield from answer_flow(self.tools, by, request, seen)
                             draft = yield from self._redacted(draft_of(answer, by))
@@ -266,12 +270,12 @@ class Compaction:
                     if not problems:
                         yield from self.anchor.save_draft_flow(plan, draft)
                         return _Written(draft, spent, failures, found=False)
-                    error, retry = refused(by, draft, problems), False
+                    error, retry = refused(by, draft, problems), cached
                 except ArchiveError as failure:
                     why = f"the draft could not be written: {failure}"
                     return Failed(why, failure, spent, failures=failures)
                 except SummaryError as failure:
-                    error, retry = failure, getattr(failure, "transient", False)
+                    error, retry = failure, cached or getattr(failure, "transient", False)
                     asked = asked_for(failure)
                     spent += getattr(failure, "cost", Cost())
                 failures = (*failures, _by_name(by, error))
@@ -298,11 +302,15 @@ class Compaction:
 
     def _found(self, plan: str) -> Flow[Draft | None]:
         """The draft of a plan; where there is none yet, another worker may be writing it."""
-        if self.ready is not None:
-            return (yield from self._topped_up(self.ready))
-        if (yield from taken_flow(self.tools.memory, self.scope, plan)):
+        if self.ready is None and (yield from taken_flow(self.tools.memory, self.scope, plan)):
             self.begun = plan
-        return (yield from self.anchor.find_draft_flow(plan))
+        draft = self.ready or (yield from self.anchor.find_draft_flow(plan))
+        if draft is None:
+            return None
+        # What its summariser has named as binding stands in the ledger, whoever asked it.
+        named, _ = Ledger.recovered({"facts": draft.binding})
+        self.material.ledger = self.material.ledger.merged(named.facts)
+        return draft if self.ready is None else (yield from self._topped_up(draft))
 
     def _topped_up(self, ready: Draft) -> Flow[Draft]:
         """A prepared draft with what the embedded summariser notes of messages that came later."""
@@ -390,6 +398,7 @@ class Compaction:
             by=draft.by if draft else "",
             cost=draft.cost if draft else Cost(),
             cut=draft.cut if draft else 0,
+            request=draft.request if draft else "",
             redacted=dict(material.redacted) if tools.redaction is not None else {},
             order=material.among(),
         )

@@ -53,6 +53,7 @@ def draft_of(answer: object, by: str) -> Draft:
         and isinstance(answer.cost, Cost)
         and isinstance(answer.read, tuple)
         and isinstance(answer.embedded, tuple)
+        and isinstance(answer.request, str)
     )
     if not fits:
         raise SummaryError(
@@ -60,7 +61,8 @@ def draft_of(answer: object, by: str) -> Draft:
             f"answered with {answer!r:.200}"
         )
     assert isinstance(answer, Summary)
-    return Draft(answer.text, by, answer.read, answer.cost, 0, answer.embedded)
+    embedded, request = answer.embedded, answer.request
+    return Draft(answer.text, by, answer.read, answer.cost, 0, embedded, request=request)
 
 
 def body_of(text: str) -> str:

@@ -17,6 +17,7 @@ from conspectus.compactor.background import Preparations
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.preview import Preview
+from conspectus.compactor.riding import read_kind
 from conspectus.compactor.session import Session
 from conspectus.compactor.tools import SLACK, OnEvent, Tools
 from conspectus.errors import PolicyError
@@ -81,6 +82,7 @@ class Engine:
         telemetry: AnyListeners = None,
         notes: NotesSetting = None,
         background: object = None,
+        summary_request: object = "smallest",
     ) -> Engine:
         """An engine.
 
@@ -95,6 +97,7 @@ class Engine:
             telemetry: who hears of it beside those who hear of all in the process.
             notes: the parts of the notes that are written; None for all.
             background: whether notes are prepared beside the agent; see `Compactor`.
+            summary_request: what a model is sent for a summary; see `Compactor`.
 
         Raises:
             PolicyError: a setting that cannot mean anything.
@@ -166,6 +169,7 @@ class Engine:
             redaction=Redaction.of(redact, timeout),
             shares=Shares.build(notes),
             background=Preparations.of(background),
+            cached=read_kind(summary_request),
         )
         return cls(tools, replace(policy, summary_frame=frame + SLACK), predicate(pin))
 

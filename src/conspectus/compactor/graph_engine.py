@@ -10,10 +10,12 @@ import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from operator import is_
 from typing import Any
 
+from langchain.agents.middleware.types import ModelRequest
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
@@ -23,7 +25,15 @@ from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
-from conspectus.compactor.agent_state import Held, Requested, Tenant, is_checkpointed, scope_of
+from conspectus.compactor.agent_requests import last_request
+from conspectus.compactor.agent_state import (
+    Held,
+    Requested,
+    Tenant,
+    is_checkpointed,
+    read_held,
+    scope_of,
+)
 from conspectus.compactor.anchors import Anchor, StateAnchor
 from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
@@ -32,6 +42,7 @@ from conspectus.compactor.observed import log_failures
 from conspectus.compactor.preview import Preview
 from conspectus.compactor.redacting import told_flow
 from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.riding import Sending
 from conspectus.compactor.session import Session
 from conspectus.compactor.stream_events import told
 from conspectus.compactor.views import Grown, Views, laid_over
@@ -157,6 +168,16 @@ class GraphEngine:
         engine = replace(self.engine, tools=alone)
         anchor = Anchor(None, memory, scope)
         return engine.session(scope, room, anchor, sizes=self.sizes, ratio=ratio)
+
+    def sending(self, request: ModelRequest[Any]) -> AbstractContextManager[None, None]:
+        """Around the call of a model: remembers the request, where a summary may ride on it."""
+        tools, runtime = self.engine.tools, request.runtime
+        if not tools.cached:
+            return nullcontext()
+        held = read_held(request.state, runtime, request.state["messages"])
+        remembered = tools.memory.of(scope_of(held, self.tenant, runtime))
+        window = self.window.limit if self.window is not None else None
+        return Sending(remembered, last_request(request, window))
 
     def clips(self, runtime: object) -> bool:
         """Whether messages may be shown short for good: something keeps their originals."""

@@ -11,6 +11,7 @@ from typing import Any
 from conspectus._core.items import Size
 from conspectus._core.records import Draft, Record
 from conspectus.archive import Scope
+from conspectus.summarize.riding import LastRequest
 
 THREADS = 256
 """Sessions remembered at most; the one that was used least recently goes first."""
@@ -52,6 +53,7 @@ class Remembered:
         drafts: its drafts, likewise.
         failed: the latest summary, if it failed; None since the latest success.
         prepared: which drafts were prepared beside the agent, where there is no archive.
+        last_request: the agent's last request, where summaries may ride on it.
     """
 
     chain: tuple[Record, ...] = ()
@@ -59,6 +61,7 @@ class Remembered:
     drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict)
     failed: Failure | None = None
     prepared: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
+    last_request: LastRequest | None = None
 
     def failure(self, head: str | None, messages: int, over: bool) -> Failure | None:
         """The latest failure, if it tells anything of the history as it is now.

@@ -283,6 +283,8 @@ class Session:
         if (how := self.policy.arguments) is not None:
             history = with_briefs(history, how, self.tools.meter, where, self.sizes)
         bounds = [self.policy.clip_over] if self.policy.clip_over is not None else []
+        if (stale := self.policy.stale) is not None:
+            bounds.append(0 if any(item.expendable for item in history.items) else stale.smallest)
         bounds += [self.room.budget // GIANT] if self.room is not None else []
         history = with_floors(history, self.tools.meter, min(bounds, default=0), where)
         decided = decide(history)

@@ -51,6 +51,7 @@ class Tools:
             the history", with `{cite}` for the name of one; None where nothing keeps them, so that
             nothing is shown short without an archive.
         background: the notes that are prepared beside the agent; None where none are.
+        cached: summaries are asked for after the agent's last request, where that may be.
     """
 
     meter: TokenMeter
@@ -72,6 +73,7 @@ class Tools:
     shares: Shares = field(default_factory=Shares)
     kept_in: str | None = None
     background: Preparations | None = None
+    cached: bool = False
 
     def identity(self, focus: str) -> str:
         """All that would change a summary beside the messages that it stands for, as one string.
@@ -81,6 +83,7 @@ class Tools:
         """
         parts = [*(self.summarizers[name].identity for name in self.order), focus]
         parts += [] if self.shares == Shares() else [repr(self.shares)]
+        parts += ["cached"] if self.cached else []
         parts += [self.redaction.identity] if self.redaction is not None else []
         return "\0".join(parts)
 

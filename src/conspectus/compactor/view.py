@@ -30,6 +30,7 @@ from conspectus.messages import (
     with_pointer,
     with_short_arguments,
 )
+from conspectus.messages.results import is_expendable, tools_of
 from conspectus.redaction import Redaction, for_view
 from conspectus.tokens import Report, TokenMeter
 
@@ -129,6 +130,7 @@ def look(
     like = like_of([entry.source for entry in entries])
     newest = max((i for i, e in enumerate(entries) if e.role == "user"), default=-1)
     first = next((i for i, e in enumerate(entries) if e.role != "system"), -1)
+    tools = tools_of(entries)
     places = []
     for shown in view.shown:
         if shown.index is None:
@@ -166,6 +168,8 @@ def look(
             clipped=mark is not None,
             counted=-1 if sizes is None else sizes(source),
             marked=bears_mark(entry),
+            tools=tools[shown.index],
+            expendable=entry.role == "tool" and is_expendable(source),
         )
         places.append(Place(item, source, entry, shown.back, mark))
     return History(tuple(places), view.chain, view.dropped, like)

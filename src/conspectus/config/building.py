@@ -85,6 +85,7 @@ class Builder:
             "name": self.name,
             "trim_tokens_to_summarize": config.trim_tokens_to_summarize,
             "background": config.ahead,
+            "stale_results": config.stale,
             **{name: getattr(config, name) for name in SAME},
         }
         window = settings["window"] or profile_window(answers)
@@ -128,6 +129,7 @@ SAME = (
     "reserved_tokens",
     "file_tokens",
     "least_gain",
+    "summary_request",
 )
 """Keys that the middleware has by the same names."""
 

@@ -45,7 +45,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
             if opened is not None and opened is not builder.archive:
                 opened.close()
             raise
-        self._config, self._builder, self._opened = config, builder, opened
+        self._config, self._builder, self._for_it = config, builder, opened
         file = config.source.file
         self._file = file.absolute() if file is not None else None
         self._text, self._said = config.source.text, ""
@@ -64,7 +64,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
     @property
     def archive(self) -> Archive | None:
         """Where originals go; None where they go to the graph's own store, or nowhere."""
-        return self._opened
+        return self._for_it
 
     def guard(self, *, on_stuck: OnStuck = "raise") -> ConfiguredGuard:
         """The `ContextGuard` of this agent, to be put last in its middleware.
@@ -74,10 +74,8 @@ class ConfiguredSummarization(SummarizationMiddleware):
         """
         return ConfiguredGuard(self, on_stuck=on_stuck)
 
-    def close(self) -> None:
-        """Close the archive that was opened for it; one that was given stays open."""
-        if self._opened is not None and self._opened is not self._builder.archive:
-            self._opened.close()
+    def _own_archive(self) -> Archive | None:
+        return None if self._for_it is self._builder.archive else self._for_it
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Look, once a turn, whether the file has changed."""
@@ -129,15 +127,15 @@ class ConfiguredSummarization(SummarizationMiddleware):
             # An editor may have emptied it for a moment; whoever means it writes enabled: false.
             raise ConfigError((f"{file}: has no section '{SECTION}' any more",))
         config, stays = self._with_fixed(config)
-        settings, opened = self._builder.settings(config, self._opened)
+        settings, opened = self._builder.settings(config, self._for_it)
         try:
             other = SummarizationMiddleware(**settings)
         except BaseException:
-            if opened is not None and opened not in (self._opened, self._builder.archive):
+            if opened is not None and opened not in (self._for_it, self._builder.archive):
                 opened.close()
             raise
         self.go_on_as(other)
-        self._config, self._text, self._opened, self._said = config, text, opened, ""
+        self._config, self._text, self._for_it, self._said = config, text, opened, ""
         for said in stays:
             logger.warning("%s", said, extra=noted("configuration_fixed"))
         logger.info("the settings of %s are in force", file, extra=noted("configuration_in_force"))

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from conspectus._core.stale import OF_A_TOOL, SETTINGS
 from conspectus.archive import without_password
 from conspectus.config.reading import SECTION, Path_, Read, Secret, read_text, read_yaml
 from conspectus.config.schema import KEYS, LONGEST, SUBAGENT_KEYS, SummarizationConfig
@@ -45,6 +46,13 @@ FORMS = {
     "reserved_tokens": "a whole number of tokens, 0 or more",
     "least_gain": "a share of the history, 0 or more and less than 1",
     "background": "true, false, or {prepare: 0.7}",
+    "summary_request": "smallest or cached",
+    "stale_results": "true, false, or a mapping such as {newest: 3, least: 2000}",
+    "over": "a whole number of at least 201 tokens",
+    "newest": "a whole number of results, 0 or more",
+    "least": "a whole number of tokens above 0, or null",
+    "tools": "a list of names of tools, a mapping from them to settings, or null",
+    "exclude": "a list of names of tools",
     "prepare": "a share of the trigger above 0 and at most 1",
     "file_tokens": "a whole number of tokens above 0, or null",
     "archive": "sqlite:///FILE, postgresql://..., memory:, or null",
@@ -57,6 +65,7 @@ CHOICES = {
     "on_failure": ("degrade", "keep", "raise"),
     "recall": ("off", "tool", "auto"),
     "history": ("replace", "preserve"),
+    "summary_request": ("smallest", "cached"),
 }
 
 SHOWN = 60
@@ -181,6 +190,8 @@ def _known(where: Path_, section: Any) -> tuple[str, ...]:
         return KEYS
     if where[0] == "subagents" and len(where) == 3:
         return SUBAGENT_KEYS
+    if "stale_results" in where:
+        return OF_A_TOOL if "tools" in where else SETTINGS
     beside = _at(section, where[:-1])
     if "keep" not in where and not {"type", "value"} & set(beside):
         return ("tokens", "messages", "fraction")

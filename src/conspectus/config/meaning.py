@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from conspectus._core.choices import names_embedded
 from conspectus._core.policy import SUMMARY_SHARE
+from conspectus._core.stale import StaleResults
 from conspectus.compactor.background import Background
 from conspectus.config.checks import clause_of
 from conspectus.config.schema import Size, SummarizationConfig
@@ -22,6 +23,10 @@ RECALL = {
     "tool": "the agent has a tool that finds originals again",
     "auto": "what a user's message needs is put before the model, and the agent has a tool",
 }
+CACHED = (
+    "with the agent's last request and one instruction after it, where its own model summarises "
+    "and all that leaves stands there as it is; elsewhere with no more than what leaves"
+)
 HISTORY = {
     "replace": "the messages in the state are replaced by the summary and what is kept",
     "preserve": "the state keeps every message; the model sees the summary in their place",
@@ -59,8 +64,12 @@ def meaning(config: SummarizationConfig, window: int | None, known: str) -> list
     ]
     if config.redact:
         rows.append(("redacts", _redacts(config)))
+    if config.stale is not False:
+        rows.append(("shortens", _shortens(config)))
     if config.background is not False:
         rows.append(("prepares", _prepares(config)))
+    if config.summary_request == "cached":
+        rows.append(("asks", CACHED))
     if config.pin is not None:
         rows.append(("pins", f"messages that {config.shown(('pin',))} marks stay in view"))
     return [(name, config.source.hidden(text)) for name, text in rows + _subagents(config)]
@@ -91,6 +100,17 @@ def _frees(config: SummarizationConfig) -> str:
     return (
         f"at least {config.least_gain:.4g} of the history, or no summary is made, unless a request "
         "does not fit the window"
+    )
+
+
+def _shortens(config: SummarizationConfig) -> str:
+    how = StaleResults.build(config.stale) or StaleResults()
+    names = "all tools" if how.tools is None else ", ".join(how.tools)
+    names += f" except {', '.join(sorted(how.exclude))}" if how.exclude else ""
+    worth = f"{how.least:,} tokens" if how.least else "enough to reach half of the trigger"
+    return (
+        f"results of {names} of more than {how.over:,} tokens, but for the newest {how.newest}, "
+        f"where that frees {worth}"
     )
 
 

@@ -23,6 +23,7 @@ from pydantic_core import PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
 
 from conspectus._core.policy import KINDS, LEAST_GAIN, SMALLEST_SUMMARY
+from conspectus._core.stale import LEAST_OVER
 from conspectus.archive import without_password
 from conspectus.compactor.background import PREPARE
 from conspectus.config.reading import Path_, Read, Secret, Source, number
@@ -136,6 +137,42 @@ class Ahead(Plain):
     prepare: Annotated[float, Field(gt=0, le=1), BeforeValidator(_unwrapped)] = Field(
         PREPARE, description="share of each trigger from which on the next notes are prepared"
     )
+
+
+Newest = Annotated[int, Field(ge=0), BeforeValidator(_unwrapped)]
+Over = Annotated[int, Field(ge=LEAST_OVER), BeforeValidator(_unwrapped)]
+
+
+class StaleOfTool(Plain):
+    """Which results of one tool are stale."""
+
+    over: Over | None = Field(None, description="tokens above which a result is shortened")
+    newest: Newest | None = Field(None, description="how many of its newest results stay whole")
+
+
+class Stale(Plain):
+    """Which results of tools are shown short, and when that is worthwhile."""
+
+    over: Over = Field(1000, description="tokens above which a result is shortened")
+    newest: Newest = Field(3, description="how many of the newest results stay whole")
+    least: Whole | None = Field(
+        None,
+        description="tokens that must be freed, or nothing is shortened; null for enough to reach "
+        "half of the trigger",
+    )
+    tools: list[Text] | dict[Text, StaleOfTool | None] | None = Field(
+        None,
+        description="the only tools whose results are shortened, by name or with settings of their "
+        "own, '*' for all others; null for all",
+    )
+    exclude: list[Text] = Field(
+        default_factory=list, description="tools whose results stay as they are"
+    )
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """As the middleware takes it."""
+        return self.model_dump()
 
 
 def _shown(value: Any) -> Any:
@@ -287,10 +324,21 @@ class SubagentSettings(Plain):
         description="share of the history that a summary must free, unless the window asks for it; "
         "0 for any",
     )
+    stale_results: Flag | Stale = Field(
+        False,
+        description="shows stale results of tools short before anything is summarised; a mapping "
+        "says which, and when that is worthwhile",
+    )
     background: Flag | Ahead = Field(
         False,
         description="prepares the next notes beside the agent, from seven tenths of the trigger "
         "on, or from the share that prepare says",
+    )
+    summary_request: Literal["smallest", "cached"] = Field(
+        "smallest",
+        description="what a model is sent for a summary: smallest for no more than what leaves; "
+        "cached for the agent's last request with one instruction after it, where its own model "
+        "summarises and its provider has just read that",
     )
     file_tokens: Whole | None = Field(
         None,
@@ -315,6 +363,12 @@ class SubagentSettings(Plain):
         """How the next notes are prepared beside the agent, as the middleware takes it."""
         given = self.background
         return {"prepare": given.prepare} if isinstance(given, Ahead) else given
+
+    @property
+    def stale(self) -> bool | dict[str, Any]:
+        """Which results of tools are shown short, as the middleware takes it."""
+        given = self.stale_results
+        return given.plain if isinstance(given, Stale) else given
 
     @property
     def clauses(self) -> list[Size | AllOf]:

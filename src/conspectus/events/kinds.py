@@ -176,6 +176,8 @@ class SummarizerCall(Event):
         calls: how many it stands for; other than 1 only for a summariser of the user's own that
             reports its cost.
         price: what it cost, in `currency`; None where no price is set for it.
+        request: `cached` for the agent's last request with an instruction after it, `smallest` for
+            no more than what is to be read; empty where no chat model of ours was asked.
     """
 
     name: ClassVar[str] = "summarizer_call"
@@ -193,6 +195,7 @@ class SummarizerCall(Event):
     calls: int = 1
     price: float | None = None
     currency: str = ""
+    request: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

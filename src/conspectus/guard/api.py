@@ -235,7 +235,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 if not inside:
                     self._tell_sent(call, measured)
                 try:
-                    response = yield send(call.sent)
+                    with self._graph.sending(call.sent):
+                        response = yield send(call.sent)
                     break
                 except Exception as error:
                     if not is_overflow(error):

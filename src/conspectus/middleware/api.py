@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
@@ -16,10 +17,13 @@ from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus._core.choices import OnFailure
 from conspectus._core.policy import LEAST_GAIN
+from conspectus._core.stale import AnyStale
 from conspectus._drive import Flow, arun, run
+from conspectus.archive import Archive
 from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
-from conspectus.compactor.background import AnyBackground
+from conspectus.compactor.background import AnyBackground, Preparations
 from conspectus.compactor.caveats import warn_caller
+from conspectus.compactor.closing import Closing
 from conspectus.compactor.engine import AnyArchive, AnyListeners, AnySummarizer, Pin
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.leaving import BeforeSummarization
@@ -29,7 +33,7 @@ from conspectus.compactor.turn_state import asking
 from conspectus.errors import PolicyError
 from conspectus.events import heard_by
 from conspectus.ledger.skills import Skills
-from conspectus.middleware.building import built
+from conspectus.middleware.building import Built, built
 from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import PreviewChoice
 from conspectus.middleware.recalling import Recalling
@@ -42,9 +46,10 @@ from conspectus.tokens import TokenCounter
 
 History = Literal["replace", "preserve"]
 Recall = Literal["off", "tool", "auto"]
+RequestKind = Literal["smallest", "cached"]
 
 
-class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
+class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closing):
     """Summarises the older part of a conversation when it grows, and loses nothing of it.
 
     Everything that `langchain.agents.middleware.SummarizationMiddleware` takes is taken, and means
@@ -133,14 +138,29 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             (default 2,000) are shown as their first 20, `truncation_text` and a pointer to the
             original, before anything is summarised. It takes an archive, or `"preserve"`.
             Default: None, for off.
+        stale_results: shows stale results of tools short, with a pointer to the original, before
+            anything is summarised: True, or a dict with some of `over` (tokens above which a result
+            is large, default 1,000), `newest` (how many stay whole, default 3), `least` (tokens
+            that must be freed, or nothing is shortened; default: enough to reach half of the
+            trigger), `tools` (the only ones, or a dict with `over` and `newest` for each, `"*"` for
+            the others) and `exclude`. It takes an archive, or `"preserve"`. Default: None, for off.
+            See `docs/stale_results.md`.
         background: True prepares the next notes beside the agent, from seven tenths of the trigger
             on; `{"prepare": 0.5}` from another share of it on. At the trigger they are swapped in;
             until they are finished the agent goes on while its messages fit the window. Default:
             False. See `docs/background.md`.
+        summary_request: `"cached"` asks for a summary with the agent's last request and one
+            instruction after it, where the agent's own model summarises and all that leaves stands
+            there, so that the provider reads it from its cache; elsewhere, and with `"smallest"`,
+            a request is sent with no more than what leaves. See `docs/bill.md`.
+            Default: `"smallest"`.
 
     Each of these but `name` can be read back, and set: `middleware.keep = ("messages", 5)` counts
     from the next step on. What agents and their states go by cannot be set: `archive`, `history`,
     `recall`, `recall_tokens`, `compact_tool`, `name`.
+
+    A context manager, too: after the block, or `close()`, nothing is prepared in the background any
+    more, and an archive that was opened here is closed.
 
     Raises:
         PolicyError: (a `ValueError`) a setting that cannot mean anything, such as a fraction where
@@ -191,7 +211,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
     truncate_args_settings = Setting()
     notes = Setting()
     least_gain = Setting()
+    stale_results = Setting()
     background = Setting()
+    summary_request = Setting()
 
     def __init__(
         self,
@@ -228,7 +250,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         file_tokens: int | None = None,
         truncate_args_settings: Mapping[str, Any] | None = None,
         least_gain: float = LEAST_GAIN,
+        stale_results: AnyStale = None,
         background: AnyBackground = False,
+        summary_request: RequestKind = "smallest",
         **deprecated_kwargs: Any,
     ) -> None:
         given = {name: value for name, value in locals().items() if name in SETTINGS}
@@ -237,7 +261,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         self._name = name if name is not None else type(self).__name__
         if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
-        self._built = built(given)
+        self._built, self._earlier = built(given), list[Preparations]()
+        self._opened = isinstance(archive, (str, Path))
         self._warn()
         self.tools = []
         if recall != "off":
@@ -248,8 +273,19 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
             self.tools.append(tool_to_compact())
 
     def _set(self, setting: str, value: Any) -> None:
-        self._built = self._built.with_setting(setting, value)
+        self._go_on_with(self._built.with_setting(setting, value))
         self._warn()
+
+    def _go_on_with(self, built: Built) -> None:
+        self._earlier = [one for one in self._prepares() if one.busy]
+        self._built = built
+
+    def _prepares(self) -> Sequence[Preparations]:
+        background = self.graph_engine.engine.tools.background
+        return self._earlier if background is None else [*self._earlier, background]
+
+    def _own_archive(self) -> Archive | None:
+        return self.graph_engine.engine.tools.archive if self._opened else None
 
     def _warn(self) -> None:
         for caveat in self._built.caveats:
@@ -290,7 +326,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
                 f"history cannot change from {self.history!r} to {other.history!r} while an agent "
                 "runs; build the agent anew"
             )
-        self._built = other._built
+        self._go_on_with(other._built)
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
         """Summarise if the history asks for it.
@@ -373,7 +409,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Show the model the view, where the state keeps every message, and what was recalled."""
-        return handler(run(self._shown(request)))
+        shown = run(self._shown(request))
+        with self.graph_engine.sending(shown):
+            return handler(shown)
 
     async def awrap_model_call(
         self,
@@ -381,7 +419,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         """`wrap_model_call` on an event loop."""
-        return await handler(await arun(self._shown(request)))
+        shown = await arun(self._shown(request))
+        with self.graph_engine.sending(shown):
+            return await handler(shown)
 
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
         channel, runtime, graph = request.state["messages"], request.runtime, self.graph_engine

@@ -87,6 +87,7 @@ def built(given: Mapping[str, Any]) -> Built:
         clip_over=None,
         keep_first=True,
         least_gain=given["least_gain"],
+        stale_results=given["stale_results"],
     )
     policy = replace(
         policy,
@@ -164,4 +165,5 @@ def _engine(given: Mapping[str, Any], model: Any, policy: Policy) -> Engine:
         redact=given["redact"],
         notes=given["notes"],
         background=given["background"],
+        summary_request=given["summary_request"],
     )

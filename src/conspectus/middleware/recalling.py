@@ -13,12 +13,12 @@ from typing import Any
 from langchain_core.messages import BaseMessage, RemoveMessage
 
 from conspectus._drive import Flow
-from conspectus.archive import recall_flow
-from conspectus.archive.relevance import asks_for_something, fits
+from conspectus.archive.for_agents import question_of, unasked_flow
+from conspectus.archive.relevance import asks_for_something
 from conspectus.compactor.agent_state import RECALLED, Held, read_held, read_requested, scope_of
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
-from conspectus.errors import ArchiveError, InputError
+from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (
@@ -31,9 +31,6 @@ from conspectus.messages.recalled import (
 from conspectus.middleware.planner import Planner, Update
 
 logger = logging.getLogger("conspectus")
-
-ASKED_IN = 2_000
-"""Characters of the start, and of the end, of a long text of a user that are looked up."""
 
 
 class Recalling:
@@ -127,35 +124,28 @@ class Recalling:
         try:
             chain = yield from self._graph.chain(held, messages, runtime)
             view = yield from self._graph.now(held, messages, runtime)
-            found = yield from recall_flow(
+            found = yield from unasked_flow(
                 archive,
                 scope_of(held, self._graph.tenant, runtime),
                 chain,
                 query=query,
+                own=own,
                 tokens=max(1, self._planner.room_for(self._tokens, read_requested(state), view)),
-                without=own,
-                cited=False,
                 count=lambda text: meter.message(recalled_message(recalled_text(text), turn)),
             )
-        except InputError:  # no word in it to look for
-            return nothing
         except ArchiveError as error:
             logger.warning(
                 "nothing could be recalled for this turn: %s", error, extra=noted("recall_failed")
             )
             return nothing
-        if not found.text or not (archive.semantic or fits(query, found.hits)):
+        if found is None:
             return nothing
         keys = tuple(dict.fromkeys(hit.key for hit in found.hits))
         return Recalled(turn, recalled_text(found.text), keys)
 
 
 def asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
-    """What the user said at the start of the turn under way, and the ids of the messages.
-
-    Of a long text its start and its end, where a question stands: what is pasted between them
-    would take long to look up word by word.
-    """
+    """What the user said at the start of the turn under way, and the ids of the messages."""
     last = newest_user(messages)
     if last is None:
         return "", frozenset()
@@ -163,8 +153,4 @@ def asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
     while first and is_users(messages[first - 1]):
         first -= 1
     said = read_messages(messages[first : last + 1])
-    ids = frozenset(entry.id for entry in said)
-    text = "\n".join(entry.own for entry in said if entry.own)
-    if len(text) > 2 * ASKED_IN:
-        text = f"{text[:ASKED_IN]}\n{text[-ASKED_IN:]}"
-    return text, ids
+    return question_of([entry.own for entry in said]), frozenset(entry.id for entry in said)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from conspectus.ledger import Fact
+from conspectus.ledger import Fact, quoted
 from conspectus.messages import SUMMARY_LINE, Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.base import SummaryRequest
@@ -83,14 +83,9 @@ def _true(line: str, names: set[str]) -> str:
 def _quoted(line: str, by_cite: Mapping[str, Entry]) -> Fact | None:
     """The statement that a line names, if the message that it cites says so word for word."""
     text, cites = apart(line.strip())
-    text = one_line(text.strip().strip(_QUOTES))
-    for name in cites:
-        entry = by_cite.get(name)
-        if entry is None or entry.role not in ("user", "system") or not text:
-            continue
-        if text.casefold() in one_line(entry.own).casefold():
-            return Fact("rule", text, text, entry.cite, entry.role)
-    return None
+    cited = (by_cite[name] for name in cites if name in by_cite)
+    facts = (quoted(entry, text.strip().strip(_QUOTES)) for entry in cited)
+    return next((fact for fact in facts if fact is not None), None)
 
 
 CONTEXT = 2_000
@@ -164,7 +159,7 @@ def _later(
 
 
 def composed(
-    request: SummaryRequest, text: str, *, whole: bool, most: int
+    request: SummaryRequest, text: str, *, whole: bool, most: int, live: bool = False
 ) -> tuple[str, list[Fact]]:
     """Return the notes with a summariser's text in its place, and what it named as binding.
 
@@ -173,6 +168,8 @@ def composed(
         text: what the summariser has written.
         whole: it is a summary of all that came before.
         most: tokens that the notes may take where the summariser's text is a long one.
+        live: its model saw the messages in their own roles, in which anybody's text may give it
+            orders: whatever it says counts as findings, and sets no goal and no next step.
     """
     notes = Notes.parse(request.standing)
     anew = _outgrown(notes, request.limit, request.count)
@@ -183,6 +180,8 @@ def composed(
         return write(request, Answer(summary=text)), []
     known = set(re.findall(r"[\w.:-]+", " ".join(_BRACKETS.findall(request.standing))))
     answer, facts = answer_of(text, request.entries, sorted(known))
+    if live:
+        answer = Answer([*answer.goal, *(answer.found or ()), *answer.next])
     if anew and answer.found:
         old = [items(text) | {FOUND: []} for text in notes.segments]
         request = replace(request, standing=with_segments(notes, old).render())

@@ -9,6 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 from conspectus._core.records import Cost
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry
+from conspectus.summarize.riding import LastRequest
 from conspectus.summarize.shares import Shares
 
 Form = Literal["notes", "findings", "whole"]
@@ -34,6 +35,9 @@ class SummaryRequest:
             one should be asked for again, shorter. None for `limit`.
         shares: the parts of the notes.
         archived: whether originals can be recalled.
+        last: the agent's last request, in which all of `entries` and of the notes so far stands
+            unclipped, to ask with one instruction after it; None for a request of its own.
+        last_tokens: of that request.
     """
 
     entries: Sequence[Entry]
@@ -47,6 +51,8 @@ class SummaryRequest:
     most: int | None = None
     shares: Shares = field(default_factory=Shares)
     archived: bool = True
+    last: LastRequest | None = None
+    last_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +64,16 @@ class Summary:
         read: keys of the entries that it has read whole.
         cost: calls and tokens that it took.
         embedded: keys that the embedded summariser read, because a spending limit asked for it.
+        request: which kind of request was sent: `"cached"` for the agent's last one with an
+            instruction after it, `"smallest"` for one with no more than what leaves; empty where no
+            chat model was asked.
     """
 
     text: str
     read: tuple[str, ...]
     cost: Cost = field(default_factory=Cost)
     embedded: tuple[str, ...] = ()
+    request: str = ""
 
 
 @runtime_checkable

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from conspectus._core.boundaries import exchanges, legal_cuts
-from conspectus._core.items import Item
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, arun, run
 from conspectus._langchain import is_message
@@ -15,7 +13,7 @@ from conspectus.events import SummarizerCall, observing
 from conspectus.messages import SUMMARY_LINE, Entry
 from conspectus.summarize.base import Summary, SummaryRequest
 from conspectus.summarize.calls import call_config, outcome_of, told
-from conspectus.summarize.chunks import Part, Text, divide
+from conspectus.summarize.chunks import Part, divide, texts_of
 from conspectus.summarize.provider_errors import explained
 
 if TYPE_CHECKING:
@@ -162,26 +160,9 @@ def readings(
         size: tokens of a message, and of its frame alone. Default: those of its text, and none.
     """
     messages = [message_of(entry) for entry in entries]
-    texts = _texts(entries, count, size)
+    texts = texts_of(entries, size or (lambda entry: (count(entry.reading), 0)))
     for piece in divide(texts, room, count):
         yield [_part(messages[part.index], part, texts[part.index].text) for part in piece]
-
-
-def _texts(
-    entries: Sequence[Entry],
-    count: Callable[[str], int],
-    size: Callable[[Entry], tuple[int, int]] | None,
-) -> Sequence[Text]:
-    items = [
-        Item(e.key, e.role, 0, calls=tuple(c.id for c in e.calls if c.id), answers=e.answers)
-        for e in entries
-    ]
-    legal = legal_cuts(items, exchanges(items))
-    sizes = [size(e) if size is not None else (count(e.reading), 0) for e in entries]
-    return [
-        Text(e.reading, whole, frame, turn=e.role == "user", legal=fine)
-        for e, (whole, frame), fine in zip(entries, sizes, legal, strict=False)
-    ]
 
 
 def message_of(entry: Entry) -> BaseMessage:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,14 +25,8 @@ if TYPE_CHECKING:
 PER_MESSAGE = 4
 """Tokens that a chat format spends on the role and the delimiters of one message."""
 
-RUN = 12
-"""Words of our instructions in a row that nobody writes by chance."""
-
-LEAST_REPORTED = 0.5
-"""A report of less than this share of the estimate lets no limit be spent several times over: the
-estimate counts."""
-
-_FRAME = re.compile(r"<message id=|</(?:messages?|facts|focus|notes|summary)>")
+LEAST_REPORTED = 2
+"""Where less than one part in so many of the estimate is reported, a limit goes by the estimate."""
 
 
 class CannotPay(Exception):
@@ -52,7 +45,7 @@ class Bill:
         self._lock = threading.Lock()
         self._held = 0
         self._spent = Cost()
-        self._unreported = 0  # tokens that were surely spent, and that no report names
+        self._gone = 0
 
     @property
     def spent(self) -> Cost:
@@ -76,22 +69,21 @@ class Bill:
                 raise CannotPay
             self._held += tokens
 
-    def settle(self, held: int, cost: Cost, unreported: int = 0) -> None:
+    def settle(self, held: int, cost: Cost, least: int = 0) -> None:
         """Put the real cost of a call in the place of what was held for it.
 
         Args:
             held: what was held.
             cost: what it cost, as reported.
-            unreported: tokens that count towards the limit besides.
+            least: tokens that count towards the limit where less is reported.
         """
         with self._lock:
             self._held -= held
             self._spent += cost
-            self._unreported += unreported
+            self._gone += max(cost.tokens, least)
 
     def _affords(self, tokens: int) -> bool:
-        gone = self._spent.tokens + self._unreported + self._held
-        return self._limit is None or gone + tokens <= self._limit
+        return self._limit is None or self._gone + self._held + tokens <= self._limit
 
 
 class Caller:
@@ -102,7 +94,8 @@ class Caller:
         name: what errors call it.
         count: tokens of a text.
         timeout: seconds for each call.
-        cap: tokens that all calls together may take.
+        bill: what all calls together may take, and have taken.
+        kind: of its requests; see `Summary.request`.
     """
 
     def __init__(
@@ -111,9 +104,10 @@ class Caller:
         name: str,
         count: Callable[[str], int],
         timeout: float | None,
-        cap: int | None,
+        bill: Bill,
+        kind: str = "smallest",
     ) -> None:
-        self.bill = Bill(cap)
+        self.bill, self.kind = bill, kind
         self.name = name
         self._model = model
         self._count = count
@@ -124,24 +118,29 @@ class Caller:
         """Tokens of a prompt."""
         return sum(self._count(str(message.content)) + PER_MESSAGE for message in prompt)
 
-    def ask(self, prompt: list[BaseMessage], limit: int) -> Flow[str]:
+    def ask(self, prompt: list[BaseMessage], limit: int, *, size: int | None = None) -> Flow[str]:
         """The text that the model answers.
 
         Args:
             prompt: the request.
             limit: tokens that the answer is expected to take at most.
+            size: tokens of the prompt; None to count them.
 
         Raises:
             SummaryError: there is no answer, or none that can be used.
             CannotPay: the call would exceed the cap.
         """
-        model, size = self._model, self.size(prompt)
+        model, size = self._model, self.size(prompt) if size is None else size
         self.bill.hold(size + limit)
         with observing(
-            SummarizerCall, summarizer=self.name, model=self._asked, provider=self._provider
+            SummarizerCall,
+            summarizer=self.name,
+            model=self._asked,
+            provider=self._provider,
+            request=self.kind,
         ) as seen:
             # A call that is cancelled or comes too late has been read all the same, and is charged.
-            spent, unreported = Cost(1, size, 0), 0
+            spent, least = Cost(1, size, 0), 0
             seen.tell(input_tokens=size, estimated=True)
             try:
                 answer = yield Io(
@@ -151,8 +150,7 @@ class Caller:
                 )
                 spent = self._cost(answer, size)
                 seen.tell(**told(spent))
-                if spent.input_tokens < LEAST_REPORTED * size:
-                    unreported = size - spent.input_tokens
+                least = size if spent.input_tokens * LEAST_REPORTED < size else 0
             except Exception as error:
                 if not is_timeout(error):  # providers charge nothing for what they turn down
                     spent = Cost(calls=1)
@@ -165,22 +163,12 @@ class Caller:
                     del failure  # it holds this frame
             finally:
                 asked = self._asked or self.name
-                self.bill.settle(size + limit, spent.asked_of(asked), unreported)
+                self.bill.settle(size + limit, spent.asked_of(asked), least)
             try:
-                return self._text(answer, prompt)
+                return answer_text(answer, self.name)
             except SummaryError as failure:
                 seen.tell(outcome=outcome_of(failure))
                 raise
-
-    def _text(self, answer: object, prompt: list[BaseMessage]) -> str:
-        text = answer_text(answer, self.name)
-        if repeats(text, prompt):
-            raise SummaryRejected(
-                f"the answer of {self.name} repeats what it was asked; use another model to "
-                "summarise",
-                ("it repeats the prompt",),
-            )
-        return text
 
     def _cost(self, answer: object, size: int) -> Cost:
         usage = getattr(answer, "usage_metadata", None)
@@ -248,15 +236,19 @@ def model_and_provider(model: object, name: str) -> tuple[str, str]:
         model: a LangChain model, or what stands for one.
         name: as the summariser is called: `provider:model` where it was built from that.
     """
-    inner = getattr(model, "bound", model)
-    names = ("model_name", "model", "model_id", "deployment_name")
-    said = (getattr(inner, one, None) for one in names)
-    value: str = next((str(one) for one in said if one and isinstance(one, str)), "")
+    inner, value = getattr(model, "bound", model), named(model)
     before, mark, after = name.partition(":")
     built = bool(mark) and before != type(inner).__name__
     if built:
         return value or after, before
     return value, _provider(inner)
+
+
+def named(model: object) -> str:
+    """What a model calls itself; empty where it does not say."""
+    names = ("model_name", "model", "model_id", "deployment_name")
+    said = (getattr(getattr(model, "bound", model), one, None) for one in names)
+    return next((one for one in said if one and isinstance(one, str)), "")
 
 
 def _provider(model: object) -> str:
@@ -268,19 +260,6 @@ def _provider(model: object) -> str:
     except Exception:  # somebody's own model; nothing of ours hangs on it
         return ""
     return told if isinstance(told, str) else ""
-
-
-def repeats(answer: str, prompt: Sequence[BaseMessage]) -> bool:
-    """Whether an answer holds our instructions or frames, which are no part of a conversation.
-
-    What a conversation says is framed with its own tags made harmless, so a whole tag is ours.
-    """
-    if _FRAME.search(answer):
-        return True
-    said = " ".join(answer.split())
-    words = " ".join(m.text for m in prompt if m.type == "system").split()
-    runs = (" ".join(words[n : n + RUN]) for n in range(len(words) - RUN + 1))
-    return any(run in said for run in runs)
 
 
 def call_config() -> RunnableConfig:

@@ -11,10 +11,18 @@ from conspectus._drive import Flow, Io, arun, run
 from conspectus._langchain import is_runnable
 from conspectus.errors import PolicyError, SummaryError
 from conspectus.summarize.base import Form, Summarizer, Summary, SummaryRequest
-from conspectus.summarize.calls import Caller, CannotPay
+from conspectus.summarize.calls import (
+    PER_MESSAGE,
+    Bill,
+    Caller,
+    CannotPay,
+    model_and_provider,
+    named,
+)
 from conspectus.summarize.embedded import EmbeddedSummarizer
 from conspectus.summarize.prompts import Prompts
-from conspectus.summarize.reading import Reading, in_order
+from conspectus.summarize.reading import Reading, within_limit
+from conspectus.summarize.riding import LastRequest, instruction
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -97,6 +105,11 @@ class ChatModelSummarizer:
         return self._name
 
     @property
+    def model(self) -> Runnable[Any, Any]:
+        """The model that it asks."""
+        return self._model
+
+    @property
     def form(self) -> Form:
         """Findings; with a caller's own prompt a whole summary."""
         return "whole" if self._prompts.whole else "findings"
@@ -136,7 +149,9 @@ class ChatModelSummarizer:
         cap = None if self._cap is None else max(0, self._cap - request.spent)
         if not request.entries:
             return Summary(request.standing, ())
-        caller = Caller(self._model, self._name, request.count, self._timeout, cap)
+        if request.last is not None:
+            return (yield from self._riding(request, request.last, cap))
+        caller = self._caller(request, Bill(cap))
         reading = Reading(
             request, caller, self._prompts, self._window, self._trim, self._concurrency
         )
@@ -144,20 +159,75 @@ class ChatModelSummarizer:
         other = Cost()  # what the embedded summariser cost, should it be one that costs anything
         try:
             left = reading.choose(cap)
-            keys = tuple(entry.key for entry in left)
-            read, older = set(every) - set(keys), ""
+            keys, older = tuple(entry.key for entry in left), ""
+            read = {*every} - {*keys}
             if left:
                 part = yield from self._by_embedded(reading.left_over(left))
                 older, other = part.text, part.cost
-                read |= set(part.read)
+                read |= {*part.read}
             text = yield from reading.text(older)
-            return Summary(text, in_order(request, read), caller.bill.spent + other, keys)
+            ordered = tuple(key for key in every if key in read)
+            return Summary(text, ordered, caller.bill.spent + other, keys, caller.kind)
         except CannotPay:
             part = yield from self._by_embedded(request)
             return Summary(part.text, part.read, caller.bill.spent + other + part.cost, every)
         except SummaryError as failure:
             failure.cost = caller.bill.spent + other
             raise
+
+    def rides(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
+        """Why it does not ask with an agent's last request; empty where it does.
+
+        Args:
+            last: that request.
+            tokens: of it.
+            request: what is to be read, as the model gets it.
+        """
+        if self._prompts.whole:
+            return "a summary_prompt says where the messages go"
+        if not last.any_model:
+            own, theirs = (model_and_provider(one, "") for one in (self._model, last.model))
+            if self._model is not last.model and (not own[0] or own != theirs):
+                return "another model summarises"
+        asked = tokens + self._instruction_size(request) + request.limit
+        if asked > (last.window or self._window):
+            return "with an instruction and an answer it does not fit the window"
+        if self._cap is not None and asked > self._cap - request.spent:
+            return "it would cost more than max_summarizer_tokens"
+        return ""
+
+    def _riding(self, request: SummaryRequest, last: LastRequest, cap: int | None) -> Flow[Summary]:
+        """The summary that is asked for after the agent's last request."""
+        bill, asked, limit = Bill(cap), self._instruction(request), request.limit
+        caller = Caller(last.bound(), self._name, request.count, self._timeout, bill, "cached")
+        size = request.last_tokens + self._instruction_size(request)
+        try:
+            prompt = last.with_instruction(asked)
+            text = yield from caller.ask(prompt, limit, size=size)
+            shorter = self._caller(request, bill)
+            text = yield from within_limit(text, request, shorter, self._prompts)
+        except CannotPay as error:
+            raise SummaryError("it would cost more than max_summarizer_tokens") from error
+        except SummaryError as failure:
+            failure.cost = bill.spent
+            raise
+        every = tuple(entry.key for entry in request.entries)
+        return Summary(text, every, bill.spent, (), caller.kind)
+
+    def _instruction(self, request: SummaryRequest) -> str:
+        return instruction(
+            request.entries,
+            standing=request.standing,
+            focus=request.focus,
+            limit=request.limit,
+            whole=not request.shares.parts,
+        )
+
+    def _instruction_size(self, request: SummaryRequest) -> int:
+        return request.count(self._instruction(request)) + PER_MESSAGE
+
+    def _caller(self, request: SummaryRequest, bill: Bill) -> Caller:
+        return Caller(self._model, self._name, request.count, self._timeout, bill)
 
     def _by_embedded(self, request: SummaryRequest) -> Flow[Summary]:
         embedded = self._embedded
@@ -180,12 +250,8 @@ def _model_and_name(model: object) -> tuple[Runnable[Any, Any], str]:
             f"model must be a LangChain chat model or a text such as 'openai:gpt-5-mini', not "
             f"{model!r}"
         )
-    kind = type(getattr(model, "bound", model)).__name__
-    for attribute in ("model_name", "model", "model_id", "deployment_name"):
-        value = getattr(model, attribute, None)
-        if isinstance(value, str) and value:
-            return model, f"{kind}:{value}"
-    return model, kind
+    kind, name = type(getattr(model, "bound", model)).__name__, named(model)
+    return model, f"{kind}:{name}" if name else kind
 
 
 def _built(model: str) -> Runnable[Any, Any]:

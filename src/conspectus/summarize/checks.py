@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from conspectus._core.records import Draft
 from conspectus.messages import Entry
+from conspectus.summarize.prompts import UPDATE, WHOLE
+from conspectus.summarize.riding import TEXTS
 
 FLOOR = 200
 """Tokens that a summary may always take, even where it stands for less: tiny histories."""
@@ -31,19 +35,10 @@ _ERROR = re.compile(
     r"|http \d{3}|\{\"error\")",
     re.IGNORECASE,
 )
-_PROMPT = "<message id="
-_SCRIPTS = {
-    "han": re.compile(r"[\u3400-\u9fff]"),
-    "kana": re.compile(r"[\u3040-\u30ff]"),
-    "hangul": re.compile(r"[\uac00-\ud7af]"),
-    "cyrillic": re.compile(r"[\u0400-\u04ff]"),
-    "greek": re.compile(r"[\u0370-\u03ff]"),
-    "hebrew": re.compile(r"[\u0590-\u05ff]"),
-    "thai": re.compile(r"[\u0e00-\u0e7f]"),
-    "arabic": re.compile(r"[\u0600-\u06ff]"),
-    "devanagari": re.compile(r"[\u0900-\u097f]"),
-    "latin": re.compile(r"[A-Za-zÀ-ɏ]"),
-}
+_FRAME = "<message id="
+_END = re.compile(r"</(?:messages?|facts|focus|notes|summary)>")
+RUN = 12
+"""Words of our instructions in a row that nobody writes by chance."""
 
 
 def problems(
@@ -72,12 +67,13 @@ def problems(
     return tuple(found)
 
 
-def wrong_with(text: str, entries: Sequence[Entry]) -> tuple[str, ...]:
+def wrong_with(text: str, entries: Sequence[Entry], *, prompted: bool = False) -> tuple[str, ...]:
     """Say why a summariser's own text cannot be used, one short sentence a reason; empty if it can.
 
     Args:
         text: what it has written.
         entries: the originals that it was given.
+        prompted: it has read them in the frames of our prompts.
     """
     text = text.strip()
     if not text:
@@ -89,7 +85,11 @@ def wrong_with(text: str, entries: Sequence[Entry]) -> tuple[str, ...]:
         found.append("it is an error message")
     elif _REPLY.search(text):
         found.append("it is a reply, not a summary")
-    if _PROMPT in text:
+    words, said = " ".join([UPDATE, WHOLE, *TEXTS]).split(), " ".join(text.split())
+    runs = (" ".join(words[n : n + RUN]) for n in range(len(words) - RUN + 1))
+    # A model sees the tags of messages made harmless, so a whole tag in its answer is ours.
+    repeats = _FRAME in text or (prompted and _END.search(text)) or any(run in said for run in runs)
+    if repeats:
         found.append("it repeats the prompt")
     if (wrong := _other_script(text, entries)) is not None:
         found.append(wrong)
@@ -139,29 +139,22 @@ def _other_script(text: str, entries: Sequence[Entry]) -> str | None:
 
     Only what people say counts: a tool's output is in English more often than its user is.
     """
-    said, room = [], SAMPLE
-    for entry in entries:
-        if entry.role in ("user", "assistant") and room > 0:
-            said.append(entry.own[:room])
-            room -= len(entry.own)
-    spoken = _shares("\n".join(said))
-    if sum(spoken.values()) < 200:
+    said = " ".join(entry.own for entry in entries if entry.role in ("user", "assistant"))
+    spoken, written = _scripts(said), _scripts(text)
+    if spoken.total() < 200 or written.total() < 40:
         return None
-    main = max(spoken, key=lambda script: spoken[script])
-    written = _shares(text)
-    letters = sum(written.values())
-    if letters < 40:
-        return None
-    theirs = max(written, key=lambda script: written[script])
+    [(main, times)], [(theirs, _)] = spoken.most_common(1), written.most_common(1)
     # Identifiers are Latin in every language, so Latin letters prove nothing where the
     # conversation's own script is there too; and Japanese shares Han with Chinese.
-    own = written[main] >= 0.02 * letters
-    if theirs != "latin" and spoken[theirs] < 0.02 * sum(spoken.values()):
+    if theirs != "latin" and spoken[theirs] < 0.02 * spoken.total():
         return f"it is written in {theirs} script and the conversation is not"
-    if main != "latin" and not own and spoken[main] > 2 * spoken["latin"]:
+    if times > 2 * spoken["latin"] and written[main] < 0.02 * written.total():
         return f"it is not in the conversation's language: no {main} script"
     return None
 
 
-def _shares(text: str) -> dict[str, int]:
-    return {script: len(pattern.findall(text)) for script, pattern in _SCRIPTS.items()}
+def _scripts(text: str) -> Counter[str]:
+    """Letters by script, as Unicode names it: the first word of a letter's name."""
+    return Counter(
+        unicodedata.name(c, "?").split()[0].lower() for c in text[:SAMPLE] if c.isalpha()
+    )

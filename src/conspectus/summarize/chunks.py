@@ -10,6 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from conspectus._core.boundaries import exchanges, legal_cuts
+from conspectus._core.items import Item
+from conspectus.messages import Entry
+
 Count = Callable[[str], int]
 
 FILL = 1 / 3
@@ -54,6 +58,24 @@ class Part:
 
 Piece = tuple[Part, ...]
 """What goes into one reading, in order."""
+
+
+def texts_of(entries: Sequence[Entry], size: Callable[[Entry], tuple[int, int]]) -> list[Text]:
+    """Messages as texts to be divided.
+
+    Args:
+        entries: the messages.
+        size: tokens of one, frame included, and of its frame alone, with the label of a part.
+    """
+    items = [
+        Item(e.key, e.role, 0, calls=tuple(c.id for c in e.calls if c.id), answers=e.answers)
+        for e in entries
+    ]
+    legal = legal_cuts(items, exchanges(items))
+    return [
+        Text(e.reading, *size(e), turn=e.role == "user", legal=fine)
+        for e, fine in zip(entries, legal, strict=False)
+    ]
 
 
 def whole(texts: Sequence[Text]) -> Piece:
@@ -183,23 +205,3 @@ def _end(text: str, start: int, stop: int) -> int:
     if (at := text.rfind(" ", middle, stop)) >= 0:
         return at + 1
     return stop
-
-
-def newest(texts: Sequence[Text], room: int) -> int:
-    """Where the longest run of last texts begins that fits `room` and tears nothing apart.
-
-    Args:
-        texts: what is to be read.
-        room: tokens of one reading.
-
-    Returns:
-        Its first index; the number of texts if not even the last exchange fits.
-    """
-    first, size = len(texts), 0
-    for index in range(len(texts) - 1, -1, -1):
-        size += texts[index].size
-        if size > room:
-            break
-        if texts[index].legal:
-            first = index
-    return first

@@ -10,7 +10,6 @@ from conspectus.summarize import journal
 from conspectus.summarize.compacting import cut, cut_command
 from conspectus.summarize.findings import THOUGHT_OF
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
-from conspectus.summarize.users_words import counted
 
 LENGTHS = (400, 300, 220, 170, 130, 100, 80)
 """Characters of a line, tried in turn where earlier segments have to give way."""
@@ -41,6 +40,11 @@ _STAGED = re.compile(r"\bgit (?:add|commit|stash)\b")
 
 _EDIT = re.compile(r"(?:\$ (?:cd \S+ && )?sed -i|edit|str_replace|apply_|insert|replace)")
 """Begins a line of an edit in place."""
+
+_AGAIN = re.compile(r" \(as (\w+)\)$")
+_TIMES = re.compile(r" \((?:newest of )?(\d+)(?: times)?\)$")
+_NAMED = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d])\w{4,}\b|\b\d{5,}\b")
+_PATH = re.compile(r"[\w.-]*/[\w./-]{8,}\b")
 
 _FIELD = re.compile(r"(?<=[\s;])(?=\w[\w.]*=)")
 _DROPPED = re.compile(r"\((\d+) earlier steps, ")
@@ -91,6 +95,18 @@ class _Lines:
             if (line := self._lines[place]) is not None:
                 self.put(place, _shorter(line, most))
 
+    def count_equal(self) -> None:
+        """Write neighbours that say the same as one line, with how many they are."""
+        last: int | None = None
+        for place, line in enumerate(self._lines):
+            if line is None:
+                continue
+            before = None if last is None else self._lines[last]
+            if before is not None and last is not None and (one := _both(before, line)):
+                self.put(last, None)
+                self.put(place, one)
+            last = place
+
     def leave_out(self, places: Iterable[int], fits: Callable[[], bool]) -> int:
         """Leave out lines, in this order, until all fits; return how many."""
         gone = 0
@@ -114,7 +130,7 @@ def condensed(
     shortened, then looks go, then the oldest conclusions, then the oldest deeds. What the user said
     stays as it is.
     """
-    said = counted([line for one in old for line in one.get(SAID, ())])
+    said = [line for one in old for line in one.get(SAID, ())]
     done = _Lines([line for one in old for line in one.get(DONE, ())], count)
     found = _Lines([line for one in old for line in one.get(FOUND, ())], count)
     every = found.left()
@@ -124,13 +140,15 @@ def condensed(
         return done.tokens + found.tokens <= room
 
     if not fits():
-        done = _Lines(_told_once(_without_undone(done.left())), count)
+        deeds = _newest_of_each_call(_without_undone(done.left()))
+        done = _Lines(_told_once([_path_once(line) for line in deeds]), count)
     done.leave_out(done.looks()[: len(done.looks()) // 2], fits)
     for most in LENGTHS:
         # Thoughts give way before what was told, and that before deeds.
         found.shorten(most * 2 // 3, fits, thoughts)
         found.shorten(max(most, REPLY), fits)
         done.shorten(most, fits)
+        done.count_equal()
         if most == LENGTHS[-3]:
             found.leave_out(thoughts[:-LAST], fits)
     done.leave_out(done.looks(), fits)
@@ -169,6 +187,67 @@ def _without_undone(lines: Sequence[str]) -> list[str]:
             count = f"{len(gone)} edit{'s' if len(gone) > 1 else ''}"
             kept[at] = cited(f"{call} → {count} above undone: {came}", cites)
     return [line for line in kept if line]
+
+
+def _newest_of_each_call(lines: Sequence[str]) -> list[str]:
+    """Lines of which those of one call stand once, as the newest, with how often it was made.
+
+    An earlier one stays where its outcome names a thing that the newest does not: it may have been
+    made then.
+
+    Example:
+        >>> _newest_of_each_call(["$ make → exit 2 [m2]", "edit(a) → ok [m4]", "$ make → ok [m6]"])
+        ['edit(a) → ok [m4]', '$ make → ok (newest of 2) [m6]']
+    """
+    calls: dict[str, str] = {}
+    newest: dict[str, int] = {}
+    kept = list(lines)
+    for at, line in enumerate(lines):
+        text, cites = apart(line)
+        call, arrow, came = text.partition(" → ")
+        if not arrow or not cites or line.startswith(journal.LOOKED):
+            continue
+        if again := _AGAIN.search(call):
+            call = calls.get(again[1], call[: again.start()])
+        calls[cites[0]] = call
+        if (before := newest.get(call)) is not None:
+            came, times = _counted(came)
+            earlier, more = _counted(apart(kept[before])[0])
+            earlier = earlier.partition(" → ")[2]
+            if set(_NAMED.findall(earlier)) <= set(_NAMED.findall(came)):
+                many = times + more
+                count = f"{many} times" if earlier == came else f"newest of {many}"
+                kept[before], kept[at] = "", cited(f"{call} → {came} ({count})", cites)
+        newest[call] = at
+    return [line for line in kept if line]
+
+
+def _path_once(line: str) -> str:
+    """A line whose outcome does not say the path again that the call names.
+
+    Example:
+        >>> _path_once("edit_file(src/cafe/menu.py) → edited src/cafe/menu.py at line 3 [m2]")
+        'edit_file(src/cafe/menu.py) → edited at line 3 [m2]'
+    """
+    call, arrow, came = line.partition(" → ")
+    for path in _PATH.findall(call):
+        came = re.sub(rf" {re.escape(path)}(?=[\s,;:]|$)", "", came)
+    return call + arrow + came
+
+
+def _both(before: str, line: str) -> str:
+    """One line for two that say the same; empty where they do not."""
+    (old, first), (new, last) = apart(before), apart(line)
+    (old, many), (new, more) = _counted(old), _counted(new)
+    if old != new or not first or line.startswith(journal.LOOKED):
+        return ""
+    return cited(f"{new} ({many + more} times)", [first[0], last[-1]])
+
+
+def _counted(text: str) -> tuple[str, int]:
+    """A text without the number of times at its end, and that number."""
+    found = _TIMES.search(text)
+    return (text[: found.start()], int(found[1])) if found else (text, 1)
 
 
 def _edits(line: str, path: str) -> bool:

@@ -1,0 +1,207 @@
+"""Whether a summary may ride the cache, and the agent's last request, remembered in this process.
+
+A provider charges a beginning that it has read a moment ago at a fraction of the price. So where
+the agent's own model summarises, it may be sent the agent's last request again with one instruction
+after it. That is only as sound as what stands there: every message that leaves, unclipped.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import Any, cast
+
+from conspectus._langchain import is_message, is_runnable
+from conspectus.compactor.material import Material
+from conspectus.compactor.memory import Remembered
+from conspectus.compactor.tools import Tools
+from conspectus.errors import PolicyError
+from conspectus.events.notes import noted
+from conspectus.messages import Source
+from conspectus.messages.cache_marks import CACHE
+from conspectus.messages.summary import summary_body
+from conspectus.summarize import SummaryRequest, for_model
+from conspectus.summarize.calls import model_and_provider
+from conspectus.summarize.riding import LastRequest
+from conspectus.tokens import TokenMeter
+
+logger = logging.getLogger("conspectus")
+
+KINDS = ("smallest", "cached")
+"""Values of `summary_request`."""
+
+LIVES, LIVES_LONG = 300.0, 3_600.0
+"""Seconds for which a provider is taken to remember a request, and one that is marked so."""
+
+ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
+"""Providers that remember no more than what is marked."""
+
+
+def read_kind(given: object) -> bool:
+    """Whether summaries are to ride the cache.
+
+    Raises:
+        PolicyError: it is no kind of request.
+    """
+    if given not in KINDS:
+        raise PolicyError(f'summary_request must be "smallest" or "cached", not {given!r}')
+    return given == "cached"
+
+
+@dataclass(slots=True)
+class Sending:
+    """One request of an agent on its way: it is remembered once it was answered.
+
+    Attributes:
+        remembered: of the session.
+        request: what is sent; None where it would not do.
+    """
+
+    remembered: Remembered
+    request: LastRequest | None
+
+    def __enter__(self) -> None:
+        self.remembered.last_request = None
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        # One that a guard further in has seen is nearer to what was really sent.
+        if error is None and self.remembered.last_request is None and self.request is not None:
+            self.remembered.last_request = replace(self.request, at=monotonic())
+
+
+def last_request_of(tools: Tools, given: object, window: int | None) -> LastRequest | None:
+    """How a plain loop sends its requests, without their messages; None where nothing rides.
+
+    Args:
+        tools: what compactions work with.
+        given: a Runnable that the loop calls, or a kind of request: then it calls the summariser's
+            own model.
+        window: input limit of the model, in tokens; None where it is unknown.
+
+    Raises:
+        PolicyError: nothing of what summarises is a chat model.
+    """
+    if not tools.cached:
+        return None
+    model = given if is_runnable(given) else None
+    own = (getattr(tools.summarizers[by], "model", None) for by in tools.order)
+    model = model or next((one for one in own if is_runnable(one)), None)
+    if model is None:
+        raise PolicyError(
+            'summary_request="cached" is for a chat model that summarises and answers in the same '
+            "loop; give that model as the summariser"
+        )
+    return LastRequest(cast("Any", model), (), window=window, any_model=is_runnable(given))
+
+
+def riding(
+    material: Material, by: str, request: SummaryRequest, last: LastRequest | None
+) -> SummaryRequest:
+    """Return the request with the agent's last one, where that may be asked with; else as it is.
+
+    Args:
+        material: all that the compaction reads.
+        by: name of the summariser.
+        request: what it is to read.
+        last: the agent's last request; None where none is known.
+    """
+    summarizer = material.tools.summarizers[by]
+    rides = getattr(summarizer, "rides", None)
+    if not material.tools.cached or rides is None:
+        return request
+    tokens, why = 0, "no request of the agent is known in this process"
+    if last is not None and last.any_model and by != material.tools.order[0]:
+        why = "another model summarises"
+    elif last is not None and not (why := _unfit(material, last)):
+        tokens = size_of(last, material.tools.meter)
+        whole = getattr(summarizer, "form", "whole") == "whole"
+        asked = for_model(request, whole=whole) if request.shares.parts else request
+        why = rides(last, tokens, asked)
+    if why:
+        logger.debug("the smallest request is sent: %s", why, extra=noted("smallest_request"))
+        return request
+    return replace(request, last=last, last_tokens=tokens)
+
+
+def _unfit(material: Material, last: LastRequest) -> str:
+    """Why a request cannot be asked with for what leaves; empty if it can."""
+    if material.redaction is not None:
+        return "what is summarised is redacted, and the request is not"
+    if (marks := list(cache_marks(last))) == [] and needs_marks(last):
+        return "it has no cache_control, so its provider remembers nothing of it"
+    lives = LIVES_LONG if any(mark.get("ttl") == "1h" for mark in marks) else LIVES
+    if monotonic() - last.at > lives:
+        return "its provider has forgotten it"
+    if any(place.back or place.mark for place in material.leaving):
+        return "something that leaves was shown short"
+    leaving = [material.originals[key].source for key in material.keys]
+    if not stand_in(leaving, last.messages):
+        return "something that leaves does not stand in it as it is"
+    head = material.history.head
+    if head is not None and head.summary and not _shows(last.messages, head.summary):
+        return "the notes so far do not stand in it"
+    return ""
+
+
+def stand_in(leaving: Sequence[Source], sent: Sequence[Source]) -> bool:
+    """Whether messages stand among those that were sent, whole and in order."""
+    rest = iter(sent)
+    return all(any(_same(one, other) for other in rest) for one in leaving)
+
+
+def _same(one: Any, other: Any) -> bool:
+    if one is other:
+        return True
+    if not (is_message(one) and is_message(other)):
+        return type(one) is type(other) and bool(one == other)
+    calls = (getattr(message, "tool_calls", None) for message in (one, other))
+    return (
+        one.type == other.type
+        and one.id == other.id
+        and one.content == other.content
+        and next(calls) == next(calls)
+    )
+
+
+def _shows(sent: Sequence[Any], summary: str) -> bool:
+    texts = (one.text if is_message(one) else one.get("content") for one in sent)
+    return any(isinstance(text, str) and summary in summary_body(str(text)) for text in texts)
+
+
+def size_of(last: LastRequest, meter: TokenMeter) -> int:
+    """Tokens of a request: messages, and the tools that were bound."""
+    settings = getattr(last.model, "kwargs", None)
+    tools = last.tools or (settings.get("tools") if isinstance(settings, Mapping) else ()) or ()
+    size = sum(map(meter.message, last.messages))
+    try:
+        return size + meter.tools(tools)
+    except PolicyError:  # whether it is a tool is for the agent and its model to say
+        return size + sum(meter.text(repr(tool)) for tool in tools)
+
+
+def needs_marks(last: LastRequest) -> bool:
+    """Whether the provider remembers no more than what is marked."""
+    return model_and_provider(last.model, "")[1] in ASKS_FOR_MARKS
+
+
+def cache_marks(last: LastRequest) -> Iterator[Mapping[str, Any]]:
+    """The marks for a provider's cache in a request."""
+    inner = getattr(last.model, "bound", last.model)
+    bound = getattr(last.model, "kwargs", None) or {}
+    for settings in (last.settings, bound, getattr(inner, "model_kwargs", None) or {}):
+        yield from _marks(settings.get(CACHE))
+    for tool in (*last.tools, *(bound.get("tools") or ())):
+        told = tool if isinstance(tool, Mapping) else getattr(tool, "extras", None) or {}
+        yield from _marks(told.get(CACHE))
+    for message in last.messages:
+        content = message.content if is_message(message) else message.get("content")
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, Mapping):
+                yield from _marks(block.get(CACHE))
+
+
+def _marks(found: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(found, Mapping):
+        yield found
