@@ -93,6 +93,14 @@ def test_what_was_replaced_stands_only_with_what_replaced_it(room: int, shift: i
     assert (caps[0] not in shown and caps[1] not in shown) or caps[2] in shown
 
 
+@pytest.mark.parametrize("room", range(20, 200, 20))
+def test_what_is_said_anew_of_a_named_thing_stands_before_what_was_said(room: int) -> None:
+    old = "So we are settled: the orders-bus-v3 broker will be Redpanda, as ops knows it in Gdansk."
+    new = "The licence did not come. orders-bus-v3 runs on JetStream now, so redo the consumer."
+    shown = "\n".join(kept.text for kept in choose([old, *talk(4), new, *CHAT], room, count))
+    assert "Redpanda" not in shown or "JetStream" in shown
+
+
 @pytest.mark.slow
 def test_a_value_that_changed_a_thousand_times_stands_as_it_is_now() -> None:
     said = [f"The hotel cap is now {n} EUR per night." for n in range(100, 1_100)]

@@ -174,6 +174,18 @@ def test_looking_around_is_folded_and_equal_steps_are_counted() -> None:
     assert "(2 times)" in done[0]
 
 
+def test_an_answer_that_the_agent_gives_again_stands_once_and_is_counted() -> None:
+    talk = [
+        message
+        for n in range(5)
+        for message in (user(f"Rule {n}: spare hall {n}.", f"u{n}"), agent("Understood.", f"a{n}"))
+    ]
+    assert written([*talk, agent("All halls are booked.", "a9")])[FOUND] == [
+        "Understood. (5 times) [a0]",
+        "All halls are booked. [a9]",
+    ]
+
+
 def test_of_a_list_of_things_to_do_only_the_newest_state_stands() -> None:
     def listed(state: str, name: str) -> list[Message]:
         rows = [{"content": "ship it", "status": state}]
@@ -198,12 +210,9 @@ def test_a_record_that_changed_tells_what_it_is_and_what_it_was() -> None:
 
 
 def test_a_harness_that_says_the_same_again_stands_once() -> None:
-    refusal = "Please always provide exactly one action in triple backticks, found {} actions."
-    talk = [user(refusal.format(n), f"m{n}") for n in (2, 3, 5)]
-    said = written(talk)[SAID]
-    assert len(said) == 2
-    assert "2 times more" in said[1]
-    assert "5" in said[1]
+    refusal = "Please always provide exactly one action in triple backticks, found 2 actions."
+    talk = [user(refusal, f"m{n}") for n in (2, 3, 5)]
+    assert written(talk)[SAID] == [f"{refusal} [m2]", "(the same as m2, 2 times more) [m3, m5]"]
 
 
 def test_a_message_that_stands_in_an_earlier_part_is_named_and_counted() -> None:
@@ -266,6 +275,25 @@ def test_a_condensed_record_keeps_what_differs_and_says_what_never_does_twice() 
     assert "card=visa-77" not in short[DONE][2], "it never differed before"
     assert "card=giro-12" in told
     assert "card=visa-77" in short[DONE][4], "since another value, it says which one it is"
+
+
+def test_of_a_call_that_was_made_again_the_newest_outcome_stands_and_what_it_made() -> None:
+    """Five runs of one test are one line; two bookings by one call are two."""
+    runs = [f"run_tests(path=tests/cafe) → {n} failed [m{n}0]" for n in (4, 3, 2)]
+    runs += ["run_tests(path=tests/cafe) (as m40) → 9 passed [m50]"]
+    edit = "edit_file(src/cafe/menu.py, {}) → edited src/cafe/menu.py at line {} [m{}]"
+    edits = [edit.format(f"old words {n} " * 9, n, n) for n in (61, 62, 63)]
+    booked = [
+        f"book(seat=window, flight=HAT) → booking={name} [{name}]" for name in ("QX71", "QX72")
+    ]
+    lines = [*runs, *edits, *booked]
+    [short] = condensed([{DONE: lines}], count("".join(lines)) // 2, count)
+    told = "\n".join(short[DONE])
+    assert "run_tests(path=tests/cafe) → 9 passed (newest of 4) [m50]" in short[DONE]
+    assert "failed" not in told
+    assert "QX71" in told
+    assert "QX72" in told
+    assert told.count("src/cafe/menu.py") == len([one for one in short[DONE] if "edited" in one])
 
 
 def test_a_text_that_looks_like_our_headings_is_a_text() -> None:
@@ -414,31 +442,6 @@ def test_the_summary_stands_behind_the_request_that_is_under_way() -> None:
     assert [one["id"] for one in talk[:2]] == ["s", "m1"]
     assert talk[2]["content"].startswith("Here is a summary of the conversation to date:")
     assert sum("Here is a summary" in str(one["content"]) for one in talk) == 1
-
-
-def test_work_that_comes_in_one_form_is_not_told_as_refused() -> None:
-    form = "Please handle parcel {n} of customer {n}99 and write two sentences about what you did."
-    talk: list[Message] = []
-    for n in range(8):
-        talk.append(user(form.format(n=n), f"u{n}"))
-        talk.append(agent(f"Parcel {n} is handled, its customer was written to today.", f"a{n}"))
-    found = written([*talk, user("Thank you.", "u99")])[FOUND]
-    assert found[0].startswith("Parcel 0 is handled")
-    assert not any("the answer was" in line for line in found)
-
-
-def test_a_reply_that_a_harness_refused_says_what_the_answer_was() -> None:
-    refusal = "Please always provide exactly one action in triple backticks, found {} actions."
-    talk = [user("Mend the build.", "u0")]
-    for n in range(3):
-        talk += step("run", {"n": n}, f"value {n} is wrong", f"s{n}", "I look at the value.")
-    talk += [agent("The build is mended now, and all is well with it.", "a1")]
-    talk += [user(refusal.format(0), "u1")]
-    talk += step("run", {"n": 9}, "ok", "s9", "I look at the value.")
-    talk += [agent("The build is mended, once more and for all to see.", "a2")]
-    talk += [user(refusal.format(2), "u2")]
-    found = written(talk)[FOUND]
-    assert "(the answer was u1) The build is mended now, and all is well with it. [a1]" in found
 
 
 def test_what_a_command_printed_stands_where_there_is_room() -> None:

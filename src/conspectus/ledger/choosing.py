@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import NamedTuple, cast
 
 from conspectus.ledger.book import Ledger
-from conspectus.ledger.reading import PLAIN, Stated, Statement, statements, values_in
+from conspectus.ledger.reading import PLAIN, Stated, Statement, statements
 from conspectus.ledger.subjects import Subjects, about
 
 GAP = " … "
@@ -26,27 +26,18 @@ TASK_SHARE = 0.5
 BIND_SHARE = 0.6
 """Share of the room that what binds takes before anything else has had its turn."""
 
-COMMON = 0.04
-"""Share of messages that name a value from which on it is common, such as a speaker's name."""
-
 OPENING, CLOSING = 5, 4
 """Sentences with which a task opens and ends: what it is about, and how it is handed in."""
 
 BLOCK = 400
 """Characters of a pasted block that stands with the sentence that announces it, at most."""
 
-FIRST, CROWD = 3, 0.04
-"""Rules of one message that count in full, and how much less each further one counts."""
-
 PASSES = 3
 """Times that the room is filled up: pieces that stand together take less than each by itself."""
 
 SHORT = 400
-"""Characters of a message that a person types by the way; harnesses and pastes are longer."""
-
-TEMPLATE = 0.2
-"""What a sentence of a longer message is worth less: its task has a share of its own, and what is
-left goes to the facts that a person types by the way before the rules of a template."""
+"""Characters of a message that a person types by the way; harnesses and pastes are longer, and
+give way to it: their task has a share of its own."""
 
 NEW = 0.5
 """Share of a sentence's words that must be new beside what was chosen twice before."""
@@ -133,10 +124,8 @@ class _Choice:
         kinds: Mapping[str, str],
     ) -> None:
         self._talk, self._room, self._count, self._line = talk, room, count, line
-        common = _common(talk)
         self._read = [
-            [_as_known(read, kinds) for read in statements(one.text, one.role, common)]
-            for one in talk
+            [_as_known(read, kinds) for read in statements(one.text, one.role)] for one in talk
         ]
         self._taken: list[set[int]] = [set() for _ in talk]
         self._left = room
@@ -193,22 +182,15 @@ class _Choice:
             self._take(*key)
 
     def _ranked(self) -> Iterator[tuple[bool, float, int, int]]:
-        """Every sentence with its rank: those that bind plainly, of one message's the first before
-        the rest; then by weight, and of equals the later."""
+        """Every sentence with its rank: whether it binds, its weight, and of equals the later; what
+        is typed by the way before what a long message says, and last what was replaced."""
         for place, read in enumerate(self._read):
-            rules, short = 0, len(self._talk[place].text) <= SHORT
+            short = len(self._talk[place].text) <= SHORT
             for at, one in enumerate(read):
-                rules += one.kind == "rule"
-                rank = (
-                    (0 if short or not one.kind else -TEMPLATE)
-                    + one.weight
-                    + _ORDER[one.kind]
-                    - CROWD * max(0, rules - FIRST)
-                )
-                rank = -1.0 if (place, at) in self._gone else rank
+                gone = (place, at) in self._gone
+                rank = -1.0 if gone else one.weight + _ORDER[one.kind] - (not short)
                 if one.own:
-                    binds = one.kind == "rule" and rank >= PLAIN
-                    yield binds and short, rank, place, at
+                    yield one.kind == "rule" and rank >= PLAIN, rank, place, at
 
     def _task(self) -> None:
         users = [n for n, one in enumerate(self._talk) if one.role == "user"]
@@ -267,10 +249,8 @@ class _Choice:
         if at in taken:
             return True
         group = [at]
-        if at and at - 1 not in taken and (place, at - 1) not in self._by:
-            announced = read[at].kind and read[at - 1].text.endswith(_COLON)
-            if announced or (read[at - 1].own and read[at].alone):
-                group.insert(0, at - 1)
+        if at and read[at].kind and read[at - 1].text.endswith(_COLON) and at - 1 not in taken:
+            group.insert(0, at - 1)
         if read[at].text.endswith(_COLON) and at + 1 < len(read) and at + 1 not in taken:
             group += [at + 1] * (len(read[at + 1].text) <= BLOCK)
         while group and self._cost(place, group) > self._left:
@@ -331,13 +311,6 @@ def _as_known(one: Statement, kinds: Mapping[str, str]) -> Statement:
     if kind not in ("rule", "preference", "decision"):
         return one
     return replace(one, kind=cast("Stated", kind), weight=max(one.weight, PLAIN))
-
-
-def _common(talk: Sequence[Said]) -> frozenset[str]:
-    """Values that so many messages name that they tell nothing apart."""
-    seen = Counter(v.lower() for one in talk for v in {v for _, v in values_in(one.text)})
-    most = max(3, COMMON * len(talk))
-    return frozenset(value for value, times in seen.items() if times > most)
 
 
 def _skeleton(text: str) -> set[str]:

@@ -99,13 +99,12 @@ class Statement:
         return not named or _LEANS.match(self.text) is not None
 
 
-def statements(text: str, role: str = "user", common: Collection[str] = ()) -> list[Statement]:
+def statements(text: str, role: str = "user") -> list[Statement]:
     """Every sentence of a message in order, with what it states.
 
     Args:
         text: the speaker's words.
         role: who speaks; only users and systems state anything.
-        common: values, in lower case, that say nothing, as they come again and again.
 
     Example:
         >>> [one.kind for one in statements("Never push to main. How are you?")]
@@ -125,7 +124,7 @@ def statements(text: str, role: str = "user", common: Collection[str] = ()) -> l
                 headed = _HEAD.search(sentence.lower()) is not None
             elif not _ITEM.match(mark):
                 headed = False
-        read.append(_read(sentence, start, end, common, headed=headed))
+        read.append(_read(sentence, start, end, headed=headed))
     return read
 
 
@@ -162,9 +161,7 @@ def languages(low: str) -> tuple[list[int], bool]:
     return found or list(_SPACED), most > 1 or len(words) <= 4
 
 
-def _read(
-    sentence: str, start: int, end: int, common: Collection[str], *, headed: bool
-) -> Statement:
+def _read(sentence: str, start: int, end: int, *, headed: bool) -> Statement:
     said = bare(sentence)
     low = said.lower()
     found = dict.fromkeys(_PURPOSES, 0)
@@ -178,7 +175,7 @@ def _read(
             if name == "lean" and hits and words.match(low.lstrip('*_"“«¡¿ ')):
                 found["bind"] += 1  # "never", where a sentence begins, is an order
     found["bind"] += headed + (_LOUD.search(said) is not None)
-    values = tuple(v for v in values_in(said) if v[1].lower() not in common)
+    values = values_in(said)
     score, kind = judged(found, values, sentence)
     marks = tuple(name for name in _PURPOSES if found[name])
     return Statement(start, end, sentence, kind, score, True, values, marks)

@@ -86,12 +86,12 @@ class About:
 def about(text: str, before: str = "") -> About:
     """What a sentence is about, in the light of what was said before it in its message."""
     text, low = bare(text)[:600], bare(text)[:600].lower()
-    measures = tuple(dict.fromkeys((_unit(m), m[0].strip()) for m in _MEASURE.finditer(low)))
     named = tuple((_shape(v), v) for form, v in values_in(text) if form == "code")
-    rest = _CHANGE.sub(" ", low)
-    for _, value in named:
+    rest = low
+    for _, value in named:  # the digits of a name measure nothing
         rest = rest.replace(value.lower(), " ")
-    words = _words(_MEASURE.sub(" ", rest))
+    measures = tuple(dict.fromkeys((_unit(m), m[0].strip()) for m in _MEASURE.finditer(rest)))
+    words = _words(_MEASURE.sub(" ", _CHANGE.sub(" ", rest)))
     changes = _CHANGE.search(low) is not None
     if before:
         words |= _words(before[-300:].lower()) if len(words) < 3 or not changes else frozenset()
@@ -161,7 +161,15 @@ def _index(one: About) -> frozenset[str]:
 
 
 def _fit(new: About, old: About) -> float:
-    """How well a change fits a statement: over 1, it replaces it; over 0, it may."""
+    """How well a change fits a statement: over 1, it replaces it; over 0, it may.
+
+    One that names the same identifier may always be about it.
+    """
+    same = MAYBE if {*new.named} & {*old.named} else 0.0
+    return max(same, _likeness(new, old))
+
+
+def _likeness(new: About, old: About) -> float:
     both = len(new.words & old.words)
     mine, theirs = (*new.measures, *new.named), (*old.measures, *old.named)
     common = {form for form, _ in mine} & {form for form, _ in theirs}

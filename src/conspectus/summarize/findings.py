@@ -21,8 +21,8 @@ TOLD, THOUGHT = 420, 240
 THOUGHT_OF = "thought: "
 """Begins a line that nobody was told, by which a condensation knows it."""
 
-ROOMIEST, REFUSED = 1.25, 140
-"""The largest scale, and characters of a reply that was refused."""
+ROOMIEST = 1.25
+"""The largest scale."""
 
 LEAST = 24
 """Characters below which a sentence concludes nothing."""
@@ -39,45 +39,31 @@ _PLANS = re.compile(
     re.IGNORECASE,
 )
 
-_POLITE = re.compile(
-    r"^\W*(?:of course|certainly|sure\b|thank you|thanks|great\b|no worries|you're welcome"
-    r"|welcome\b|(?:hi|hello|hey)\b[^,]{0,20}$|(?:i'm|i am) (?:sorry|here|happy|glad)"
-    r"|i(?:'d| would) be|i can help|please\b|let me know|feel free|if you (?:need|have|would)"
-    r"|how can i|(?:once|with) (?:i have|that)\b|is there anything|当然|好的|不客气|はい"
-    r"|かしこまりました)",
-    re.IGNORECASE,
-)
 
-
-def conclusions(
-    entries: Sequence[Entry], refused: Mapping[str, str], scale: float
-) -> list[tuple[str, str]]:
-    """Return conclusions, each with the message that it stands in.
+def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]:
+    """Return conclusions, each with the message that it stands in; equal ones once, counted.
 
     Args:
         entries: the messages that leave.
-        refused: the user's messages that answer some replies with the same words, by key, with
-            the name of the first.
         scale: how roomy they are.
     """
-    found: list[tuple[str, str]] = []
+    found: dict[str, list[str]] = {}
     thought = dict[str, list[str]]()
     for text, cite in thoughts(entries):
         thought.setdefault(cite, []).append(text)
-    for place, entry in enumerate(entries):
+    for entry in entries:
         if entry.role != "assistant":
             continue
         told = not entry.calls
-        after = entries[place + 1] if place + 1 < len(entries) else None
-        in_vain = told and after is not None and after.key in refused
         text = "\n".join([_said(entry.own), *thought.pop(entry.cite, ())])
-        room = int((TOLD if told else THOUGHT) * min(scale, ROOMIEST))
-        said = _concluded(text, min(room, REFUSED) if in_vain else room, told and not in_vain)
+        said = _concluded(text, int((TOLD if told else THOUGHT) * min(scale, ROOMIEST)), told)
         if said:
-            again = refused[after.key] if in_vain and after is not None else ""
-            mark = f"(the answer was {again}) " if in_vain else "" if told else THOUGHT_OF
-            found.append((mark + said, entry.cite))
-    return found
+            mark = "" if told else THOUGHT_OF
+            found.setdefault(mark + said, []).append(entry.cite)
+    return [
+        (f"{said} ({len(cites)} times)" if len(cites) > 1 else said, cites[0])
+        for said, cites in found.items()
+    ]
 
 
 def plan_of(entry: Entry) -> str:
@@ -104,7 +90,7 @@ def _said(text: str) -> str:
 def _concluded(text: str, room: int, told: bool) -> str:
     """The sentences that conclude: how a reply begins and ends, of a thought how it ends."""
     said = [one for one in _sentences(text) if len(one) >= (1 if told else LEAST)]
-    said = [one for one in said if not one.endswith(("?", "？")) and not _POLITE.match(one)]
+    said = [one for one in said if not one.endswith(("?", "？"))]
     if not told:
         said = [one for one in said if not _PLANS.match(one)]
     while said and said[-1].endswith((":", "：")):  # it announces what is not shown here

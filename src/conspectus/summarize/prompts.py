@@ -32,20 +32,20 @@ _DATA = (
 ANEW = "Found and decided, to be written anew"
 """Heading of earlier findings that a model is to write anew."""
 
-_EXACT = (
+EXACT = (
     "Copy identifiers, numbers, dates, paths, URLs, commands, error texts and rules letter by "
     "letter; never round, translate or guess them. State nothing that the material does not say."
 )
-_CITE = (
+CITE = (
     "End each line with the ids of the messages that it rests on, in brackets, such as [m12] or "
     "[m12, m15]. Use the ids as the material gives them, and invent none."
 )
-_LANGUAGE = (
+LANGUAGE = (
     "Write in the language of the conversation (the headings stay in English), in terse lines "
     "that begin with a dash."
 )
 
-_ASIDE = (
+ASIDE = (
     "What <focus> names matters most to the person who asked: give it the space it needs. It "
     "changes what you keep, and nothing else."
 )
@@ -69,10 +69,10 @@ UPDATE = "\n\n".join(
         f"Findings in <summary> under {ANEW!r} have outgrown their room, and your ## Found and "
         "decided takes their place. Write it anew from them and from what is new: all that still "
         "matters to whoever goes on, causes, values, places and reasons first, each told once.",
-        _EXACT,
-        _CITE,
-        _LANGUAGE,
-        _ASIDE,
+        EXACT,
+        CITE,
+        LANGUAGE,
+        ASIDE,
         _DATA,
         "Write no greeting, no remark and no code fence, and call no tool. Your answer begins with "
         "## Goal.",
@@ -90,10 +90,10 @@ WHOLE = "\n\n".join(
         "Use these headings and leave out one that would stay empty: ## Goal, ## Rules (word for "
         "word), ## Done (with outcomes), ## Open, ## Decisions (with reasons), ## Facts (names, "
         "values, places), ## Next.",
-        _EXACT,
-        _CITE,
-        _LANGUAGE,
-        _ASIDE,
+        EXACT,
+        CITE,
+        LANGUAGE,
+        ASIDE,
         _DATA,
         "Your answer is the summary itself: no greeting, no remark before or after it, no code "
         "fence around it.",
@@ -113,9 +113,9 @@ NOTES = "\n\n".join(
         "what they say twice, let the later one win where they differ, and keep the rest.",
         'A message marked with part="2 of 3" is a fragment; report on the fragment as far as it '
         "goes. What <focus> names matters most to the person who asked.",
-        _EXACT,
-        _CITE,
-        _LANGUAGE,
+        EXACT,
+        CITE,
+        LANGUAGE,
         _DATA,
         "Your answer is the notes themselves and nothing else.",
     )
@@ -127,7 +127,7 @@ SHORTEN = "\n\n".join(
         "The <summary> below is longer than the space that there is for it. Write it again, "
         "shorter. Keep the headings, the order, the language, the rules word for word, and the ids "
         "in brackets. Drop asides and details of finished work first, open work and rules last.",
-        _EXACT,
+        EXACT,
         _DATA,
         "Your answer is the shorter summary itself and nothing else.",
     )
@@ -162,8 +162,7 @@ class Template:
         if not isinstance(text, str):
             raise PolicyError(f"prompt must be a text with {{messages}} in it, not {text!r}")
         self.text = text
-        self._pieces = _pieces(text)
-        places = sum(piece is None for piece in self._pieces)
+        places = sum(mark == "{messages}" for mark in _MARKS.findall(text))
         if places != 1:
             raise PolicyError(
                 f"prompt has {{messages}} {places} times; it must name it once, where the messages "
@@ -172,26 +171,18 @@ class Template:
 
     def filled(self, messages: str) -> str:
         """The prompt with the messages in their place."""
-        return "".join(messages if piece is None else piece for piece in self._pieces)
+        opened = 0
 
+        def told(match: re.Match[str]) -> str:
+            nonlocal opened
+            mark = match[0]
+            if mark == "{messages}":
+                return messages
+            paired = mark == "{{" or opened > 0  # else it ends nested JSON that nobody has escaped
+            opened = opened + 1 if mark == "{{" else max(0, opened - 1)
+            return mark[0] if paired else mark
 
-def _pieces(text: str) -> list[str | None]:
-    """The template as plain texts, with None where the messages go."""
-    pieces: list[str | None] = []
-    at = depth = 0
-    for match in _MARKS.finditer(text):
-        mark = match.group()
-        pieces.append(text[at : match.start()])
-        at = match.end()
-        if mark == "{messages}":
-            pieces.append(None)
-        elif mark == "{{":
-            depth += 1
-            pieces.append("{")
-        else:  # without an opening pair it ends nested JSON that nobody has escaped
-            pieces.append("}" if depth else mark)
-            depth = max(0, depth - 1)
-    return [*pieces, text[at:]]
+        return _MARKS.sub(told, self.text)
 
 
 class Prompts:

@@ -164,51 +164,36 @@ def is_overflow(error: BaseException) -> bool:
     return False
 
 
-def is_transient(error: BaseException) -> bool:
-    """Whether the same request may succeed in a moment; an empty account is not one of those."""
-    for cause in _chain(error):
-        kinds = {*_kinds(cause)}
-        if _NO_MONEY.search(" ".join([str(cause), *kinds])):
-            return False
-        if getattr(cause, "is_retryable", False) is True or isinstance(
-            cause,
-            (ConnectionError, TimeoutError, json.JSONDecodeError),  # half of an answer came
-        ):
-            return True
-        status = _failed_with(cause)
-        if status is None and kinds & _TRANSIENT_KINDS:
-            return True
-        if status is not None:
-            if status in _TRANSIENT_STATUS or status >= 500:
-                return True
-            continue
-        if any(_TRANSIENT_NAMES.search(kind.__name__) for kind in type(cause).__mro__):
-            return True
-    return False
+def lasts(error: BaseException) -> bool | None:
+    """Tell whether the same request is certain to fail again; None where nothing tells.
 
-
-def is_final(error: BaseException) -> bool:
-    """Tell whether the same request is certain to fail again.
+    An empty account lasts; a busy server, a lost connection and half of an answer do not.
 
     Example:
-        >>> is_final(PermissionError("no key")), is_final(RuntimeError("nobody knows this one"))
-        (True, False)
+        >>> lasts(PermissionError("no key")), lasts(ConnectionError()), lasts(RuntimeError("?"))
+        (True, False, None)
     """
     for cause in _chain(error):
-        status = _failed_with(cause)
+        status, kinds = _failed_with(cause), {*_kinds(cause)}
+        names = " ".join(kind.__name__ for kind in type(cause).__mro__)
+        said = " ".join([str(cause), *kinds])
+        retryable = getattr(cause, "is_retryable", None)
+        if _NO_MONEY.search(said):
+            return True
+        if status is not None:
+            return status not in _TRANSIENT_STATUS and status < 500
+        if retryable is True or kinds & _TRANSIENT_KINDS:
+            return False
+        if isinstance(cause, json.JSONDecodeError) or _TRANSIENT_NAMES.search(names):
+            return False
         if (
-            _NO_MONEY.search(" ".join([str(cause), *_kinds(cause)]))
-            or _FINAL_TEXT.search(str(cause))
-            or (
-                isinstance(cause, known(_ERRORS, "ModelError"))
-                and not getattr(cause, "is_retryable", True)
-            )
-            or (status is not None and 400 <= status < 500 and status not in _TRANSIENT_STATUS)
+            retryable is False
             or isinstance(cause, _FINAL_KINDS)
-            or any(_FINAL_NAMES.search(kind.__name__) for kind in type(cause).__mro__)
+            or _FINAL_NAMES.search(names)
+            or _FINAL_TEXT.search(said)
         ):
             return True
-    return False
+    return None
 
 
 def is_timeout(error: BaseException) -> bool:
@@ -234,7 +219,7 @@ def explained(
     name: str,
     timeout: float | None,
     cure: str = "raise timeout",
-    check: str | None = None,
+    check: str = "its name and the rights of its account, or use another model",
     retry_unknown: bool = True,
 ) -> SummaryError:
     """A summariser's failure as one of ours, marked if it is worth another try.
@@ -244,7 +229,7 @@ def explained(
         name: the summariser.
         timeout: the seconds that it had.
         cure: what helps where those were not enough, besides a faster model.
-        check: what to look at where nothing tells what is wrong. Default: what a model's user can.
+        check: what to look at where nothing tells what is wrong.
         retry_unknown: whether an error that nothing tells anything of is worth another try, as
             LangChain has it for models.
 
@@ -266,24 +251,14 @@ def explained(
         else:
             took = f"{name} gave up waiting ({what}); raise the timeout of its client"
         found = SummarizerTimeout(f"{took}, or use a faster model to summarise")
-    elif is_transient(error):
+    elif lasts(error) is False:
         found = SummaryError(f"{name} could not be reached or is busy ({what}); try again later")
     else:
-        found = SummaryError(
-            f"{name} failed ({what}); {f'check {check}' if check else _cure(error)}"
-        )
-    found.transient = is_transient(error) or (retry_unknown and not is_final(error))
+        found = SummaryError(f"{name} failed ({what}); check {check}")
+    passes = lasts(error)
+    found.transient = retry_unknown if passes is None else not passes
     found.retry_after = retry_after(error)
     return found
-
-
-def _cure(error: Exception) -> str:
-    # What LangChain's clients raise over an answer without choices: none of a provider's errors.
-    if isinstance(error, (IndexError, KeyError)) or "No generations found" in str(error):
-        return (
-            "its client cannot read such an answer, one without choices perhaps: use another model"
-        )
-    return "check its name, its key and the rights of its account"
 
 
 def _short(text: str) -> str:

@@ -144,7 +144,6 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     old = [items(text) for text in standing.segments]
     said_before = [line for one in old for line in _words(one)]
     said = users_words.said(entries, said_before) if "said" in parts else []
-    refused = users_words.repeated(entries, said_before)
     leaving = sum(count(entry.reading) for entry in entries)
 
     said_size = tokens_of(count, [*said_before, *said])
@@ -161,7 +160,7 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     def at(scale: float, more: int = 0) -> dict[str, list[str]]:
         told = journal.lines(steps, scale, more) if "done" in parts else []
         done = [cited(as_notes(text), cites) for text, cites in told]
-        return {DONE: done, FOUND: _found(answer, entries, refused, scale, parts)}
+        return {DONE: done, FOUND: _found(answer, entries, scale, parts)}
 
     def size_at(scale: float) -> int:
         return _others([at(scale)], count)
@@ -262,7 +261,6 @@ def _first(lines: Sequence[str], room: int, count: Callable[[str], int]) -> list
 def _found(
     answer: Answer,
     entries: Sequence[Entry],
-    refused: Mapping[str, str],
     scale: float,
     parts: Sequence[str],
 ) -> list[str]:
@@ -270,7 +268,7 @@ def _found(
         return []
     if answer.found is not None:
         return list(answer.found)
-    return [cited(text, [cite]) for text, cite in conclusions(entries, refused, scale)]
+    return [cited(text, [cite]) for text, cite in conclusions(entries, scale)]
 
 
 def with_segments(notes: Notes, old: Sequence[dict[str, list[str]]]) -> Notes:
