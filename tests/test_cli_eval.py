@@ -196,6 +196,7 @@ NONE_OF_TWO = (
 ONE_TOO_SMALL = "agent.json cannot be measured, because it has fewer than 1,000,000 tokens; give a"
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
@@ -252,10 +253,10 @@ def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
 
 
 def test_the_figures_are_what_the_summary_holds(folder: Path) -> None:
-    """What a tool showed once is looked up, not quoted; both are asked for at every cut."""
+    """What a tool showed stands where there is room; both are asked for at every cut."""
     found = Evaluation.from_json(data(folder / "b" / "agent.json", *FEW))
     use = found.system("conspectus", 256).future_use
     assert use is not None
-    assert use.quoted.value == 0.0
+    assert use.quoted.value == 1.0
     shares = use.by_kind.values()
-    assert (sum(one.held for one in shares), sum(one.wanted for one in shares)) == (0, 3 * 2)
+    assert (sum(one.held for one in shares), sum(one.wanted for one in shares)) == (3 * 2, 3 * 2)

@@ -479,6 +479,7 @@ def test_what_got_worse_by_more_than_is_tolerated_is_named() -> None:
     assert compare(found, found).worse == ()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["over", "broken"])
 def test_a_single_failure_more_is_worse_whatever_is_tolerated(name: str) -> None:
     found = everything()
@@ -486,6 +487,7 @@ def test_a_single_failure_more_is_worse_whatever_is_tolerated(name: str) -> None
     assert change.measure == name
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("figures", "measure"),
     [

@@ -42,7 +42,10 @@ def test_the_demo_can_be_gone_on_with(found: dict[str, Any]) -> None:
     assert ours["in_view"]["held"] > tail["in_view"]["held"]
     assert ours["statements"] == {"held": 8, "wanted": 8}, "all but the one that was replaced"
     assert ours["stale"] == ours["over"] == 0
+    assert ours["lasting"]["held"] == ours["lasting"]["wanted"] > 15
+    assert ours["rounds"] > 5
     assert tail["statements"]["held"] < 3
+    assert (tail["lasting"]["wanted"], tail["rounds"]) == (0, 0)
     assert 0.5 < ours["cached"] < 1
     assert ours["cost"] < tail["cost"]
     assert ours["fullest"] <= 1

@@ -20,6 +20,7 @@ PASSED_ON = (
     "window",
     "reserved_tokens",
     "clip_over",
+    "stale_results",
     "max_summarizer_tokens",
     "trim_tokens_to_summarize",
 )

@@ -22,6 +22,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from conspectus.archive import Archive
 from conspectus.compactor import Compactor
 from conspectus.errors import InputError, NotFoundError
+from conspectus.messages import is_summary_message
 from conspectus_lab.evaluate.conspectus_system import THREAD, ConspectusSystem
 from conspectus_lab.evaluate.exams import Asked, Planted
 from conspectus_lab.evaluate.results import GoingOn, Lost, Share
@@ -41,6 +42,9 @@ TAIL = 0.85
 CACHED = 0.1
 """What a repeated token costs beside a new one, at OpenAI and Anthropic (2026)."""
 
+Evidence = Sequence[Sequence[str]]
+"""Groups of texts, one of each has to stand."""
+
 _MARKS = re.compile(r"\\[nt]|[\\\"'`*]+")
 _PAIRS = re.compile(r"(?<=\w)\s*[=:]\s*(?=\S)")
 
@@ -54,12 +58,22 @@ class _Run:
         sizes: tokens of each request.
         same: tokens of each that repeat the one before, from its start.
         over: requests larger than the window.
+        rounds: compactions.
+        noted: numbers of the evidence that stood in the notes after some compaction.
     """
 
     view: list[BaseMessage] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
     same: list[int] = field(default_factory=list)
     over: int = 0
+    rounds: int = 0
+    noted: set[int] = field(default_factory=set)
+
+    def look(self, notes: str, evidence: Sequence[Evidence]) -> None:
+        """Count a compaction, and note the evidence that its notes hold."""
+        self.rounds += 1
+        text = plain(notes)
+        self.noted |= {n for n, one in enumerate(evidence) if holds(text, one)}
 
 
 class _Compacted:
@@ -137,7 +151,7 @@ def measure_going_on(
     batches = _batches(planted, len(large), chance)
     kinds: dict[str, list[bool]] = defaultdict(list)
     runs: list[_Run] = []
-    seen = again = stands = stale = 0
+    seen = again = stands = stale = noted = lasting = 0
     lost: list[Lost] = []
     for transcript, batch in zip(large, batches, strict=True):
         thread = (
@@ -146,10 +160,16 @@ def measure_going_on(
             else _Tail(window, count)
         )
         messages, places = _with(transcript.messages, batch, chance)
-        run = _run(thread, messages, window, count)
+        replaced = {one.replaces for one in batch}
+        said = [one for one in batch if one.id not in replaced]
+        asked_here = exams.get(transcript.name, ())
+        evidence = [one.evidence for one in asked_here] + [one.evidence for one in said]
+        run = _run(thread, messages, window, count, evidence)
         runs.append(run)
         text = plain(text_of(run.view))
-        for one in exams.get(transcript.name, ()):
+        noted += len(run.noted)
+        lasting += sum(holds(text, evidence[n]) for n in run.noted)
+        for one in asked_here:
             held = holds(text, one.evidence)
             recalled = held or holds(
                 f"{text} {plain(thread.recall(one.question, recall_tokens))}", one.evidence
@@ -161,8 +181,7 @@ def measure_going_on(
                 lost.append(
                     Lost(transcript.name, "question", one.kind, one.question, tuple(gone), recalled)
                 )
-        replaced = {one.replaces for one in batch}
-        for one_said in (one for one in batch if one.id not in replaced):
+        for one_said in said:
             held = holds(text, one_said.evidence)
             later = {plain(old) for old in one_said.stale}
             newest = max((text.rfind(plain(a)) for g in one_said.evidence for a in g), default=-1)
@@ -187,6 +206,8 @@ def measure_going_on(
         with_recall=Share(again, asked),
         statements=Share(stands, wanted),
         stale=stale,
+        lasting=Share(lasting, noted),
+        rounds=statistics.fmean(run.rounds for run in runs),
         by_kind={kind: Share(sum(held), len(held)) for kind, held in sorted(kinds.items())},
         tokens=statistics.median(sizes),
         fullest=max(sizes) / window,
@@ -199,19 +220,27 @@ def measure_going_on(
 
 
 def _run(
-    thread: _Compacted | _Tail, messages: Sequence[BaseMessage], window: int, count: TokenCount
+    thread: _Compacted | _Tail,
+    messages: Sequence[BaseMessage],
+    window: int,
+    count: TokenCount,
+    evidence: Sequence[Evidence],
 ) -> _Run:
-    run, before = _Run(), list[BaseMessage]()
-    for step in steps_of(messages):
-        view = thread.send(step)
+    run, before, notes = _Run(), list[BaseMessage](), ""
+    for step in (*steps_of(messages), ()):
+        view = thread.send(step, last=not step)
+        if (now := text_of(list(filter(is_summary_message, view)))) != notes:
+            run.look(notes := now, evidence)
+        if not step:
+            break
         if isinstance(step[-1], AIMessage):
             continue  # a model is asked nothing after its own answer
         run.sizes.append(count(view))
         run.same.append(repeated(before, view, count))
         run.over += run.sizes[-1] > window
         before = view
-    run.view = thread.send((), last=True)
-    run.over += count(run.view) > window
+    run.view = view
+    run.over += count(view) > window
     return run
 
 
@@ -258,7 +287,7 @@ def plain(text: str) -> str:
     return " ".join(_PAIRS.sub(" ", text).split())
 
 
-def holds(text: str, evidence: Sequence[Sequence[str]]) -> bool:
+def holds(text: str, evidence: Evidence) -> bool:
     """Whether a plain text holds one of each group; letters and digits do not run on beyond it.
 
     Example:

@@ -236,6 +236,9 @@ class GoingOn:
         with_recall: the same, or in what the question itself recalls.
         statements: planted statements that stand.
         stale: how many whose old value stands behind the new one, or without it.
+        lasting: questions and statements whose evidence stood in the notes after some compaction,
+            and those of them that stand at the end.
+        rounds: compactions of a transcript, on average.
         by_kind: both, by kind.
         tokens: median size of the view at the end.
         fullest: the largest of them, as a share of the window.
@@ -253,6 +256,8 @@ class GoingOn:
     with_recall: Share = Share(0, 0)
     statements: Share = Share(0, 0)
     stale: int = 0
+    lasting: Share = Share(0, 0)
+    rounds: float = 0.0
     by_kind: dict[str, Share] = field(default_factory=dict)
     tokens: float = 0.0
     fullest: float = 0.0

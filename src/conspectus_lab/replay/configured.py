@@ -41,6 +41,7 @@ def configured(config: SummarizationConfig, window: int | None) -> Policy:
         "reserved_tokens": config.reserved_tokens,
         "file_tokens": config.file_tokens,
         "least_gain": config.least_gain,
+        "stale_results": config.stale,
         "window": window,
     }
 

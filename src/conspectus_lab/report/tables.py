@@ -103,13 +103,15 @@ def _going_on(found: Evaluation) -> Table:
     rows: list[tuple[str, ...]] = []
     bad: set[tuple[int, int]] = set()
     for one in found.going_on:
-        bad |= {(len(rows), 5)} if one.over else set()
+        bad |= {(len(rows), 7)} if one.over else set()
         rows.append(
             (
                 one.name,
                 share(one.in_view.share),
                 share(one.with_recall.share),
                 share(one.statements.share),
+                share(one.lasting.share),
+                f"{one.rounds:.1f}",
                 f"{one.stale:,}",
                 f"{one.over:,}",
                 number(one.tokens),
@@ -123,8 +125,10 @@ def _going_on(found: Evaluation) -> Table:
         f"Going on after a run in a window of {window:,} tokens",
         "view: share of the questions whose evidence stands in what a model is sent at the end. "
         "recall: the same, or in what the question itself recalls. said: share of the planted "
-        "statements that stand. stale and over should be 0: old values behind new ones, requests "
-        "larger than the window. tokens: of the view at the end (median), fullest: the largest of "
+        "statements that stand. lasting: share of what once stood in the notes that stands at the "
+        "end, after so many rounds (compactions). stale and over should be 0: old values behind "
+        "new ones, requests larger than the window. tokens: of the view at the end (median), "
+        "fullest: the largest of "
         "these in the window. cached: share of each request that repeats the one before. cost: "
         "tokens to pay for a request, a repeated one counting a tenth.",
         (
@@ -132,6 +136,8 @@ def _going_on(found: Evaluation) -> Table:
             "view",
             "recall",
             "said",
+            "lasting",
+            "rounds",
             "stale",
             "over",
             "tokens",
