@@ -177,6 +177,12 @@ $(VOCABULARIES)/.ready: $(READY) benchmarks/vocabularies.txt
 faults: $(READY)
 	@$(BIN)/python -W ignore benchmarks/http_faults.py $(if $(ONLY),--only "$(ONLY)")
 
+# The same faults behind `conspectus serve`, and clients that break off.
+# make faults-serve [ONLY="in the middle"]
+.PHONY: faults-serve
+faults-serve: $(READY)
+	@$(BIN)/python -W ignore benchmarks/serve_faults.py $(if $(ONLY),--only "$(ONLY)")
+
 # Workers killed between two writes; stores that fail. POSTGRES=an address to have it there too: a
 # schema is made and dropped. Killing takes some minutes.
 # make kills [SAMPLE=35] [WORKERS="agent, replace; Compactor"], make stores [ONLY="hangs"]

@@ -1,4 +1,4 @@
-"""How many examples the property tests try: the same each time, fewer in `make test`, or with
+"""How many examples and cases are tried: the same each time, fewer in `make test`, or with
 
     CONSPECTUS_PROFILE=long make test
 
@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from conspectus._drive import Io
 from cpu_times import OPTION, CpuTimes
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -45,13 +46,40 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(CpuTimes(Path(path)), "cpu-times")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what `make test` leaves out of the cases of a test that is sampled."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for each in cases.values():
+        mark = each[0].get_closest_marker("sampled")
+        assert mark is not None
+        (count,) = mark.args
+        for place, item in enumerate(each):
+            if place * count // len(each) == (place - 1) * count // len(each):
+                item.add_marker(pytest.mark.slow)
+
+
 def pytest_collection_finish() -> None:
     """Keep the collector from going through all modules and tests again and again."""
     gc.collect()
     gc.freeze()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the seconds that would have been waited between tries."""
+    seen: list[float] = []
+    monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.5, 2.0))
+    monkeypatch.setattr(
+        "conspectus.compactor.compaction.pause", lambda seconds: Io(lambda: seen.append(seconds))
+    )
+    return seen
+
+
+@pytest.fixture(scope="session", autouse=True)
 def no_pauses() -> Iterator[None]:
     """Ask a summariser that has failed again at once."""
     with pytest.MonkeyPatch.context() as patch:

@@ -15,6 +15,7 @@ def part(terms: list[str]) -> Part:
     return Part.of([("key", doc, passages)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [0, 1, 2, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 7])
 def test_each_term_is_found_where_it_stands_and_no_other_one(count: int) -> None:
     terms = [f"term{n * 7919 % 100_003}" for n in range(count)] + ["größe", "数据库"]

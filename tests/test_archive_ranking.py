@@ -260,6 +260,7 @@ def work(of: str, turns: int = 30) -> list[dict[str, Any]]:
     return [message for messages in turn for message in messages]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("count", [0, 1, 4, 20])
 @pytest.mark.parametrize("at_once", [1, 3])
 @pytest.mark.parametrize(

@@ -185,6 +185,7 @@ COUNTERS = {
 }
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("tokens", [1, 5, 17, 40, 64, 100, 333, 1024, 5000])
 @pytest.mark.parametrize("counter", COUNTERS)
 def test_the_text_never_takes_more_than_its_tokens(

@@ -100,6 +100,7 @@ def _without_a_result(messages: list[Any]) -> list[Any]:
     return [*messages[:at], *messages[at + 1 :]]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("found", "spoil"),
     [

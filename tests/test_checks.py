@@ -9,6 +9,7 @@ import pytest
 from conspectus._core.records import Draft
 from conspectus.messages import read_messages
 from conspectus.summarize import problems, wrong_with
+from conspectus.summarize.prompts import UPDATE
 from histories import talk, user
 
 ENTRIES = read_messages(talk(20))
@@ -45,6 +46,7 @@ def test_good_summaries_pass(text: str) -> None:
         ("Error generating summary: timeout", "error message"),
         ("Traceback (most recent call last): ...", "error message"),
         ('<message id="m1" role="user">why</message>', "repeats the prompt"),
+        (f"## Goal\n{UPDATE[:300]}", "repeats the prompt"),
         ("Мы исправили ошибку на странице входа и решили оставить журнал.", "cyrillic"),
     ],
 )
@@ -69,4 +71,4 @@ def test_a_summary_must_be_in_the_conversations_language() -> None:
     paths = "".join(f"- 修改了 src/app/handlers/login_page_{n}.py\n" for n in range(9))
     assert found(paths, CHINESE) == ()
     english = "The user asked how the login page should be fixed, many times over."
-    assert any("no han script" in problem for problem in found(english, CHINESE))
+    assert any("no cjk script" in problem for problem in found(english, CHINESE))

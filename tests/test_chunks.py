@@ -9,10 +9,8 @@ from conspectus.summarize.chunks import (
     Part,
     Text,
     divide,
-    newest,
     part_size,
     split_text,
-    whole,
 )
 from conspectus.tokens import estimate
 from stateful.budgets import few
@@ -134,11 +132,3 @@ def test_dividing_counts_each_character_a_bounded_number_of_times() -> None:
     body = ("word " * 400 + "漢字" * 200 + "\n") * 100
     divide([Text(body, estimate(body), FRAME)], 500, count)
     assert weighed < 8 * len(body)
-
-
-def test_the_newest_that_fits_begins_where_nothing_is_torn() -> None:
-    texts = [text(10), text(10), text(10, legal=False), text(10)]
-    assert newest(texts, 25) == 3
-    assert newest(texts, 30) == 1
-    assert newest(texts, 9) == 4
-    assert len(whole(texts)) == 4

@@ -97,7 +97,6 @@ def test_null_is_the_agents_own_model_which_must_then_be_given(tmp_path: Path) -
     assert made.model is own
 
 
-@pytest.mark.usefixtures("no_pauses")
 def test_models_are_tried_in_their_order_and_the_agents_own_last(tmp_path: Path) -> None:
     tried: list[str] = []
 

@@ -167,6 +167,7 @@ def test_the_defaults_are_those_of_that_page() -> None:
     assert config.trim_tokens_to_summarize == 4_000
 
 
+@pytest.mark.slow
 def test_a_named_model_writes_and_the_agents_own_stands_in_for_it_when_it_fails(
     tmp_path: Path,
 ) -> None:

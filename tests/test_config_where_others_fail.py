@@ -150,7 +150,6 @@ def test_a_reported_usage_of_system_prompt_and_tools_alone_does_not_fire_at_ever
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_pauses")
 def test_a_failing_summariser_is_not_called_again_at_every_step(tmp_path: Path) -> None:
     failing = answering()
     failing.answers = lambda messages: ValueError("expired key")

@@ -36,6 +36,7 @@ def test_a_compactor_takes_the_word_as_its_summariser(word: str) -> None:
     assert result.record.by == "embedded"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", WORDS)
 def test_a_fallback_and_a_replay_take_it_too(word: str) -> None:
     failing = ScriptedChatModel(answers=[RuntimeError("no")] * 9)
@@ -56,6 +57,7 @@ def test_the_middleware_takes_it_as_model_and_as_summariser(word: str) -> None:
         assert made.graph_engine.engine.tools.order == ("embedded",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", WORDS)
 def test_the_command_line_takes_it_and_reports_say_embedded(tmp_path: Path, word: str) -> None:
     path = tmp_path / "talk.json"

@@ -13,9 +13,8 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Cost, Draft
-from conspectus._drive import Io
 from conspectus.archive import Archive
-from conspectus.compactor.compaction import LONGEST_WAIT, RETRY_AFTER
+from conspectus.compactor.compaction import LONGEST_WAIT
 from conspectus.compactor.drafts import draft_name
 from conspectus.errors import ArchiveError, SummaryError, SummaryRejected
 from conspectus.events import ArchiveOperation, CompactionStep, Event
@@ -113,18 +112,6 @@ class Bench:
         return [one.by for one in tries if one.step == "summarize"]
 
 
-@pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that would have been waited."""
-    seen: list[float] = []
-
-    def pause(seconds: float) -> Io:
-        return Io(lambda: seen.append(seconds))
-
-    monkeypatch.setattr("conspectus.compactor.compaction.pause", pause)
-    return seen
-
-
 def test_originals_are_confirmed_before_a_summary_and_the_draft_stored_before_the_commit() -> None:
     bench = Bench()
     result = bench.compact()
@@ -203,13 +190,15 @@ def test_a_refused_summary_goes_to_the_next_summariser_without_a_retry() -> None
     assert result.cost == COST + COST
 
 
-def test_a_passing_trouble_is_tried_three_times_with_waits_between(waits: list[float]) -> None:
+def test_a_passing_trouble_is_tried_three_times_with_waits_between(
+    waits: list[float],
+) -> None:
     trouble = SummaryError("429")
     trouble.transient = True
     bench = Bench(model=Writer("model", trouble))
     result = bench.compact()
     assert bench.asked == ["model"] * 3 + ["second"]
-    assert waits == list(RETRY_AFTER)
+    assert waits == [0.5, 2.0]
     assert result.record is not None
     assert result.record.by == "second"
 

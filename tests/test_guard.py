@@ -146,6 +146,7 @@ def test_the_size_beside_the_messages_reaches_the_next_plan() -> None:
     assert max(agent.sent) <= WINDOW
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("error", "told"),
     [
@@ -518,6 +519,7 @@ def test_settings_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:
         ContextGuard(**wrong)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_real_client_and_a_real_server_that_says_too_long(status: int) -> None:
     openai = pytest.importorskip("langchain_openai", reason="needs the extra openai")

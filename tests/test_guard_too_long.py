@@ -83,6 +83,7 @@ def run(graph: Any, said: str, way: str) -> dict[str, Any]:
     return values
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("way", ["sync", "async", "stream"])
 @pytest.mark.parametrize(
     ("history", "store"),
@@ -115,6 +116,7 @@ def test_a_batch_of_results_that_is_many_times_too_large_is_shown_short_until_it
     assert history == "replace" or len(values["messages"]) == 15
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("on_stuck", ["raise", "send"])
 @pytest.mark.parametrize("store", [False, True], ids=["no store", "store"])
 def test_a_provider_that_takes_nothing_is_asked_a_bounded_number_of_times(
@@ -204,6 +206,7 @@ def wires() -> Iterator[Wires]:
         yield made
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("said", faults.TOO_LONG[:3])
 def test_real_clients_are_rescued_from_a_server_that_only_says_too_long(

@@ -159,6 +159,7 @@ def test_hostile_ids_stay_in_the_folder(client: Client, tmp_path: Path) -> None:
     assert len(list((tmp_path / "data" / "threads").iterdir())) == 5
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("body", "why"),
     [
@@ -216,6 +217,7 @@ def test_an_id_is_that_of_one_message_and_only_the_newest_can_be_sent_again(clie
     assert client.get("/threads/t")[1]["messages"] == 8
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH", "OPTIONS", "GET"])
 def test_another_method_is_refused_in_json_with_the_one_that_is_taken(
     client: Client, method: str

@@ -100,6 +100,7 @@ def test_pages_are_found_where_the_tree_is_sealed_or_its_count_stands_elsewhere(
     assert pdf_pages(linear + b"x" * 400) == 42
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "damaged",
     [

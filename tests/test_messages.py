@@ -248,6 +248,7 @@ def test_a_clip_fits_points_to_its_original_and_keeps_the_pairing(message: Any) 
     assert clip(entry, 300, METER.message) == short
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("text", ["word " * 200_000, "数据" * 400_000, " " * 900_000])
 def test_of_a_giant_only_what_is_near_the_limit_is_counted(text: str) -> None:
     counted: list[int] = []

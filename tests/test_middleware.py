@@ -352,9 +352,8 @@ def test_a_summary_that_the_embedded_summariser_had_to_write_is_said_in_the_log(
 
 @pytest.mark.parametrize("fallback", [False, True])
 def test_a_try_that_failed_is_said_once_with_its_name_and_what_came_of_it(
-    fallback: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    fallback: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
     tries = iter([ConnectionError("boom")] * (3 if fallback else 1))
     first = ScriptedChatModel(
         answers=lambda _: next(tries, "- modules were looked at"), model_name="small"

@@ -96,6 +96,7 @@ DAMAGED: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("damage", DAMAGED, ids=repr)
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_damaged_state_is_not_trusted_and_stops_no_step(damage: Any, stored: bool) -> None:
@@ -172,6 +173,7 @@ def test_such_a_summary_is_looked_at_once_and_not_at_every_step() -> None:
 # What helps nothing is not gone into at every step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [None, 4_000])
 def test_a_long_history_that_nothing_makes_smaller_is_not_read_at_every_step(window: Any) -> None:
     looked: list[str] = []
@@ -207,6 +209,7 @@ def refusing() -> ScriptedChatModel:
     return ScriptedChatModel(answers=lambda _: "I'm sorry, but I can't help with that.")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("guarded", [False, True])
 @pytest.mark.parametrize("refused", [False, True])
 def test_over_the_window_too_nothing_is_tried_again_without_growth(
@@ -281,6 +284,7 @@ def within_reach(graph: Any, store: InMemoryStore) -> str:
     return "\n".join(str(one.message) for one in run(archive.get_flow(scope, keys)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_what_leaves_after_a_store_was_added_stays_within_reach(history: Any) -> None:
     saver, store = InMemorySaver(), InMemoryStore()

@@ -36,8 +36,6 @@ from graph_support import (
     torn,
 )
 
-pytestmark = pytest.mark.usefixtures("no_pauses")
-
 
 def talk(turns: int, text: str = "a word about part") -> list[AnyMessage]:
     out: list[AnyMessage] = []
@@ -327,6 +325,7 @@ LIES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("lie", LIES, ids=range(len(LIES)))
 def test_a_summariser_that_fails_changes_nothing_while_there_is_room(lie: Any) -> None:
     _, out, model, events = failing(lambda _: lie)
@@ -335,6 +334,7 @@ def test_a_summariser_that_fails_changes_nothing_while_there_is_room(lie: Any) -
     assert events[-1].startswith("failed")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("lie", LIES, ids=range(len(LIES)))
 def test_without_room_the_embedded_summariser_takes_over(lie: Any) -> None:
     _, out, model, events = failing(lambda _: lie, window=700)

@@ -203,7 +203,6 @@ async def test_custom_events_mark_them_on_a_loop() -> None:
     assert compactions(seen) == ["start", "end"] * len(own.model.calls)
 
 
-@pytest.mark.usefixtures("no_pauses")
 def test_a_failed_compaction_is_told_and_the_run_goes_on() -> None:
     events: list[str] = []
     broken = ScriptedChatModel(answers=lambda _: ValueError("no such model"))
@@ -279,6 +278,7 @@ def test_parallel_calls_one_approved_and_one_rejected_stay_whole(history: str) -
         assert check_nothing_lost(graph, store) > 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("at", range(2, 9))
 def test_an_approval_that_is_pending_is_never_compacted(at: int) -> None:
     """The user speaks again while calls wait for approval: the history is compacted around them."""
@@ -354,6 +354,7 @@ def test_a_fallback_model_is_sent_the_same_view(history: str) -> None:
     assert any(map(is_summary, spare.calls[-1].messages))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("order", [0, 1])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_context_editing_clears_what_is_sent_and_originals_stay(order: int, history: str) -> None:

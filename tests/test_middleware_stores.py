@@ -135,6 +135,7 @@ async def test_two_turns_a_step_back_and_a_recall_on_a_loop(kind: str, tmp_path:
         check_sent(model)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
 def test_an_archive_of_its_own_beside_the_store_of_the_graph(kind: str, tmp_path: Path) -> None:
     with parts(kind, tmp_path) as (saver, store):

@@ -108,6 +108,7 @@ def pointers(messages: list[BaseMessage]) -> list[BaseMessage]:
     return [message for message in messages if "archived as " in str(message.content)]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["images", "a document"])
 def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck(
@@ -122,6 +123,7 @@ def test_images_and_files_of_what_the_user_said_last_stay_or_the_answer_is_stuck
     assert agent.requests[-1][-1].content == "Then without it?"
 
 
+@pytest.mark.slow
 def test_the_text_beside_an_image_is_shown_short_and_the_image_stays() -> None:
     agent = Agent("replace")
     picture: Any = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
@@ -131,6 +133,7 @@ def test_the_text_beside_an_image_is_shown_short_and_the_image_stays() -> None:
     assert size(agent.requests[0]) <= WINDOW
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["a long text", "a document as text", "many small blocks"])
 def test_a_giant_message_of_the_user_is_shown_short_and_its_original_is_archived(
@@ -149,6 +152,7 @@ def test_a_giant_message_of_the_user_is_shown_short_and_its_original_is_archived
     assert agent.requests[1][0].content == "Hello, I have something for you."
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("kind", ["a long text", "many small blocks", "a document as text"])
 def test_a_giant_result_of_a_tool_keeps_its_call_and_its_original(kind: str, history: str) -> None:
@@ -182,6 +186,7 @@ def test_small_messages_stay_as_they_are_and_nothing_grows(history: str) -> None
     assert all(METER.message(m) <= before.get(str(m.text), giant) for m in shown)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_a_switch_to_a_smaller_model_compacts_before_its_first_call(history: Any) -> None:
     small, large = (

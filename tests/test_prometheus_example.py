@@ -25,7 +25,6 @@ ASKED = re.compile(r"\bconspectus_[a-z_]+")
 @pytest.fixture(scope="module")
 def example() -> Iterator[ModuleType]:
     with pytest.MonkeyPatch.context() as patch, hub.alone():
-        patch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
         patch.syspath_prepend(FOLDER)
         yield importlib.import_module("agent_metrics")
 

@@ -70,6 +70,7 @@ def more(form: str, count: int) -> list[Any]:
     ]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("role", ["user", "assistant"])
 def test_a_message_that_repeats_a_clip_is_read_and_archived_itself(form: str, role: str) -> None:
@@ -104,6 +105,7 @@ def test_a_user_who_repeats_the_clip_of_his_own_message_has_said_both(form: str)
     assert rows.count(clip) == 1
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("form", ["dict", "langchain"])
 @pytest.mark.parametrize("whose", ["tool", "user"])
 def test_a_clip_that_is_pasted_after_its_original_has_left_is_a_message(
@@ -222,6 +224,7 @@ def build() -> str:
     return LOG
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("what", ["clip", "summary"])
 def test_an_agent_is_shown_what_its_user_pastes(history: Any, what: str) -> None:

@@ -45,6 +45,7 @@ def test_the_result_fits_or_says_with_numbers_why_not(
         assert measured <= window
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("window", [700, 1_500, 6_000])
 def test_one_giant_message_is_clipped_with_a_pointer(window: int) -> None:
     for messages in (

@@ -75,6 +75,7 @@ def check_apart(compactor: Compactor, one: dict[str, str], other: dict[str, str]
         assert here["thread_id"] in archive.threads(here["tenant"])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_names_that_look_alike_share_nothing(compactor: Compactor, at: int) -> None:
     assert len(PAIRS) > 20
@@ -97,6 +98,7 @@ def test_different_names_share_nothing(
         check_apart(compactor, place(*one), place(*other))
 
 
+@pytest.mark.sampled(1)
 @given(
     st.text(max_size=6), st.text(max_size=6), st.sampled_from([*"./:|\x00\n,\\-_ ", "", "\ud800"])
 )
@@ -217,6 +219,7 @@ def ask(told: tuple[Compactor, dict[str, str], list[str]], tokens: int, **what: 
     assert not any(word in found.text for word in foreign)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: repr(query)[:30])
 @pytest.mark.parametrize("tokens", [1, 40, 1_024] if LONG else [40])
 def test_no_query_breaks_or_reaches_over_or_gets_more_than_its_tokens(

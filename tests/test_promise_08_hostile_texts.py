@@ -78,6 +78,7 @@ def test_a_text_in_a_frame_of_ours_cannot_leave_it(hostile: str) -> None:
     assert not [mark for mark in marks(inside) if mark.strip().lower().startswith("<")]
 
 
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("hostile", SOME)
 def test_a_compaction_gives_it_no_authority_wherever_it_stands(hostile: str, place: str) -> None:
@@ -243,6 +244,7 @@ def test_no_text_put_together_of_such_pieces_leaves_a_mark(parts: list[str]) -> 
     assert as_notes(made) == made
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "piece",
     [

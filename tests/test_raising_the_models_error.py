@@ -19,8 +19,6 @@ from conspectus.middleware import SummarizationMiddleware
 from conspectus.short_term import summarize_messages
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
-pytestmark = pytest.mark.usefixtures("no_pauses")
-
 
 class Refused(Exception):
     """As providers make theirs: it cannot be built of a text alone."""

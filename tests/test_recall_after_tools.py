@@ -60,6 +60,7 @@ def anthropic_turn(question: str, answer: str, steps: list[list[dict[str, Any]]]
     return [*turn, {"role": "assistant", "content": answer}]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("turn", [langchain_turn, anthropic_turn])
 @pytest.mark.parametrize("at_once", [1, 3])
 @pytest.mark.parametrize(("question", "answer", "again"), TALKS)

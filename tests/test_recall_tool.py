@@ -60,6 +60,7 @@ def test_it_finds_by_the_id_that_the_summary_cites_and_by_range() -> None:
     assert len(by_range) > len(by_id)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -93,7 +94,7 @@ def test_an_archive_that_cannot_be_read_is_said_to_the_model(
     def down(*_: Any, **__: Any) -> Any:
         raise ArchiveError("the disk is gone")
 
-    monkeypatch.setattr("conspectus.middleware.tools.recall_flow", down)
+    monkeypatch.setattr("conspectus.archive.for_agents.recall_flow", down)
     [text] = asked(recall(query="cellar key"))
     assert "cannot be read just now (the disk is gone)" in text
 

@@ -192,6 +192,7 @@ ended(main, lambda: "something may be left")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["threads", "processes"])
 def test_ctrl_c_ends_a_command_and_what_it_waits_for(kind: str) -> None:
     process = subprocess.Popen(

@@ -164,6 +164,7 @@ def run_of(found: Replay, policy: str) -> PolicyRun:
 # What goes through the graph is what was recorded
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("name", ODD)
 def test_every_message_of_an_odd_transcript_comes_back_as_recorded(
     name: str, requests: list[list[BaseMessage]]

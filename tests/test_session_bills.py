@@ -119,6 +119,7 @@ def test_a_pause_that_outlasts_the_cache_costs_all_of_it_again() -> None:
         assert slow.money > quick.money * 2
 
 
+@pytest.mark.slow
 def test_the_summarisers_calls_are_on_the_bill_of_each_policy() -> None:
     usage = (5_000, 100)
     models = [
@@ -143,6 +144,7 @@ def test_the_summarisers_calls_are_on_the_bill_of_each_policy() -> None:
         assert agent == pytest.approx((bill.input_tokens + bill.output_tokens * 10) / 1_000_000)
 
 
+@pytest.mark.slow
 def test_the_embedded_summariser_costs_nothing() -> None:
     [run] = replay(talk(10), window=3_500, policies=["conspectus"]).runs
     assert run.compactions

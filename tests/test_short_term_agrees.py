@@ -56,6 +56,7 @@ def state(running: Any) -> Any:
     return None if running is None else (running.summary, running.summarized_message_ids)
 
 
+@pytest.mark.slow
 @settings(max_examples=few(250), deadline=None)
 @given(histories(), LIMITS, st.integers(1, 4))
 def test_the_result_is_langmems_wherever_that_is_valid(

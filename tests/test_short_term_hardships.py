@@ -30,7 +30,6 @@ from short_term_support import (
     words_of,
 )
 
-pytestmark = pytest.mark.usefixtures("no_pauses")
 LIMITS: dict[str, Any] = {"max_tokens": 200, "max_summary_tokens": 60}
 OVERFLOW = ValueError("This model's maximum context length is 8192 tokens, you sent more")
 

@@ -112,6 +112,7 @@ def test_a_running_summary_survives_a_serializer(serializer: str) -> None:
     assert [m.id for m in found.messages] == [None, "c"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("serializer", SERIALIZERS)
 def test_a_graph_goes_on_from_its_checkpoints(serializer: str) -> None:
     for build in (node_graph, function_graph):

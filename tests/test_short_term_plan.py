@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def test_the_cut_is_the_first_that_is_enough() -> None:
     assert later.evicted == (0, 1, 2, 3, 4, 5, 6)
 
 
+@pytest.mark.slow
 def test_ten_thousand_messages_are_planned_in_linear_time() -> None:
     """No timing: a plan that looked at every cut anew would not come back."""
     talk = [Item(f"{n}", "user" if n % 2 == 0 else "assistant", 10) for n in range(60_001)]

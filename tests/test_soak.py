@@ -128,6 +128,7 @@ def test_what_langgraph_shows_but_no_checkpoint_holds_is_not_expected_back(
     assert counts.missing == 0, counts.said
 
 
+@pytest.mark.slow
 def test_the_soak_holds_marks_of_what_was_said_and_not_the_texts(
     script: Callable[[str], ModuleType], tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ def test_what_does_not_fit_is_asked_for_once_more_and_used_if_that_fits(on_loop:
     assert result.tokens_after <= 6_000
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("parts", [[], None])
 def test_what_does_not_fit_even_then_or_replaces_less_is_refused(parts: list[Any] | None) -> None:
     """Beside the other parts of the notes, too: its lines are not left out until it fits."""

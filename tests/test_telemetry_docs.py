@@ -104,7 +104,6 @@ def emitted() -> Iterator[tuple[Telemetry, list[Event]]]:
     heard: list[Event] = []
     prices = {"scripted": Price(1, 1), "own": Price(1, 1)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
         patch.setattr("conspectus.summarize.chat_model._built", built)
         with instrumented(prices=prices) as found:
             listen(heard.append)
@@ -126,6 +125,7 @@ def test_every_span_and_its_attributes(emitted: tuple[Telemetry, list[Event]]) -
     assert not {k: v for k, v in diff.items() if v}
 
 
+@pytest.mark.slow
 def test_every_metric_with_its_kind_unit_and_attributes(
     emitted: tuple[Telemetry, list[Event]],
 ) -> None:

@@ -17,11 +17,6 @@ from telemetry_support import SECRET, Own, busy, dicts, instrumented
 ALERTED = ("stuck", "compaction.failures", "archive.failures", "guard.fits")
 
 
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
-
-
 def test_what_compactions_did_is_counted_by_cause_and_outcome() -> None:
     compactor = Compactor(window=2_000, keep=("messages", 4), archive="memory:")
     with instrumented() as found:
@@ -164,6 +159,7 @@ def test_requests_are_measured_as_they_are_sent() -> None:
         assert 0 < point.max <= 1
 
 
+@pytest.mark.slow
 def test_requests_that_had_to_be_made_to_fit_are_counted_by_reason() -> None:
     class TooLong(Exception):
         pass

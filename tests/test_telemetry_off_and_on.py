@@ -209,6 +209,7 @@ def test_each_event_is_one_line_that_can_be_read_and_taken_apart(
     assert {one.levelname for one in records} == {"INFO", "DEBUG"}
 
 
+@pytest.mark.slow
 def test_what_somebody_should_look_at_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("DEBUG")
     listen(LogLines("plain"))

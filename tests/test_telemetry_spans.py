@@ -39,11 +39,6 @@ ONE_COMPACTION = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
-
-
 def tree_of(found: Any) -> list[str]:
     """Paths within compactions, without what operations on the archive are made of."""
     inner = re.compile(r"conspectus\.archive\.\w+ > ")

@@ -20,8 +20,7 @@ SUMMARY = "## Done\n- Modules seen."
 
 
 @pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
+def alone() -> Any:
     with hub.alone():
         yield
 

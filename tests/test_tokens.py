@@ -35,6 +35,7 @@ def test_any_text_takes_a_token_and_at_most_its_bytes(text: str) -> None:
         assert 1 <= estimate(text, family) <= 4 * size + 4
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("one", ["a", "A", " ", "\n", "-", "0", "中", "ग", "\ud800", "\x00", "aB"])
 def test_a_megabyte_of_one_character_is_counted_in_proportion(one: str) -> None:
     """Every pattern is linear: a catastrophic one would never come to the assertion."""
@@ -295,6 +296,7 @@ def test_what_models_reported_corrects_the_size_of_a_history(share: float) -> No
     assert exact.tokens_before == sum(count_tokens_approximately([m]) for m in messages)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("share", [0.6, 1.0, 1.8])
 def test_a_summary_gets_the_room_that_was_set_whatever_was_reported(share: float) -> None:
     scripted = Scripted(short)
