@@ -208,10 +208,9 @@ def _over(job: Preparation, task: asyncio.Task[None]) -> None:
 
 async def _as_task(job: Preparation, make: Make) -> None:
     job._loop, job.owner = asyncio.get_running_loop(), threading.get_ident()
-    task = job._loop.create_task(
+    job._task = task = job._loop.create_task(
         _work(job, make), context=_context(job), name="conspectus-background"
     )
-    job._task = task
     _TASKS.add(task)  # a loop holds its tasks weakly
     task.add_done_callback(partial(_over, job))
 
