@@ -18,6 +18,7 @@ from conspectus.ledger import statements
 from conspectus.messages import Entry
 from conspectus.messages.content import Call, Result
 from conspectus.summarize.compacting import LONG, brief, compact, cut, dense, one_line, parsed
+from conspectus.summarize.edits import with_change
 from conspectus.summarize.looks import SHELL, is_look
 from conspectus.summarize.outputs import command, failed, outline, output, unwrapped
 
@@ -334,7 +335,7 @@ def call_text(call: Call, args: Mapping[str, Any], room: int, content: int) -> s
         return f"$ {command(args[shell], room, content)}"
     if not args:
         return cut(one_line(f"{call.name}({call.args if call.args != '{}' else ''})"), room)
-    parts: list[str] = []
+    args, parts = with_change(args), list[str]()
     left = room - len(call.name) - 2
     short = {k: v for k, v in args.items() if not _long(k, v)}
     order = sorted(short, key=lambda key: key in ("description", "explanation", "reason"))
