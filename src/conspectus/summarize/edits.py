@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any
 
@@ -62,7 +62,7 @@ def change_of(old: str, new: str) -> str:
 
 
 def _told(
-    before: list[str], after: list[str], codes: list[tuple[str, int, int, int, int]]
+    before: list[str], after: list[str], codes: Sequence[tuple[str, int, int, int, int]]
 ) -> Iterator[str]:
     last = 0
     for tag, a, b, c, d in codes:
