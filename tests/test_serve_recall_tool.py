@@ -152,6 +152,21 @@ def test_after_a_lookup_the_clients_tools_are_called_as_ever(
         assert (made["calls"], made["end"]) == (["read_file"], "tool_calls")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("name", ["conspectus", "c", NAME[:-1]])
+def test_a_tool_of_the_client_that_is_named_as_ours_begins_is_called(
+    tmp_path: Path, name: str, stream: bool
+) -> None:
+    answer = Answer("", (LOOK, ToolCall(name, {"path": "a.py"}), THEIRS))
+    tools = [
+        {"type": "function", "function": {"name": one, "parameters": TOOL}}
+        for one in (name, "read_file")
+    ]
+    with both(tmp_path / "a.db", lambda request: answer) as (_, endpoint):
+        made = chat(endpoint, stream, tools=tools)
+        assert (sorted(made["calls"]), made["end"]) == (sorted([name, "read_file"]), "tool_calls")
+
+
 @CLIENTS
 def test_a_model_that_only_looks_up_comes_to_an_end(
     tmp_path: Path, client: Client, stream: bool

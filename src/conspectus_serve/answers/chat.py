@@ -62,6 +62,8 @@ class ChatAnswer(Reading):
         choice = data["choices"][0]
         delta = dict(choice.get("delta") or {})
         changed = self._grown(delta) or changed
+        if choice.get("finish_reason") is not None and (late := self._released()):
+            delta["tool_calls"] = [*late, *(delta.get("tool_calls") or ())]
         made = {**data, "choices": [{**choice, "delta": delta}]}
         self._reason = choice.get("finish_reason") or self._reason
         if choice.get("finish_reason") is None:
@@ -111,8 +113,16 @@ class ChatAnswer(Reading):
         if self._tool.startswith(name):
             self._waiting[at] = pieces
             return []
+        return self._placed(at, pieces)
+
+    def _placed(self, at: int, pieces: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         place = self._places.setdefault(at, len(self._places))
         return [{**one, "index": place} for one in pieces]
+
+    def _released(self) -> list[dict[str, Any]]:
+        """The calls that wait while all has come: a tool is named as ours begins."""
+        waiting, self._waiting = self._waiting, {}
+        return [one for at, pieces in waiting.items() for one in self._placed(at, pieces)]
 
     def whole(self, body: Mapping[str, Any]) -> None:
         self._last = dict(body)
