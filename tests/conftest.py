@@ -8,9 +8,11 @@ many new ones.
 from __future__ import annotations
 
 import gc
+import importlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -85,3 +87,11 @@ def no_pauses() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
         yield
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[Callable[[str], ModuleType]]:
+    """Import a script of the benchmarks, a folder that is no package, by its name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).resolve().parents[1] / "benchmarks")
+        yield importlib.import_module

@@ -6,13 +6,12 @@ is timed.
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import os
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -28,14 +27,6 @@ from conspectus.archive import Archive, Scope
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ROOT / "examples"
 SCOPE = Scope("local", "t")
-
-
-@pytest.fixture(scope="module")
-def script() -> Iterator[Callable[[str], ModuleType]]:
-    """A benchmark by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module
 
 
 @pytest.fixture(scope="module")

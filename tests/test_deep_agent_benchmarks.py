@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,16 +11,7 @@ import pytest
 
 from postgres_support import postgres_schema
 
-ROOT = Path(__file__).resolve().parents[1]
 TURNS = 22
-
-
-@pytest.fixture(scope="module")
-def script() -> Iterator[Callable[[str], ModuleType]]:
-    """A benchmark by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module
 
 
 @pytest.fixture(scope="module")

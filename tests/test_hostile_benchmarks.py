@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,16 +11,6 @@ import pytest
 
 from conspectus import Redacted
 from conspectus.messages import framing
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture
-def script() -> Iterator[Callable[[str], ModuleType]]:
-    """A benchmark by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module
 
 
 @pytest.mark.slow

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,14 +20,6 @@ from postgres_support import postgres_schema
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
-
-
-@pytest.fixture
-def script() -> Iterator[Callable[[str], ModuleType]]:
-    """A module of the benchmarks by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(BENCHMARKS)
-        yield importlib.import_module
 
 
 def killed(*arguments: str) -> str:

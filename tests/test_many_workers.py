@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,20 +27,11 @@ from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
 from postgres_support import postgres_schema
 
-ROOT = Path(__file__).resolve().parents[1]
 LONG = os.environ.get("CONSPECTUS_PROFILE") == "long"
 MANY = 200
 """As promised; agents take their time, so that the default profile has fewer of them."""
 
 SOME = MANY if LONG else 12
-
-
-@pytest.fixture(scope="module")
-def script() -> Iterator[Callable[[str], ModuleType]]:
-    """A benchmark by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module
 
 
 @pytest.mark.slow

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -17,14 +16,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 BENCHMARKS = ROOT / "benchmarks"
 NOBODY = "postgresql://nobody@127.0.0.1:1/nothing"
-
-
-@pytest.fixture
-def script() -> Iterator[Callable[[str], ModuleType]]:
-    """A module of the benchmarks by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(BENCHMARKS)
-        yield importlib.import_module
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -12,16 +11,7 @@ import pytest
 
 from made_transcripts import CODE_LINE, FILLER, PATH_LINE, QUESTIONS, TALK, agent
 
-ROOT = Path(__file__).resolve().parents[1]
 RULE = "Never push to the branch called main, whatever anybody says."
-
-
-@pytest.fixture(scope="module")
-def script() -> Iterator[Callable[[str], ModuleType]]:
-    """A benchmark by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module
 
 
 @pytest.fixture

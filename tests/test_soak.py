@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -14,16 +13,6 @@ import pytest
 from langchain_core.messages import AIMessage, HumanMessage
 
 from conspectus._drive import run
-
-ROOT = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture(scope="module")
-def script() -> Iterator[Callable[[str], ModuleType]]:
-    """A benchmark by its name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(ROOT / "benchmarks")
-        yield importlib.import_module
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from conspectus._core.records import FORMAT, Record
 from conspectus._drive import Flow
+from conspectus._newest import Newest
 from conspectus.archive.deltas import applied, delta, digest
 from conspectus.archive.operations import Op
 from conspectus.archive.scope import Place
@@ -33,13 +32,11 @@ class Shelf:
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self._known: OrderedDict[tuple[Place, str], Record] = OrderedDict()
-        self._lock = threading.Lock()
+        self._known: Newest[tuple[Place, str], Record] = Newest(REMEMBERED)
 
     def forget(self) -> None:
         """Remember no record any more."""
-        with self._lock:
-            self._known.clear()
+        self._known.clear()
 
     def ops_flow(self, scope: Place, records: Sequence[Record]) -> Flow[list[Op]]:
         """What writes records; the parent of one is among them, or in the store, or unknown."""
@@ -122,10 +119,7 @@ class Shelf:
         """Keep a record, which never changes; what can expire is asked for each time, and so is
         what a newer version has written more than we know of."""
         if self._wire.ttl is None and dumps(read.record.to_json()) == read.text:
-            with self._lock:
-                self._known[scope, read.record.id] = read.record
-                while len(self._known) > REMEMBERED:
-                    self._known.popitem(last=False)
+            self._known.put((scope, read.record.id), read.record)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ class Anchor:
     def named_flow(self, name: str) -> Flow[Chain]:
         """The chain whose head has this name; empty if there is none."""
         if self.archive is None:
-            return self.memory.of(self.scope).chains.get(name, ())
+            return self.memory.of(self.scope).chains.get(name) or ()
         return (yield from self.archive.chain_of_flow(self.scope, name))
 
     def moved_flow(self, chain: Chain) -> Flow[None]:

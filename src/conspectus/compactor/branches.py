@@ -8,14 +8,13 @@ to the record in force, which must not lead them to what was abandoned.
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus._drive import Flow
+from conspectus._newest import Newest
 from conspectus.archive import Archive
 from conspectus.compactor.agent_state import (
     Held,
@@ -46,8 +45,7 @@ class Branches:
 
     def __init__(self, tenant: Tenant) -> None:
         self._tenant = tenant
-        self._heads: OrderedDict[tuple[int, str], str] = OrderedDict()
-        self._lock = threading.Lock()
+        self._heads: Newest[tuple[int, str], str] = Newest(HISTORIES)
 
     def follow(
         self,
@@ -87,11 +85,7 @@ class Branches:
                 extra=noted("head_unknown"),
             )
             return held
-        with self._lock:
-            self._heads.pop(place, None)
-            self._heads[place] = held.head_id
-            while len(self._heads) > HISTORIES:
-                self._heads.popitem(last=False)
+        self._heads.put(place, held.head_id)
         return held
 
     def _pointed(

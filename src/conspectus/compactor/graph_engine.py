@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ from conspectus._core.choices import EMBEDDED
 from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus._drive import Flow
+from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.compactor.agent_requests import last_request
@@ -87,7 +87,9 @@ class GraphEngine:
     reaches: Grown[tuple[tuple[Record, ...], frozenset[str]]] = field(default_factory=Grown)
     keeps: Callable[[Scope], str] | None = None
     written: Callable[[Held, Any, object], Flow[dict[str, Any] | None]] | None = None
-    _archives: OrderedDict[int, tuple[BaseStore, Archive]] = field(default_factory=OrderedDict)
+    _archives: Newest[int, tuple[BaseStore, Archive]] = field(
+        default_factory=lambda: Newest(STORES)
+    )
     _said: set[str] = field(default_factory=set)
     _branches: Branches = field(init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -331,12 +333,7 @@ class GraphEngine:
         store = getattr(runtime, "store", None)
         if not isinstance(store, BaseStore):
             return None
-        with self._lock:
-            found = self._archives.pop(id(store), None) or (store, Archive(store))
-            self._archives[id(store)] = found
-            while len(self._archives) > STORES:
-                self._archives.popitem(last=False)
-            return found[1]
+        return self._archives.get_or_make(id(store), lambda: (store, Archive(store)))[1]
 
     def told(self, error: Exception) -> Flow[str]:
         """What an error says, as it may be logged: providers quote requests in theirs."""

@@ -10,6 +10,7 @@ from typing import Any
 
 from conspectus._core.items import Size
 from conspectus._core.records import Draft, Record
+from conspectus._newest import Newest
 from conspectus.archive import Scope
 from conspectus.summarize.riding import LastRequest
 
@@ -57,10 +58,10 @@ class Remembered:
     """
 
     chain: tuple[Record, ...] = ()
-    chains: OrderedDict[str, tuple[Record, ...]] = field(default_factory=OrderedDict)
-    drafts: OrderedDict[str, Draft] = field(default_factory=OrderedDict)
+    chains: Newest[str, tuple[Record, ...]] = field(default_factory=lambda: Newest(KEPT))
+    drafts: Newest[str, Draft] = field(default_factory=lambda: Newest(KEPT))
     failed: Failure | None = None
-    prepared: OrderedDict[str, dict[str, Any]] = field(default_factory=OrderedDict)
+    prepared: Newest[str, dict[str, Any]] = field(default_factory=lambda: Newest(KEPT))
     last_request: LastRequest | None = None
 
     def failure(self, head: str | None, messages: int, over: bool) -> Failure | None:
@@ -150,7 +151,7 @@ class Memory:
         """Put a chain in force."""
         remembered = self.of(scope)
         remembered.chain = chain
-        self._keep(remembered.chains, chain[-1].name, chain)
+        remembered.chains.put(chain[-1].name, chain)
 
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
         """The draft of a plan, if it is remembered."""
@@ -158,16 +159,8 @@ class Memory:
 
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
         """Remember a draft."""
-        self._keep(self.of(scope).drafts, plan, draft)
+        self.of(scope).drafts.put(plan, draft)
 
     def save_prepared(self, scope: Scope, name: str, data: dict[str, Any]) -> None:
         """Remember which draft was prepared for the record in force of this name."""
-        self._keep(self.of(scope).prepared, name, data)
-
-    def _keep(self, place: OrderedDict[str, Any], name: str, value: Any) -> None:
-        """Put a value last; the oldest of the session goes when there are too many."""
-        with self._lock:
-            place.pop(name, None)
-            place[name] = value
-            while len(place) > KEPT:
-                place.popitem(last=False)
+        self.of(scope).prepared.put(name, data)

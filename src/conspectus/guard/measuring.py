@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import UnionType
@@ -14,6 +12,7 @@ from langchain.agents.middleware.types import ModelRequest
 from langchain_core.messages import BaseMessage
 
 from conspectus._core.items import Window
+from conspectus._newest import Newest
 from conspectus.compactor.agent_state import Held, Requested
 from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.models import model_name, profile_window
@@ -82,8 +81,7 @@ class Measuring:
         self._meter, self._window, self._reserved = meter, window, reserved
         self._managed = managed
         self._tallies = Tallies(meter.message)
-        self._known: OrderedDict[tuple[int, ...], tuple[object, int]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._known: Newest[tuple[int, ...], tuple[object, int]] = Newest(KNOWN)
 
     def measure(
         self,
@@ -124,14 +122,10 @@ class Measuring:
         extra = _schemas(request.response_format)
         things = [*request.tools, *extra]
         key = tuple(map(id, things))
-        with self._lock:
-            known = self._known.get(key)
+        known = self._known.get(key)
         if known is None:
             known = (things, self._things(things))
-            with self._lock:
-                self._known[key] = known  # the things are held, so that no id is used again
-                while len(self._known) > KNOWN:
-                    self._known.popitem(last=False)
+            self._known.put(key, known)  # the things are held, so that no id is used again
         return size + known[1]
 
     def _things(self, things: Sequence[Any]) -> int:

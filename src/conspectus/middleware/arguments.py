@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from langchain_core.messages import BaseMessage
 
 from conspectus._core.items import Size
 from conspectus._core.policy import Arguments
+from conspectus._newest import Newest
 from conspectus.compactor.agent_state import Held
 from conspectus.messages import has_long_arguments
 
@@ -27,8 +26,7 @@ class OldArguments:
 
     def __init__(self, how: Arguments, count: Callable[[BaseMessage], int]) -> None:
         self._how, self._count = how, count
-        self._looked: OrderedDict[str, tuple[str, int]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._looked: Newest[str, tuple[str, int]] = Newest(THREADS)
 
     def due(self, view: Sequence[BaseMessage], held: Held, asked: Size, limit: int | None) -> bool:
         """Whether there is something to shorten now.
@@ -46,8 +44,7 @@ class OldArguments:
         )
         sizes = [0] * len(view) if by_messages else [self._count(one) for one in view]
         old = self._how.old(sizes, limit)
-        with self._lock:
-            head, since = self._looked.get(held.name, ("", 0))
+        head, since = self._looked.get(held.name) or ("", 0)
         since = since if head == held.head_id and since <= old else 0
         long = any(
             has_long_arguments(one, self._how.longest)
@@ -55,9 +52,5 @@ class OldArguments:
             for one in view[since:old]
         )
         if not long:
-            with self._lock:
-                self._looked.pop(held.name, None)
-                self._looked[held.name] = held.head_id, old
-                while len(self._looked) > THREADS:
-                    self._looked.popitem(last=False)
+            self._looked.put(held.name, (held.head_id, old))
         return long

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from inspect import Parameter, signature
 from typing import Any
 
 from langchain_core.runnables import Runnable
@@ -22,6 +23,13 @@ from conspectus.summarize import ChatModelSummarizer
 
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
 """Settings that cannot change: where originals are, what states hold, which tools an agent has."""
+
+OF_ENGINE = tuple(
+    name
+    for name, one in signature(Engine.build).parameters.items()
+    if one.kind is Parameter.KEYWORD_ONLY and name not in ("prompt", "hooks")
+)
+"""Settings that go to the engine as they are, under the same names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +158,7 @@ def _engine(given: Mapping[str, Any], model: Any, policy: Policy) -> Engine:
         writes,
         policy,
         meter_for(given["token_counter"], model, given["file_tokens"]),
-        archive=given["archive"],
         prompt=prompt,
-        max_summarizer_tokens=cap,
-        trim_tokens_to_summarize=trim,
-        fallbacks=given["fallbacks"],
-        on_failure=given["on_failure"],
-        pin=given["pin"],
-        summarizer_timeout=timeout,
-        on_event=given["on_event"],
         hooks=given["before_summarization"],
-        telemetry=given["telemetry"],
-        skills=given["skills"],
-        redact=given["redact"],
-        notes=given["notes"],
-        background=given["background"],
-        summary_request=given["summary_request"],
+        **{name: given[name] for name in OF_ENGINE},
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass, replace
+
+from conspectus._newest import Newest
 
 THREADS = 256
 """Histories remembered at most; the one used least recently goes first."""
@@ -26,8 +26,7 @@ class Waiting:
     """Which steps of which histories changed nothing: bounded, and safe to share."""
 
     def __init__(self) -> None:
-        self._histories: OrderedDict[str, _Tried] = OrderedDict()
-        self._lock = threading.Lock()
+        self._histories: Newest[str, _Tried] = Newest(THREADS)
 
     def useless(self, history: str, summary: int) -> bool:
         """Whether this summary of another library stands for nothing that may leave."""
@@ -35,7 +34,7 @@ class Waiting:
 
     def found_useless(self, history: str, summary: int) -> None:
         """Remember that it does."""
-        self._keep(history, replace(self._of(history), summary=summary))
+        self._histories.put(history, replace(self._of(history), summary=summary))
 
     def waits(self, history: str, head: str, over: bool, messages: int) -> bool:
         """Whether it is too early to look again.
@@ -53,14 +52,7 @@ class Waiting:
     def helped_nothing(self, history: str, head: str, over: bool, messages: int) -> None:
         """Remember that nothing could be done for a history as it is now."""
         tried = replace(self._of(history), head=head, over=over, messages=messages)
-        self._keep(history, tried)
+        self._histories.put(history, tried)
 
     def _of(self, history: str) -> _Tried:
         return self._histories.get(history) or _Tried()
-
-    def _keep(self, history: str, tried: _Tried) -> None:
-        with self._lock:
-            self._histories.pop(history, None)
-            self._histories[history] = tried
-            while len(self._histories) > THREADS:
-                self._histories.popitem(last=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import Runnable
 
+from conspectus._newest import Newest
 from conspectus.errors import InputError
 
 Prompt = ChatPromptTemplate | Runnable[Any, Any]
@@ -25,8 +24,7 @@ _HOW = (
 REMEMBERED = 64
 """Summaries whose messages are remembered, for as long as the same template shows them."""
 
-_standing: OrderedDict[tuple[int, str], tuple[Prompt, list[BaseMessage]]] = OrderedDict()
-_lock = threading.Lock()
+_standing: Newest[tuple[int, str], tuple[Prompt, list[BaseMessage]]] = Newest(REMEMBERED)
 
 DEFAULT_INITIAL_SUMMARY_PROMPT = ChatPromptTemplate.from_messages(
     [
@@ -104,15 +102,11 @@ def shown(
 
 def standing(prompt: Prompt, summary: str) -> list[BaseMessage]:
     """The messages in which `final_prompt` shows a summary; the latest are remembered."""
-    with _lock:
-        known = _standing.get((id(prompt), summary))
+    known = _standing.get((id(prompt), summary))
     if known is not None and known[0] is prompt:
         return known[1]
     made = shown(prompt, summary)
-    with _lock:
-        _standing[id(prompt), summary] = (prompt, made)
-        while len(_standing) > REMEMBERED:
-            _standing.popitem(last=False)
+    _standing.put((id(prompt), summary), (prompt, made))
     return made
 
 

@@ -7,8 +7,6 @@ after the running summary that it led to, and time travel brings back the record
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ from langchain_core.messages import BaseMessage
 
 from conspectus._core.records import Cost, Record
 from conspectus._drive import Flow, Io
+from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Chain, StateAnchor
 from conspectus.compactor.engine import AnyArchive, open_archive
@@ -48,29 +47,8 @@ class RunningAnchor(StateAnchor):
             yield from self.archive.name_flow(self.scope, self.names(record), record.id)
 
 
-class Remembered:
-    """What is remembered in this process: bounded, and never more than a help."""
-
-    def __init__(self) -> None:
-        self._kept: OrderedDict[Any, Any] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: Any) -> Any:
-        """What is kept under a key; None if nothing is."""
-        with self._lock:
-            return self._kept.get(key)
-
-    def put(self, key: Any, value: Any) -> None:
-        """Keep a value; the oldest goes when there are too many."""
-        with self._lock:
-            self._kept.pop(key, None)
-            self._kept[key] = value
-            while len(self._kept) > REMEMBERED:
-                self._kept.popitem(last=False)
-
-
-_ledgers = Remembered()
-_followed = Remembered()
+_ledgers: Newest[Any, Any] = Newest(REMEMBERED)
+_followed: Newest[Any, Any] = Newest(REMEMBERED)
 
 
 def facts_before(running: RunningSummary | None, where: object) -> Record | None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +12,7 @@ from typing import Any
 from langchain_core.messages import BaseMessage, SystemMessage
 
 from conspectus._core.choices import FAILURES, OnFailure
+from conspectus._newest import Newest
 from conspectus.compactor.engine import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact, Redaction
@@ -30,8 +29,7 @@ TIMEOUT = 120.0
 COUNTERS = 8
 """Counters whose sizes are remembered between calls of the functions."""
 
-_tallies: OrderedDict[Any, Tallies] = OrderedDict()
-_lock = threading.Lock()
+_tallies: Newest[Any, Tallies] = Newest(COUNTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +152,7 @@ def _tallies_of(counter: TokenCounter) -> Tallies:
         return _whole(counter, [message])
 
     try:
-        with _lock:
-            found = _tallies.pop(counter, None) or Tallies(count, by_content=False)
-            _tallies[counter] = found
-            while len(_tallies) > COUNTERS:
-                _tallies.popitem(last=False)
-            return found
+        return _tallies.get_or_make(counter, lambda: Tallies(count, by_content=False))
     except TypeError:  # it has no hash: a method of a model
         return Tallies(count, by_content=False)
 

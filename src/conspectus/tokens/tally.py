@@ -21,6 +21,7 @@ from weakref import ref
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
+from conspectus._newest import Newest
 from conspectus.tokens.usage import LEAST_GROWTH, Report
 
 Count = Callable[[BaseMessage], int]
@@ -229,19 +230,14 @@ class Tallies:
 
 def remembered(count: Count) -> Count:
     """A count that knows a message again by what it holds, whatever object it is."""
-    known: OrderedDict[int, int] = OrderedDict()
+    known: Newest[int, int] = Newest(FINGERPRINTS)
 
     def counted(message: BaseMessage) -> int:
         mark = fingerprint(message)
         size = known.get(mark)
         if size is None:
             size = count(message)
-            known[mark] = size
-            while len(known) > FINGERPRINTS:
-                try:
-                    known.popitem(last=False)
-                except KeyError:  # another worker was faster
-                    break
+            known.put(mark, size)
         return size
 
     return counted

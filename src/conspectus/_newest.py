@@ -1,0 +1,55 @@
+"""A dictionary that keeps only its newest values."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Newest(Generic[K, V]):
+    """The values that were put in last: bounded, and safe to share between workers.
+
+    Args:
+        most: values that are kept; the oldest go first.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: K) -> V | None:
+        """Return the value of a key; None if there is none. It grows no newer by that."""
+        with self._lock:
+            return self._values.get(key)
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value as the newest."""
+        with self._lock:
+            self._put(key, value)
+
+    def get_or_make(self, key: K, make: Callable[[], V]) -> V:
+        """Return the value of a key, made if there is none, and count it as the newest."""
+        with self._lock:
+            found = self._values.get(key)
+            return self._put(key, make() if found is None else found)
+
+    def clear(self) -> None:
+        """Keep nothing."""
+        with self._lock:
+            self._values.clear()
+
+    def _put(self, key: K, value: V) -> V:
+        self._values[key] = value
+        self._values.move_to_end(key)
+        while len(self._values) > self._most:
+            self._values.popitem(last=False)
+        return value

@@ -1,0 +1,36 @@
+"""The bounded dictionary behind the caches keeps what was put in or asked to be made last."""
+
+from __future__ import annotations
+
+from conspectus._newest import Newest
+
+
+def test_the_oldest_goes_and_what_is_put_again_is_the_newest() -> None:
+    kept: Newest[str, int] = Newest(2)
+    kept.put("a", 1)
+    kept.put("b", 2)
+    kept.put("a", 3)
+    kept.put("c", 4)
+    assert (kept.get("a"), kept.get("b"), kept.get("c"), len(kept)) == (3, None, 4, 2)
+
+
+def test_a_look_makes_nothing_newer_and_a_value_is_made_once() -> None:
+    kept: Newest[str, list[str]] = Newest(2)
+    first = kept.get_or_make("a", list)
+    kept.put("b", ["b"])
+    assert kept.get("a") is first
+    kept.put("c", ["c"])
+    assert kept.get("a") is None, "a look does not save it"
+    assert kept.get_or_make("b", list) == ["b"]
+    kept.put("d", ["d"])
+    assert kept.get("b") == ["b"], "but asking for it to be made does"
+    assert kept.get("c") is None
+
+
+def test_an_empty_value_that_was_made_is_found_again_and_clear_keeps_nothing() -> None:
+    kept: Newest[str, list[str]] = Newest(2)
+    made = kept.get_or_make("a", list)
+    assert kept.get_or_make("a", list) is made
+    kept.clear()
+    assert kept.get("a") is None
+    assert len(kept) == 0
