@@ -29,14 +29,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from conspectus.guard import ContextGuard
-from conspectus.middleware import SummarizationMiddleware
 from conspectus.tokens import TokenMeter
 from conspectus_lab.billing import Bill, Pace
 from conspectus_lab.commands.replay import summed
 from conspectus_lab.replay import PolicyRun, Replay, replay
 from conspectus_lab.replay.measure import Sizes
-from conspectus_lab.replay.policies import Middleware, Policy, Setting
+from conspectus_lab.replay.policies import Middleware, Policy, Setting, ours
 from conspectus_lab.replay.recorded import recorded_tools
 from conspectus_lab.replay.recording import Recording
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
@@ -58,27 +56,13 @@ PRICES = ("claude-sonnet-5-5", "gpt-5.4", "gemini-3.1-pro-preview", "gpt-6.1-sol
 """Models whose prices and caches count: a provider that charges for writes, two that do not, and
 one that writes by itself and charges for it."""
 
+TAKES = 30.0
+"""Seconds of each summary."""
+
 OURS, NOTES, THEIRS, EDITING, NONE = "conspectus", "notes", "langchain", "editing", "none"
+BACKGROUND, CACHED = "background", "cached"
 TARGET = 0.15
 """Conspectus is to cost at least so much less than LangChain's summarisation, over the sum."""
-
-
-def _ours(notes: Any) -> Any:
-    """Conspectus in the foreground with its guard."""
-
-    def middleware(setting: Setting) -> list[Middleware]:
-        summarization = SummarizationMiddleware(
-            setting.model,
-            trigger=setting.trigger,
-            keep=setting.keep,
-            token_counter=setting.count,
-            summarizer=setting.listening,
-            max_summary_tokens=setting.summary_tokens,
-            notes=notes,
-        )
-        return [summarization, ContextGuard(summarization, on_stuck="send")]
-
-    return middleware
 
 
 def _editing(setting: Setting) -> list[Middleware]:
@@ -88,13 +72,17 @@ def _editing(setting: Setting) -> list[Middleware]:
 
 
 POLICIES: dict[str, Policy | str] = {
-    OURS: Policy(OURS, "Conspectus, the model's summary alone", _ours([])),
-    NOTES: Policy(NOTES, "Conspectus, with its notes", _ours(None)),
+    OURS: ours(OURS, "Conspectus, the model's summary alone", notes=[]),
+    BACKGROUND: ours(BACKGROUND, "Conspectus in the background", notes=[], background=True),
+    CACHED: ours(CACHED, "Conspectus, riding the cache", notes=[], summary_request="cached"),
+    NOTES: ours(NOTES, "Conspectus, with its notes"),
     THEIRS: THEIRS,
     EDITING: Policy(EDITING, "LangChain's ContextEditingMiddleware", _editing),
 }
 TITLES = {
     OURS: "Conspectus, the model's summary alone",
+    BACKGROUND: "Conspectus in the background",
+    CACHED: "Conspectus, the summary rides the cache",
     NOTES: "Conspectus, with its notes",
     THEIRS: "LangChain's SummarizationMiddleware",
     EDITING: "LangChain's ContextEditingMiddleware",
@@ -185,6 +173,7 @@ def one_row(
             policies=[POLICIES[system]],
             priced_as=PRICES,
             pace=pace,
+            summarizer_seconds=TAKES,
         )
         runs[system] = found.runs[0]
     return Row(found, runs, sum(size > window for size in grown))
@@ -270,7 +259,8 @@ def show(rows: Sequence[Row], screen: Console, each: bool) -> None:
     windows = sorted(row.replay.window for row in rows)
     screen.print(
         f"Windows from {windows[0]:,} to {windows[-1]:,} tokens, trigger at {TRIGGER:.0%}. "
-        "summariser: tokens that it was sent and wrote, on the bill. waited: on this machine."
+        "summariser: tokens that it was sent and wrote, on the bill. "
+        f"waited: each summary takes {TAKES:g} seconds."
     )
     for place, model in enumerate(PRICES):
         dearer = [(row, why) for row in rows if (why := row.why(place))]

@@ -25,12 +25,12 @@ from promises import Verdict, judge
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from simulated_time import simulated
 from transcripts import DATA, holds_messages
 
 from conspectus import Compactor, Summary, SummaryRequest, TokenMeter
 from conspectus.archive import Archive, Scope
 from conspectus.events import Event, Preparing
+from conspectus_lab.replay.simulated_time import simulated
 
 LEAST = 12_000
 """Tokens of a transcript that is replayed."""

@@ -547,3 +547,36 @@ def test_a_summariser_that_fails_ends_langchains_run_and_not_ours() -> None:
 def test_settings_that_mean_nothing_are_refused(settings: Any, told: str) -> None:
     with pytest.raises(PolicyError, match=told):
         replay(SESSION, **settings)
+
+
+# Beside the agent, and on the provider's cache
+
+
+def test_notes_made_beside_the_agent_and_on_the_cache_cost_what_they_should() -> None:
+    said: list[dict[str, Any]] = []
+    for n in range(30):
+        said.append({"role": "user", "content": f"Look at module_{n}.py. " + "Look well. " * 160})
+        said.append({"role": "assistant", "content": f"module_{n}.py is sound. " * 8})
+    found = replay(
+        said,
+        window=12_000,
+        keep=("messages", 6),
+        summarizer=ScriptedChatModel(answers=lambda messages: "- every module is sound"),
+        policies=["conspectus", "background", "cached"],
+        summarizer_seconds=30,
+    )
+    ours, beside, rides = found.runs
+    for run in found.runs:
+        assert (run.stopped, run.over, run.broken, run.missing) == ("", 0, 0, 0)
+        assert run.read_share == 1.0
+    assert ours.waited >= 30 * len(ours.compactions) > 0
+    assert beside.waited < 30
+    assert beside.summarizer_calls > 0
+    assert ours.bills[0].summarizer.cached_tokens == 0
+    assert rides.bills[0].summarizer.cached_tokens > rides.bills[0].summarizer.input_tokens / 2
+    assert rides.bills[0].summarizer_money < ours.bills[0].summarizer_money
+
+
+def test_no_summary_rides_the_cache_without_a_model() -> None:
+    with pytest.raises(PolicyError, match="chat model"):
+        replay(SESSION, window=WINDOW, policies=["cached"])

@@ -144,6 +144,29 @@ class Till:
         it is written whole. Several together are taken to be short ones."""
         if self._rules.moving is not None and not cost.cached_tokens + cost.written_tokens:
             cost = replace(cost, written_tokens=cost.input_tokens)
+        self._add(cost)
+
+    def ride(self, blocks: Sequence[Block], cost: Cost, at: float) -> None:
+        """A summary that was asked for with the agent's last request.
+
+        Args:
+            blocks: of that request, and the instruction after it.
+            cost: as the summariser reports it; what came from a cache is simulated.
+            at: seconds since the session began.
+        """
+        use = self._cache.request(marked(blocks, self._rules, self._lifetime), at)
+        again = max(0, cost.input_tokens - use.input) if cost.calls > 1 else 0
+        self._add(
+            replace(
+                cost,
+                input_tokens=use.input + again,
+                cached_tokens=use.read,
+                written_tokens=use.written + use.written_hour,
+                hour_tokens=use.written_hour,
+            )
+        )
+
+    def _add(self, cost: Cost) -> None:
         names = list(cost.models)
         own = (self._prices or {}).get(names[0]) if len(names) == 1 else None
         price = own or self._price

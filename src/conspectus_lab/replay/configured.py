@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from conspectus.config import SummarizationConfig
 from conspectus.config.building import sizes_of, skills_of
 from conspectus.config.named import counter_of, pin_of
-from conspectus.guard import ContextGuard
-from conspectus.middleware import SummarizationMiddleware
-from conspectus_lab.replay.policies import Middleware, Policy, Setting, recallable
+from conspectus_lab.replay.policies import Policy, ours
 
 NAME = "configured"
 
@@ -45,13 +42,5 @@ def configured(config: SummarizationConfig, window: int | None) -> Policy:
         "window": window,
     }
 
-    def middleware(setting: Setting) -> list[Middleware]:
-        def listen(event: str, data: Mapping[str, Any]) -> None:
-            if event == "start":
-                setting.causes.append(str(data["cause"]))
-
-        # The model of a recording has no tokenizer and no window of its own.
-        ours = SummarizationMiddleware(None, summarizer=setting.listening, on_event=listen, **given)
-        return [ours] if window is None else [ours, ContextGuard(ours, on_stuck="send")]
-
-    return Policy(NAME, "this configuration", middleware, recallable)
+    # The model of a recording has no tokenizer and no window of its own.
+    return ours(NAME, "this configuration", model=None, **given)

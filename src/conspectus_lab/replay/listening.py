@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from langchain.agents.middleware.summarization import DEFAULT_SUMMARY_PROMPT
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage, get_buffer_string
 
 from conspectus._core.records import Cost
+from conspectus.compactor.riding import LIVES
 from conspectus.errors import SummaryError
 from conspectus.ledger import Ledger
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.summary import summary_body
-from conspectus.summarize import Summarizer, Summary, SummaryRequest
+from conspectus.summarize import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
 from conspectus.summarize.base import Form
 from conspectus.summarize.calls import reported
+from conspectus.summarize.riding import LastRequest, instruction
 
 
 @dataclass(slots=True)
@@ -29,10 +33,18 @@ class Notes:
         tokens: tokens that it was sent and that it answered, since `take`.
         by: its name.
         asked: told of the cost of each call of a model; the embedded summariser makes none.
+        rode: told of the cost of a call that was the agent's last request, of that request, and of
+            the tokens of the instruction after it.
+        seconds: that each summary takes longer than it really does.
+        shift: seconds by which the agent's time differs from this machine's: what a summary took
+            longer, and on an event loop what it really took, as that passes on the loop's clock.
     """
 
     by: str
     asked: Callable[[Cost], None] = lambda cost: None
+    rode: Callable[[Cost, LastRequest, int], None] = lambda cost, last, instruction: None
+    seconds: float = 0.0
+    shift: float = 0.0
     read: dict[str, int] = field(default_factory=dict)
     calls: int = 0
     tokens: int = 0
@@ -84,19 +96,29 @@ class Listening:
 
     def summarize(self, request: SummaryRequest) -> Summary:
         """Have it summarise."""
+        self.notes.shift += self.notes.seconds
+        return self._asked(request)
+
+    async def asummarize(self, request: SummaryRequest) -> Summary:
+        """The same on an event loop, whose time is simulated: a model is asked in this thread, and
+        what it took passes on the loop's clock."""
+        began = time.perf_counter()
         try:
-            return self._noted(request, self.summarizer.summarize(request))
+            return self._asked(request)
+        finally:
+            took = time.perf_counter() - began
+            self.notes.shift -= took
+            await asyncio.sleep(took + self.notes.seconds)
+
+    def _asked(self, request: SummaryRequest) -> Summary:
+        try:
+            return self._noted(request, self._answer(request))
         except SummaryError as error:
             self._failed(error)
             raise
 
-    async def asummarize(self, request: SummaryRequest) -> Summary:
-        """The same on an event loop."""
-        try:
-            return self._noted(request, await self.summarizer.asummarize(request))
-        except SummaryError as error:
-            self._failed(error)
-            raise
+    def _answer(self, request: SummaryRequest) -> Summary:
+        return self.summarizer.summarize(request)
 
     def _noted(self, request: SummaryRequest, summary: Summary) -> Summary:
         read = set(summary.read)
@@ -105,13 +127,52 @@ class Listening:
         if not summary.cost.calls:  # the embedded one calls no model: what it was asked counts
             texts = [request.standing, summary.text, *(e.reading for e in request.entries)]
             tokens = sum(request.count(text) for text in texts)
-        self.notes.saw(given, summary.cost.calls or 1, tokens, summary.cost)
+        if summary.request == "cached" and request.last is not None:
+            self.notes.saw(given, summary.cost.calls, tokens)
+            self.notes.rode(summary.cost, request.last, request.count(_instruction(request)))
+        else:
+            self.notes.saw(given, summary.cost.calls or 1, tokens, summary.cost)
         return summary
 
     def _failed(self, error: SummaryError) -> None:
         cost = getattr(error, "cost", None)
         if isinstance(cost, Cost):
             self.notes.saw({}, cost.calls, cost.tokens, cost)
+
+
+@dataclass(frozen=True, slots=True)
+class Riding(Listening):
+    """A summariser that is taken to ask the agent's own model, listened to.
+
+    Attributes:
+        model: is asked in place of the agent's, which a recording stands for.
+        age: seconds since the agent's last request, as the session goes.
+    """
+
+    model: BaseChatModel
+    age: Callable[[], float]
+
+    def rides(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
+        """Why it does not ask with the agent's last request; empty where it does."""
+        assert isinstance(self.summarizer, ChatModelSummarizer)
+        if self.age() > LIVES:
+            return "its provider has forgotten it"
+        return self.summarizer.rides(replace(last, any_model=True), tokens, request)
+
+    def _answer(self, request: SummaryRequest) -> Summary:
+        if request.last is not None:
+            request = replace(request, last=replace(request.last, model=self.model))
+        return self.summarizer.summarize(request)
+
+
+def _instruction(request: SummaryRequest) -> str:
+    return instruction(
+        request.entries,
+        standing=request.standing,
+        focus=request.focus,
+        limit=request.limit,
+        whole=not request.shares.parts,
+    )
 
 
 def as_callable(
@@ -148,6 +209,7 @@ def _asking(
     model: BaseChatModel, notes: Notes, count: Callable[[str], int]
 ) -> Callable[[Sequence[BaseMessage]], str]:
     def ask(messages: Sequence[BaseMessage]) -> str:
+        notes.shift += notes.seconds
         text = get_buffer_string(messages, format="xml")
         prompt = DEFAULT_SUMMARY_PROMPT.format(messages=text).rstrip()
         said = model.invoke(prompt)

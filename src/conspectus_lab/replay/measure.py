@@ -12,10 +12,12 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
+from conspectus._core.records import Cost
 from conspectus.compactor.drafts import shown_in
 from conspectus.errors import InputError
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry, is_summary_message, read_messages
+from conspectus.summarize.riding import LastRequest
 from conspectus.tokens import TokenMeter
 from conspectus_lab.billing import Block, Pace, Till, block_of
 from conspectus_lab.billing.session import TOOLS
@@ -73,7 +75,7 @@ class Session:
         self._recording, self._sizes, self._pace = recording, sizes, pace
         self._blocks: dict[Block, Block] = {}
         self._known: dict[int, tuple[BaseMessage, Block]] = {}
-        self._at, self._position = 0.0, -1
+        self._at, self._last, self._position = 0.0, 0.0, -1
 
     def pay(
         self,
@@ -94,19 +96,49 @@ class Session:
         """
         if not tills:
             return
+        self.arrive(position)
+        self._last = self._at
+        answer = self._recording.answer(position)
+        output = 0 if answer is None else self._sizes.message(answer)
+        blocks = self._blocks_of(messages, tools)
+        for till in tills:
+            till.request(blocks, output, self._at, waited)
+
+    def arrive(self, position: int) -> None:
+        """Let the time pass until the agent can ask with the message at a place."""
+        if position == self._position:
+            return
         new = self._recording.messages[self._position + 1 : position + 1]
         if self._position >= 0:
             spoke = any(isinstance(message, HumanMessage) for message in new)
             self._at += self._pace.step + (self._pace.turn if spoke else 0.0)
         self._position = position
+
+    @property
+    def age(self) -> float:
+        """Seconds since the agent's last request."""
+        return self._at - self._last
+
+    def ride(self, tills: Sequence[Till], cost: Cost, last: LastRequest, instruction: int) -> None:
+        """A summary that was asked for with the agent's last request.
+
+        Args:
+            tills: are paid.
+            cost: as the summariser reports it, without the cache.
+            last: that request.
+            instruction: tokens of the instruction after it.
+        """
+        asked = Block("an instruction", instruction)
+        blocks = [*self._blocks_of(last.messages, last.tools), asked]
+        for till in tills:
+            till.ride(blocks, cost, self._at)
+
+    def _blocks_of(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> list[Block]:
         blocks = [self._block(message) for message in messages]
         if tools:
             names = " ".join(str(getattr(tool, "name", tool)) for tool in tools)
             blocks.insert(0, Block(names, self._sizes.tools(tools), run=TOOLS))
-        answer = self._recording.answer(position)
-        output = 0 if answer is None else self._sizes.message(answer)
-        for till in tills:
-            till.request(blocks, output, self._at, waited)
+        return blocks
 
     def _block(self, message: BaseMessage) -> Block:
         known = self._known.get(id(message))
@@ -128,6 +160,7 @@ class Measure:
         tell: told of each `step` and each `compaction`.
         tills: add up what the requests cost.
         pace: how much time passes between them.
+        clock: seconds, as the agent's time goes.
     """
 
     def __init__(
@@ -140,9 +173,10 @@ class Measure:
         tell: OnEvent,
         tills: Sequence[Till] = (),
         pace: Pace = Pace(),  # noqa: B008 - it is frozen
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._recording, self._sizes, self._window = recording, sizes, window
-        self._tills, self._session = tills, Session(recording, sizes, pace)
+        self._tills, self.session, self._clock = tills, Session(recording, sizes, pace), clock
         self._since: float | None = None
         self._notes, self._cause, self._tell = notes, cause, tell
         self._view: dict[str, BaseMessage] = {}
@@ -154,9 +188,10 @@ class Measure:
         self.steps: list[Step] = []
         self.compactions: list[Compaction] = []
 
-    def ready(self) -> None:
-        """The agent prepares a request from now on."""
-        self._since = time.perf_counter()
+    def ready(self, position: int) -> None:
+        """The agent prepares a request from now on, with the message at a place as the newest."""
+        self._since = self._clock()
+        self.session.arrive(position)
 
     def request(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> int:
         """Take in a request before it is answered; gives its tokens.
@@ -164,7 +199,7 @@ class Measure:
         Raises:
             InputError: the newest messages are not in it, so it asks for an answer that was given.
         """
-        waited = 0.0 if self._since is None else time.perf_counter() - self._since
+        waited = 0.0 if self._since is None else self._clock() - self._since
         self._since = None
         position = self._recording.position(messages)
         if position <= self._position:
@@ -172,7 +207,7 @@ class Measure:
                 "the newest messages have left the request, so the recording cannot go on; keep "
                 "more of them"
             )
-        self._session.pay(self._tills, messages, tools, position, waited)
+        self.session.pay(self._tills, messages, tools, position, waited)
         compaction = self._compared(messages, position)
         sent = self._sizes.messages(messages) + self._sizes.tools(tools)
         spoken = self._recording.messages[: position + 1]

@@ -17,10 +17,11 @@ from conspectus.archive import Archive
 from conspectus.compactor.agent_state import read_held, scope_of
 from conspectus.compactor.anchors import StateAnchor
 from conspectus.compactor.memory import Memory
+from conspectus.errors import PolicyError
 from conspectus.guard import ContextGuard
 from conspectus.middleware import SummarizationMiddleware as Ours
 from conspectus.summarize import Summarizer
-from conspectus_lab.replay.listening import Listening, Notes, as_callable
+from conspectus_lab.replay.listening import Listening, Notes, Riding, as_callable
 from conspectus_lab.replay.measure import Sizes
 
 Middleware = AgentMiddleware[Any, Any, Any]
@@ -41,6 +42,7 @@ class Setting:
         sizes: counts tokens.
         notes: takes down what the summariser is given.
         store: the store of the graph.
+        age: seconds since the agent's last request, as the session goes.
         causes: filled with what asked for a compaction, by policies that know it.
     """
 
@@ -54,12 +56,27 @@ class Setting:
     sizes: Sizes
     notes: Notes
     store: BaseStore
+    age: Callable[[], float]
     causes: list[str] = field(default_factory=list)
 
     @property
     def listening(self) -> Summarizer:
         """The summariser, listened to."""
         return Listening(self.summarizer, self.notes)
+
+    @property
+    def riding(self) -> Summarizer:
+        """The same, as the agent's own model would write.
+
+        Raises:
+            PolicyError: no chat model summarises.
+        """
+        if self.chat_model is None:
+            raise PolicyError(
+                "a summary rides the cache where a chat model writes it, and here none does; name "
+                "one as the summariser, or leave this policy out"
+            )
+        return Riding(self.summarizer, self.notes, self.chat_model, self.age)
 
     def count(self, messages: Any) -> int:
         """Tokens of messages: the form of LangChain's `token_counter`."""
@@ -75,12 +92,14 @@ class Policy:
         title: the same in words.
         middleware: what stands in the agent, from the outside in.
         archived: originals that can be read back at the end, by id.
+        beside: it makes notes beside the agent, which therefore runs in simulated time.
     """
 
     name: str
     title: str
     middleware: Callable[[Setting], Sequence[Middleware]]
     archived: Callable[[Setting, Any], dict[str, list[BaseMessage]]] = lambda setting, state: {}
+    beside: bool = False
 
 
 def _langchain(setting: Setting) -> list[Middleware]:
@@ -98,24 +117,39 @@ def _langchain(setting: Setting) -> list[Middleware]:
     ]
 
 
-def _conspectus(setting: Setting) -> list[Middleware]:
-    """Ours with its guard; the originals go to the graph's own store."""
+def ours(name: str, title: str, **given: Any) -> Policy:
+    """Conspectus with its guard; the originals go to the graph's own store.
 
-    def listen(event: str, data: Mapping[str, Any]) -> None:
-        if event == "start":
-            setting.causes.append(str(data["cause"]))
+    Args:
+        name: what commands and results call it.
+        title: the same in words.
+        given: of the middleware, in place of what all policies of a replay are given. Without a
+            `window`, if that is None, there is no guard.
+    """
 
-    summarization = Ours(
-        setting.model,
-        trigger=setting.trigger,
-        keep=setting.keep,
-        token_counter=setting.count,
-        summarizer=setting.listening,
-        max_summary_tokens=setting.summary_tokens,
-        on_event=listen,
-    )
-    # What cannot be made to fit is sent, as without a guard, and counted.
-    return [summarization, ContextGuard(summarization, on_stuck="send")]
+    def middleware(setting: Setting) -> list[Middleware]:
+        def listen(event: str, data: Mapping[str, Any]) -> None:
+            if event == "start":
+                setting.causes.append(str(data["cause"]))
+
+        rides = given.get("summary_request") == "cached"
+        settings: dict[str, Any] = {
+            "model": setting.model,
+            "trigger": setting.trigger,
+            "keep": setting.keep,
+            "token_counter": setting.count,
+            "summarizer": setting.riding if rides else setting.listening,
+            "max_summary_tokens": setting.summary_tokens,
+            "on_event": listen,
+            **given,
+        }
+        summarization = Ours(**settings)
+        if settings.get("window", setting.window) is None:
+            return [summarization]
+        # What cannot be made to fit is sent, as without a guard, and counted.
+        return [summarization, ContextGuard(summarization, on_stuck="send")]
+
+    return Policy(name, title, middleware, recallable, beside=bool(given.get("background")))
 
 
 def recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[BaseMessage]]:
@@ -142,7 +176,12 @@ POLICIES = {
     for policy in (
         Policy("none", "no compaction", lambda setting: []),
         Policy("langchain", "LangChain's middleware", _langchain),
-        Policy("conspectus", "Conspectus", _conspectus, recallable),
+        ours("conspectus", "Conspectus"),
+        ours("background", "Conspectus in the background", background=True),
+        ours("cached", "Conspectus, the summary rides the cache", summary_request="cached"),
     )
 }
 """Every policy by its name, in the order in which they are shown."""
+
+USUAL = ("none", "langchain", "conspectus")
+"""Those that are compared where none is named."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, hook_config
-from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel, LanguageModelInput
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -34,12 +35,14 @@ class RecordedModel(BaseChatModel):
         recording: the transcript.
         on_request: told of each request; answers its tokens.
         count: tokens of an answer.
+        takes: seconds of each answer on an event loop.
         profile: LangChain's model profile: `{"max_input_tokens": window}`.
     """
 
     recording: SkipValidation[Recording] = Field(exclude=True, repr=False)
     on_request: SkipValidation[OnRequest] = Field(exclude=True, repr=False)
     count: SkipValidation[Callable[[BaseMessage], int]] = Field(exclude=True, repr=False)
+    takes: float = 0.0
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -72,6 +75,17 @@ class RecordedModel(BaseChatModel):
         usage = {"input_tokens": sent, "output_tokens": written, "total_tokens": sent + written}
         answer = recorded.model_copy(update={"usage_metadata": usage})
         return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        answer = self._generate(messages, stop, None, **kwargs)
+        await asyncio.sleep(self.takes)
+        return answer
 
 
 class RecordedTool(BaseTool):
@@ -109,10 +123,13 @@ class TurnEnds(AgentMiddleware[Any, Any, Any]):
 
     Args:
         recording: the transcript.
-        ready: told each time that the agent is about to prepare a request.
+        ready: told each time that the agent is about to prepare a request, with the place of the
+            newest recorded message.
     """
 
-    def __init__(self, recording: Recording, ready: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, recording: Recording, ready: Callable[[int], None] = lambda at: None
+    ) -> None:
         super().__init__()
         self._recording, self._ready = recording, ready
 
@@ -122,7 +139,7 @@ class TurnEnds(AgentMiddleware[Any, Any, Any]):
         position = self._recording.position(state["messages"])
         if not self._recording.answers_at(position):
             return {"jump_to": "end"}
-        self._ready()
+        self._ready(position)
         return None
 
     @hook_config(can_jump_to=["end"])

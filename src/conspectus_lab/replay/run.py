@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus._core.choices import names_embedded
@@ -22,15 +27,17 @@ from conspectus._core.records import Cost
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
 from conspectus.summarize import ChatModelSummarizer, EmbeddedSummarizer, Summarizer
+from conspectus.summarize.riding import LastRequest
 from conspectus.telemetry import Price
 from conspectus.tokens import TokenMeter
 from conspectus_lab.billing import Bill, Pace, Till
 from conspectus_lab.replay.listening import Notes
 from conspectus_lab.replay.measure import Measure, OnEvent, Session, Sizes
-from conspectus_lab.replay.policies import POLICIES, Policy, Setting
+from conspectus_lab.replay.policies import POLICIES, USUAL, Policy, Setting
 from conspectus_lab.replay.recorded import RecordedModel, TurnEnds, recorded_tools
 from conspectus_lab.replay.recording import Recording
 from conspectus_lab.replay.results import PolicyRun, Replay
+from conspectus_lab.replay.simulated_time import simulated
 
 WINDOW = 8_000
 TRIGGER = ("fraction", 0.85)
@@ -55,11 +62,12 @@ def replay(
     keep: object = KEEP,
     summarizer: Summarizer | BaseChatModel | str | None = None,
     summary_tokens: int | None = None,
-    policies: str | Sequence[str | Policy] = tuple(POLICIES),
+    policies: str | Sequence[str | Policy] = USUAL,
     on_event: OnEvent | None = None,
     priced_as: str | Sequence[str] = PRICED_AS,
     prices: Mapping[str, Price] | None = None,
     pace: Pace = Pace(),  # noqa: B008 - it is frozen
+    summarizer_seconds: float = 0.0,
 ) -> Replay:
     """Run a transcript again through a real agent, once under each policy, and measure each.
 
@@ -78,15 +86,18 @@ def replay(
             `"embedded"`, the `EmbeddedSummarizer`.
         summary_tokens: the most that the text of a summary may take. Default: an eighth of the
             window, between 256 and 4,096.
-        policies: what is compared: `"none"`, `"langchain"`, `"conspectus"`, or a `Policy`; one, or
-            several.
+        policies: what is compared: `"none"`, `"langchain"`, `"conspectus"`, `"background"`,
+            `"cached"`, or a `Policy`; one, or several. Default: the first three.
         on_event: called with a name and data while it runs: `start` (`policy`, `title`,
             `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
             (`policy`, `run`).
         priced_as: models, or one, whose prices and caches count for the bills. Default:
             `PRICED_AS`.
         prices: by model. Default: `known_prices()`, and LiteLLM's where ours has none.
-        pace: how much time passes between two requests, for what a cache still holds.
+        pace: how much time passes between two requests, for what a cache still holds, and beside
+            notes that are made in the background.
+        summarizer_seconds: that each summary takes longer than it does here, for the seconds that
+            an agent waits.
 
     Returns:
         Figures and compactions of each run. A run that cannot go on says why in `stopped`.
@@ -127,6 +138,7 @@ def replay(
         tell=on_event or (lambda event, data: None),
         tills=lambda: [Till(model, prices) for model in _listed(priced_as)],
         pace=pace,
+        seconds=summarizer_seconds,
     )
     without = _without(plan)
     return Replay(
@@ -158,6 +170,7 @@ class _Plan:
     tell: OnEvent
     tills: Callable[[], list[Till]]
     pace: Pace
+    seconds: float
 
 
 def _listed(given: str | Sequence[Any]) -> Sequence[Any]:
@@ -210,8 +223,16 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         for till in tills:
             till.summarizer(cost)
 
-    notes = Notes(plan.summarizer.name, asked)
+    def rode(cost: Cost, last: LastRequest, instruction: int) -> None:
+        measure.session.ride(tills, cost, last, instruction)
+
+    notes = Notes(plan.summarizer.name, asked, rode, plan.seconds)
     causes: list[str] = []
+
+    def clock() -> float:
+        passed = asyncio.get_running_loop().time() if policy.beside else 0.0
+        return time.perf_counter() + notes.shift + passed
+
     measure = Measure(
         recording,
         plan.sizes,
@@ -221,20 +242,17 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
         tell,
         tills,
         plan.pace,
+        clock,
     )
     model = RecordedModel(
         recording=recording,
         on_request=measure.request,
         count=plan.sizes.message,
+        takes=plan.pace.step,
         profile={"max_input_tokens": plan.window},
     )
     started = time.perf_counter()
-    with (
-        tempfile.TemporaryDirectory(prefix="conspectus-replay-") as folder,
-        SqliteSaver.from_conn_string(str(Path(folder) / "checkpoints.db")) as saver,
-        SqliteStore.from_conn_string(str(Path(folder) / "store.db")) as store,
-    ):
-        store.setup()
+    with _places(policy) as (saver, store):
         setting = Setting(
             model=model,
             window=plan.window,
@@ -246,18 +264,23 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
             sizes=plan.sizes,
             notes=notes,
             store=store,
+            age=lambda: measure.session.age,
             causes=causes,
         )
+        own = policy.middleware(setting)
         graph = create_agent(
             model,
             tools=recorded_tools(recording),
             system_prompt=recording.system,
-            middleware=[TurnEnds(recording, measure.ready), *policy.middleware(setting)],
+            middleware=[TurnEnds(recording, measure.ready), *own],
             checkpointer=saver,
             store=store,
         )
         config = _config(recording)
-        stopped = _play(graph, recording, config)
+        if policy.beside:
+            stopped = simulated(_aplay(graph, recording, config, own, plan.pace.turn))
+        else:
+            stopped = _play(graph, recording, config)
         state = graph.get_state(config).values
         missing = measure.missing(state.get("messages", []), policy.archived(setting, state))
     run = PolicyRun(
@@ -272,6 +295,21 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
     )
     tell("end", {"run": run})
     return run
+
+
+@contextmanager
+def _places(policy: Policy) -> Iterator[tuple[Any, BaseStore]]:
+    """Where the thread and the originals are; in simulated time in memory, without threads."""
+    if policy.beside:
+        yield InMemorySaver(), InMemoryStore()
+        return
+    with (
+        tempfile.TemporaryDirectory(prefix="conspectus-replay-") as folder,
+        SqliteSaver.from_conn_string(str(Path(folder) / "checkpoints.db")) as saver,
+        SqliteStore.from_conn_string(str(Path(folder) / "store.db")) as store,
+    ):
+        store.setup()
+        yield saver, store
 
 
 def _without(plan: _Plan) -> tuple[Bill, ...]:
@@ -301,4 +339,24 @@ def _play(graph: Any, recording: Recording, config: Any) -> str:
             graph.invoke(said, config, durability="exit")
         except Exception as error:  # whatever a policy's code raises is a finding, not our failure
             return f"{type(error).__name__}: {error}"
+    return ""
+
+
+async def _aplay(
+    graph: Any, recording: Recording, config: Any, own: Sequence[Any], pause: float
+) -> str:
+    """The same on an event loop; what is being prepared at the end comes to its end."""
+    for place, turn in enumerate(recording.turns):
+        try:
+            if place and any(isinstance(message, HumanMessage) for message in turn):
+                await asyncio.sleep(pause)
+            said = {"messages": [message.model_copy() for message in turn]}
+            await graph.ainvoke(said, config, durability="exit")
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        finally:
+            if place == len(recording.turns) - 1:
+                for one in own:
+                    if hasattr(one, "aclose"):
+                        await one.aclose()
     return ""
