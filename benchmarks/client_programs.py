@@ -64,6 +64,11 @@ class Client:
     had: Callable[[Path], tuple[Path, str]]
     session: Callable[[Path, Place], None]
 
+    @property
+    def folder(self) -> str:
+        """The name of its folder in the cache."""
+        return self.name.lower().replace("'", "").replace(" ", "-")
+
 
 def cache() -> Path:
     """Where clients are installed."""

@@ -117,6 +117,7 @@ class Session:
         model: by which tokens are counted.
 
     Attributes:
+        folder: as above.
         requests: those with a tool that reads.
         beside: others, such as a title for the session.
         broken: what a provider would refuse in a request.
@@ -128,7 +129,7 @@ class Session:
     def __init__(
         self, folder: Path, window: int, windows: int, piece: int, turns: int, model: str
     ) -> None:
-        self.requests, self.beside = 0, 0
+        self.folder, self.requests, self.beside = folder, 0, 0
         self.broken: list[str] = []
         self.wrong: list[str] = []
         count, said = meter(model), 0

@@ -133,7 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     absent: list[str] = []
     for client in chosen:
         try:
-            program, version = client.had(cache() / client.name.split()[0].partition("'")[0].lower())
+            program, version = client.had(
+                cache() / client.name.split()[0].partition("'")[0].lower()
+            )
             rows.append(went_through(client, program, version, given.windows))
         except Unavailable as error:
             absent.append(f"{client.name} cannot be had or started here: {error}")
