@@ -183,6 +183,13 @@ faults: $(READY)
 faults-serve: $(READY)
 	@$(BIN)/python -W ignore benchmarks/serve_faults.py $(if $(ONLY),--only "$(ONLY)")
 
+# Real clients through `conspectus serve`, each in a session of ten windows; those that are not there
+# are installed into a cache of their own. make clients [ONLY=Codex] [WINDOWS=10]
+.PHONY: clients
+clients: $(READY)
+	@$(BIN)/python -W ignore benchmarks/serve_clients.py $(if $(ONLY),--only "$(ONLY)") \
+		$(if $(WINDOWS),--windows $(WINDOWS))
+
 # Workers killed between two writes; stores that fail. POSTGRES=an address to have it there too: a
 # schema is made and dropped. Killing takes some minutes.
 # make kills [SAMPLE=35] [WORKERS="agent, replace; Compactor"], make stores [ONLY="hangs"]

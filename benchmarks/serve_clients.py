@@ -1,0 +1,154 @@
+"""Real clients through `conspectus serve`, each in a session of ten windows.
+
+    make clients           or: python benchmarks/serve_clients.py [--only WORD] [--windows 10]
+
+The endpoint, and each client with a home of its own, run as processes. The model is scripted: it
+asks for one file after the other with the client's own tool. Ends with 1 if a client that ran sent
+a request over the window upstream or one that a provider refuses, or if a message is neither in the
+archive nor, word for word, in the last request.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from client_programs import CLIENTS, KEY, Client, Place, Unavailable, cache
+from client_session import Kept, Session, size
+from command_line import Options, Progress, ended
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from serve_process import endpoint
+
+from conspectus_lab.testing.fault_server import FaultServer
+
+WINDOWS, TURNS = 10, 4
+
+
+@dataclass(frozen=True)
+class Went:
+    """How a session went.
+
+    Attributes:
+        client, version: who.
+        requests, beside: of the session, and others, such as a title for it.
+        windows: that what was said fills.
+        over, refused: requests over the window, and others that a provider refuses.
+        kept: where the messages are.
+        wrong: what was promised and does not hold.
+    """
+
+    client: Client
+    version: str
+    requests: int
+    beside: int
+    windows: float
+    over: int
+    refused: int
+    kept: Kept
+    wrong: tuple[str, ...]
+
+
+def went_through(
+    client: Client, program: Path, version: str, windows: int = WINDOWS, turns: int = TURNS
+) -> Went:
+    """One client's session."""
+    with tempfile.TemporaryDirectory() as name:
+        base = Path(name)
+        folder, home = base / "work", base / "home"
+        folder.mkdir()
+        home.mkdir()
+        session = Session(folder, client.window, windows, client.piece, turns, client.model)
+        archive = str(base / "archive.db")
+        failed: list[str] = []
+        with (
+            FaultServer(session.answer, window=client.window, count=size) as server,
+            endpoint(server.anthropic_url, archive, base / "secret", client.window) as serving,
+        ):
+            place = Place(serving.url, folder, home, session.questions, base / "log")
+            try:
+                client.session(program, place)
+            except Unavailable as error:
+                if not server.requests:
+                    raise
+                failed.append(str(error))
+        kept = session.kept(archive, serving.tenant(KEY))
+        refused = [why for request in server.torn for why in request.torn] + session.broken
+    failed += session.wrong[:3]
+    if not session.over and not failed:
+        failed.append("the session did not come to its end")
+    if server.refused:
+        sizes = ", ".join(f"{one.tokens:,}" for one in server.refused[:5])
+        failed.append(f"{len(server.refused)} requests over {client.window:,} tokens: {sizes}")
+    failed += [f"refused: {why}" for why in refused[:3]]
+    failed += [f"missing: {what}" for what in kept.missing[:3]]
+    if kept.records < windows:
+        failed.append(f"{kept.records} compactions are too few for {windows} windows")
+    return Went(
+        client, version, session.requests, session.beside, session.windows, len(server.refused),
+        len(refused), kept, tuple(failed),
+    )  # fmt: skip
+
+
+def show(rows: Sequence[Went], screen: Console) -> None:
+    """The table."""
+    table = Table(
+        title="Clients through conspectus serve", title_justify="left", box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )  # fmt: skip
+    names = (
+        "client,version,protocol,window,windows,requests,over,refused,compacted,threads,messages,"
+        "archived,in view,missing"
+    ).split(",")
+    for name in names:
+        table.add_column(name, justify="left" if name in names[:3] else "right")
+    for one in rows:
+        kept = one.kept
+        every = kept.archived + kept.in_view + len(kept.missing)
+        requests = f"{one.requests:,}" + (f" + {one.beside}" if one.beside else "")
+        numbers = (
+            one.over, one.refused, kept.records, kept.threads, every, kept.archived, kept.in_view,
+            len(kept.missing),
+        )  # fmt: skip
+        table.add_row(
+            one.client.name, one.version, one.client.speaks, f"{one.client.window:,}",
+            f"{one.windows:.1f}", requests, *(f"{number:,}" for number in numbers),
+        )  # fmt: skip
+    screen.print(table)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it as a command; gives the exit code."""
+    parser = Options(description="Real clients through conspectus serve.")
+    parser.add_argument("--only", default="", help="clients with this word in their names")
+    parser.add_argument("--windows", type=int, default=WINDOWS, help="of each session")
+    given = parser.parse_args(arguments)
+    chosen = parser.holding("ONLY= or --only", given.only, CLIENTS, lambda one: one.name)
+    progress = Progress("clients", len(chosen))
+    rows: list[Went] = []
+    absent: list[str] = []
+    for client in chosen:
+        try:
+            program, version = client.had(
+                cache() / client.name.split()[0].partition("'")[0].lower()
+            )
+            rows.append(went_through(client, program, version, given.windows))
+        except Unavailable as error:
+            absent.append(f"{client.name} cannot be had or started here: {error}")
+        progress.step(client.name)
+    if rows:
+        show(rows, Console(width=140))
+    for line in absent:
+        print(line)
+    complaints = [f"{one.client.name}: {what}" for one in rows for what in one.wrong]
+    for line in complaints:
+        print(f"BROKEN PROMISE: {line}", file=sys.stderr)
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    ended(main)

@@ -1,0 +1,128 @@
+"""`make clients`: sessions through real clients, and the faults that the command would notice."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from conspectus_lab.testing.fault_server import Request
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[Callable[[str], ModuleType]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "benchmarks")
+        yield importlib.import_module
+
+
+def client(script: Callable[[str], ModuleType], name: str) -> Any:
+    made = next(one for one in script("client_programs").CLIENTS if one.name == name)
+    return replace(made, window=4_000, piece=500)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["openai", "anthropic", "openai-agents"])
+def test_a_session_goes_through_two_windows_and_nothing_is_missing(
+    script: Callable[[str], ModuleType], name: str
+) -> None:
+    one = client(script, name)
+    program, version = one.had(Path("unused"))
+    went = script("serve_clients").went_through(one, program, version, windows=2, turns=2)
+    assert went.wrong == ()
+    assert (went.over, went.refused, went.kept.missing, went.kept.threads) == (0, 0, (), 1)
+    assert went.windows >= 2
+    assert went.kept.archived > went.kept.in_view > 0
+
+
+@pytest.mark.slow
+def test_without_a_compaction_the_requests_over_the_window_are_told(
+    script: Callable[[str], ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, one = script("serve_clients"), client(script, "openai")
+    plain = bench.endpoint
+    # The endpoint takes the window for a larger one.
+    monkeypatch.setattr(bench, "endpoint", lambda *given: plain(*given[:-1], 1_000_000))
+    went = bench.went_through(one, *one.had(Path("unused")), windows=2, turns=1)
+    assert went.over > 0
+    assert any("over 4,000 tokens" in what for what in went.wrong)
+
+
+def test_a_client_that_cannot_be_started_is_said_to_be_absent(
+    script: Callable[[str], ModuleType],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    bench, programs = script("serve_clients"), script("client_programs")
+    line = [sys.executable, "-c", "import sys; sys.exit('no such wheel')"]
+
+    def had(folder: Path) -> Any:
+        return programs.ran(line)
+
+    monkeypatch.setattr(bench, "CLIENTS", (replace(client(script, "Codex"), had=had),))
+    assert bench.main([]) == 0
+    said = capsys.readouterr().out
+    assert "Codex cannot be had or started here" in said
+    assert "no such wheel" in said
+    assert sys.executable in said
+
+
+def played(session: Any, history: list[dict[str, Any]]) -> None:
+    """Answer a client that sends all, until the session is over."""
+    tools = [{"type": "function", "function": {"name": "read_file", "parameters": {}}}]
+    asked = iter(session.questions)
+    history.append({"role": "user", "content": next(asked)})
+    while True:
+        body = {"model": "m", "messages": history, "tools": tools}
+        answer = session.answer(Request(1, "openai", {**body, "messages": [*history]}))
+        if answer.calls:
+            path = answer.calls[0].args["path"]
+            call = {"id": path, "type": "function", "function": {"name": "f", "arguments": path}}
+            history.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            text = (session.folder / path).read_text()
+            history.append({"role": "tool", "tool_call_id": path, "content": text})
+        elif session.over:
+            return
+        else:
+            history += [
+                {"role": "assistant", "content": answer.text},
+                {"role": "user", "content": next(asked)},
+            ]
+
+
+def test_what_is_nowhere_is_missing_and_what_only_notes_say_is_too(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    module = script("client_session")
+    session = module.Session(tmp_path, 1_000, 1, 300, 1, "m")
+    history: list[dict[str, Any]] = []
+    played(session, history)
+    assert (session.wrong, session.broken) == ([], [])
+    archive = str(tmp_path / "a.db")
+    whole = session.kept(archive, "t")
+    assert (whole.archived, whole.missing) == (0, ())
+    session._last[0] = {"role": "user", "content": f"{module.OURS[0]}\n{history[0]['content']}"}
+    session._last[2] = {**session._last[2], "content": "cut"}
+    lost = session.kept(archive, "t")
+    assert lost.missing == ("question 0", "result for part_0000.txt")
+    assert lost.in_view == whole.in_view - 2
+
+
+def test_a_result_that_does_not_come_whole_is_told(
+    script: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    session = script("client_session").Session(tmp_path, 1_000, 1, 300, 1, "m")
+    tools = [{"name": "shell", "parameters": {}}]
+    asked = {"role": "user", "content": session.questions[0]}
+    body: dict[str, Any] = {"model": "m", "tools": tools, "input": [asked]}
+    session.answer(Request(1, "responses", body))
+    session.answer(Request(2, "responses", body))
+    assert "lines of part_0000.txt did not come" in session.wrong[0]
