@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -209,14 +210,15 @@ LITELLM = """
 model_list:
   - model_name: {model}
     litellm_params: {{model: openai/{model}, api_base: {url}/v1, api_key: {key}}}
+general_settings: {{master_key: {master}}}
 """
 
 
 @contextmanager
-def litellm_proxy(program: Path, place: Place) -> Iterator[str]:
+def litellm_proxy(program: Path, place: Place, master: str) -> Iterator[str]:
     """The proxy, before the endpoint."""
     config = place.home / "litellm.yaml"
-    config.write_text(LITELLM.format(model=GPT, url=place.url, key=KEY))
+    config.write_text(LITELLM.format(model=GPT, url=place.url, key=KEY, master=master))
     port = free_port()
     line = [str(program), "--config", str(config), "--host", "127.0.0.1", "--port", str(port)]
     known = {"HOME": str(place.home), "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
@@ -229,8 +231,9 @@ def litellm_proxy(program: Path, place: Place) -> Iterator[str]:
 
 
 def litellm_session(program: Path, place: Place) -> None:
-    with litellm_proxy(program, place) as url:
-        line = [sys.executable, str(LOOPS), "openai", url, "sk-of-the-proxy", GPT]
+    master = f"sk-{secrets.token_hex(24)}"  # the proxy refuses to start with a weak one
+    with litellm_proxy(program, place, master) as url:
+        line = [sys.executable, str(LOOPS), "openai", url, master, GPT]
         spoken(place, [*line, *place.questions])
 
 
