@@ -30,6 +30,7 @@ class ChatAnswer(Reading):
         self._texts: dict[str, str] = {}
         self._calls: dict[int, dict[str, Any]] = {}
         self._waiting: dict[int, list[dict[str, Any]]] = {}
+        self._newest: dict[int, int] = {}
         self._places: dict[int, int] = {}
         self._held: list[dict[str, Any] | bytes] = []
         self._reason: str | None = None
@@ -99,7 +100,7 @@ class ChatAnswer(Reading):
 
     def _called(self, piece: dict[str, Any]) -> list[dict[str, Any]]:
         """What the client sees of a piece of a call; nothing until its name is known."""
-        at = piece.get("index", 0)
+        at = self._at(piece)
         empty = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
         call = self._calls.setdefault(at, empty)
         call["id"] = piece.get("id") or call["id"]
@@ -114,6 +115,14 @@ class ChatAnswer(Reading):
             self._waiting[at] = pieces
             return []
         return self._placed(at, pieces)
+
+    def _at(self, piece: Mapping[str, Any]) -> int:
+        """The number of a piece's call: some providers give the index 0 to all of them."""
+        at = int(piece.get("index") or 0)
+        name, at = piece.get("id"), self._newest.get(at, at)
+        if name and at in self._calls and self._calls[at]["id"] not in ("", name):
+            self._newest[int(piece.get("index") or 0)] = at = max(self._calls) + 1
+        return at
 
     def _placed(self, at: int, pieces: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         place = self._places.setdefault(at, len(self._places))

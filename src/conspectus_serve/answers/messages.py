@@ -62,7 +62,8 @@ class MessagesAnswer(Reading):
     @property
     def asks(self) -> Sequence[Call]:
         uses = [one for one in self._blocks.values() if one.get("type") == "tool_use"]
-        if self._reason != "tool_use" or not all(map(self._is_ours, uses)):
+        answerable = all(self._is_ours(one) and one.get("id") for one in uses)
+        if self._reason != "tool_use" or not answerable:
             return []
         return [Call(str(one["id"]), json.dumps(_input(one))) for one in uses]
 

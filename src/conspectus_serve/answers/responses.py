@@ -46,7 +46,8 @@ class ResponsesAnswer(Reading):
     @property
     def asks(self) -> Sequence[Call]:
         calls = [one for one in self._items.values() if _is_clients(one)]
-        if self._last.get("status") != "completed" or not all(map(self._is_ours, calls)):
+        answerable = all(self._is_ours(one) and one.get("call_id") for one in calls)
+        if self._last.get("status") != "completed" or not answerable:
             return []
         return [Call(str(one["call_id"]), str(one.get("arguments"))) for one in calls]
 
