@@ -395,15 +395,10 @@ def test_a_bill_that_misses_its_targets_says_so(script: Callable[[str], ModuleTy
     def data(money: float, over: int) -> dict[str, Any]:
         return {"money": dict.fromkeys(bill.PRICES, money), "over": over, "stopped": 0}
 
-    names = (bill.OURS, bill.NOTES, bill.THEIRS, bill.EDITING, bill.NONE)
-    good = dict(
-        zip(
-            names,
-            (data(m, o) for m, o in zip((8, 8, 10, 7, 5), (0, 0, 3, 9, 9), strict=True)),
-            strict=True,
-        )
-    )
+    good = dict.fromkeys(bill.ALL_OURS, data(8, 0))
+    good |= {bill.THEIRS: data(10, 3), bill.EDITING: data(7, 9), bill.NONE: data(5, 9)}
     assert bill.wrong(good) == []
-    assert len(bill.wrong({**good, bill.THEIRS: data(9.0, 0)})) == len(bill.PRICES)
     assert len(bill.wrong({**good, bill.EDITING: data(7.0, 0)})) == len(bill.PRICES)
-    assert "over the window" in bill.wrong({**good, bill.OURS: data(8.0, 1)})[-1]
+    for name in bill.ALL_OURS:
+        assert len(bill.wrong({**good, name: data(8.6, 0)})) == len(bill.PRICES)
+        assert "over the window" in bill.wrong({**good, name: data(8.0, 1)})[-1]
