@@ -129,15 +129,11 @@ def forget_caches() -> None:
         if isinstance(cached, functools._lru_cache_wrapper) and cached.cache_info().maxsize:
             cached.cache_clear()
     _costs.cache_clear()  # of a few families, each with a bound
-    with prompts._lock:
-        prompts._standing.clear()
-    with settings._lock:
-        for tallies in settings._tallies.values():  # emptied, as nodes hold them too
-            with tallies._lock:
-                tallies._threads.clear()
-    for kept in (records._ledgers, records._followed):
-        with kept._lock:
-            kept._kept.clear()
+    for tallies in settings._tallies.values():  # emptied, as nodes hold them too
+        with tallies._lock:
+            tallies._threads.clear()
+    for kept in (prompts._standing, records._ledgers, records._followed):
+        kept.clear()
 
 
 def none_left_behind(patience: float) -> bool:

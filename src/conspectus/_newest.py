@@ -42,6 +42,11 @@ class Newest(Generic[K, V]):
             found = self._values.get(key)
             return self._put(key, make() if found is None else found)
 
+    def values(self) -> list[V]:
+        """Return all that is kept, the oldest first."""
+        with self._lock:
+            return list(self._values.values())
+
     def clear(self) -> None:
         """Keep nothing."""
         with self._lock:
