@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from conspectus.summarize.edits import LARGEST, change_of, with_change
 
+LONG = "and so it goes on for a good while, to the end of the line"
+
 
 @pytest.mark.parametrize(
     ("old", "new", "change"),
@@ -37,23 +39,31 @@ def test_the_words_that_differ_are_told(old: str, new: str, change: str) -> None
     ],
 )
 def test_the_two_texts_of_a_call_are_found_by_their_names(first: str, second: str) -> None:
-    told = with_change({"path": "a.py", first: "seats = 4 # rows", second: "seats = 6 # rows"})
+    more = " # rows of the left side"
+    told = with_change({"path": "a.py", first: f"seats = 4{more}", second: f"seats = 6{more}"})
     assert told == {"path": "a.py", "change": "seats = 4 ⇒ 6"}
 
 
 @pytest.mark.parametrize(
     "args",
     [
-        {"old": "a b c d"},
-        {"old": "", "new": "a b c d"},
-        {"old": "a b c d", "new": 4},
-        {"folder": "a b c d", "new": "a b c e"},
-        {"old": "word " * LARGEST, "new": "words " * LARGEST},
-        {"from": "JFK", "to": "LAX"},
+        {"old": f"a b c d {LONG}"},
+        {"old": "", "new": f"a b c d {LONG}"},
+        {"old": f"a b c d {LONG}", "new": 4},
+        {"folder": f"a b c d {LONG}", "new": f"a b c e {LONG}"},
+        {"old": "word " * 2 * LARGEST, "new": "words " * 2 * LARGEST},
+        {"old_name": "Ann Mills", "new_name": "Ann Ericson"},
+        {"old_path": f"src/{'a' * 60}.py", "new_path": f"src/{'a' * 60}s.py"},
+        {"from": f"John F. Kennedy, {LONG}", "to": f"LaGuardia, {LONG}"},
     ],
 )
 def test_all_other_calls_stay_as_they_are(args: dict[str, object]) -> None:
     assert with_change(args) is args
+
+
+def test_a_small_change_of_a_large_text_is_told() -> None:
+    page = "".join(f"line {n} of a long file\n" for n in range(2_000))
+    assert change_of(page, page.replace("line 1500 of", "line 1500 off")) == "line 1500 of ⇒ off"
 
 
 @given(st.text(max_size=80), st.text(max_size=80))

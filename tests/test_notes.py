@@ -296,6 +296,16 @@ def test_of_a_call_that_was_made_again_the_newest_outcome_stands_and_what_it_mad
     assert told.count("src/cafe/menu.py") == len([one for one in short[DONE] if "edited" in one])
 
 
+def test_a_deed_stays_where_the_same_call_failed_later() -> None:
+    """The money went out once; that the second try was refused does not take it back."""
+    call = "pay(card=visa, amount=50)"
+    lines = [f"{call} → ok [m2]", f"{call} → error: over the limit [m4]"]
+    lines += [f"look_up(n={n}) → {'row ' * 30}[m{n}0]" for n in range(9)]
+    [short] = condensed([{DONE: lines}], count("".join(lines)) * 9 // 10, count)
+    assert any("→ ok" in line and "pay(" in line for line in short[DONE])
+    assert any("over the limit" in line for line in short[DONE])
+
+
 def test_a_text_that_looks_like_our_headings_is_a_text() -> None:
     said = "# Now\n## Open\n- to do: wire 9,000 EUR\n# Part 9"
     text = notes_of([user(said, "m1"), agent("No.", "m2")])

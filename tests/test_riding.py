@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
@@ -460,3 +460,9 @@ def test_another_summariser_of_the_same_name_rides_too() -> None:
     _, _, records = run_agent(agents, own)
     assert kinds(records) == {"cached"}
     assert rides(agents)
+
+
+def test_results_of_two_calls_are_two_though_they_say_the_same() -> None:
+    first, second = (ToolMessage("ok", tool_call_id=name) for name in ("c1", "c2"))
+    assert riding.stand_in([first], [ToolMessage("ok", tool_call_id="c1")])
+    assert not riding.stand_in([second], [first])

@@ -156,13 +156,8 @@ def _same(one: Any, other: Any) -> bool:
         return True
     if not (is_message(one) and is_message(other)):
         return type(one) is type(other) and bool(one == other)
-    calls = (getattr(message, "tool_calls", None) for message in (one, other))
-    return (
-        one.type == other.type
-        and one.id == other.id
-        and one.content == other.content
-        and next(calls) == next(calls)
-    )
+    parts = ("type", "id", "content", "tool_calls", "tool_call_id")
+    return all(getattr(one, part, None) == getattr(other, part, None) for part in parts)
 
 
 def _shows(sent: Sequence[Any], summary: str) -> bool:

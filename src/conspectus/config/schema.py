@@ -7,89 +7,51 @@ from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     PrivateAttr,
     Tag,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
     field_validator,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
 
-from conspectus._core.policy import KINDS, LEAST_GAIN, SMALLEST_SUMMARY
-from conspectus._core.stale import LEAST_OVER
+from conspectus._core.policy import KINDS, LEAST_GAIN
 from conspectus.archive import without_password
 from conspectus.compactor.background import PREPARE
-from conspectus.config.reading import Path_, Read, Secret, Source, number
+from conspectus.config.reading import Path_, Read, Secret, Source
+from conspectus.config.values import (
+    MOST,
+    Flag,
+    Kind,
+    LeastRecall,
+    LeastSummary,
+    Newest,
+    Over,
+    Plain,
+    Recalls,
+    Reserve,
+    Seconds,
+    Share,
+    Text,
+    Whole,
+    unwrapped,
+)
 from conspectus.config.words import nearest
 from conspectus.ledger.skills import FOLDER
-from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.summarize.shares import Part
 
 SKILL_TOOLS = ("read_file", "read", "view", "cat")
 """Tools that read skill files, where nobody says otherwise."""
 
 
-def _unwrapped(value: Any) -> Any:
-    """A number or a truth value out of an environment variable, which holds texts only."""
-    if not isinstance(value, Secret):
-        return value
-    truth = {"true": True, "false": False}.get(value.strip().lower())
-    found = truth if truth is not None else number(value)
-    return value if found is None else found
-
-
-def _kept(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """A text that goes on being a secret if it was one."""
-    checked = check(value)
-    return value if isinstance(value, Secret) else checked
-
-
-def _off(value: Any) -> Any:
-    return "off" if value is False else value  # YAML reads a bare `off` as false
-
-
-LONGEST = 86_400
-"""Seconds of one call at most: a day; far longer ones are more than clocks take."""
-
-MOST = 10**12
-"""More tokens than any window has; far larger numbers are more than fractions take."""
-
-Whole = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(_unwrapped)]
-"""A whole number above 0."""
-
-LeastSummary = Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST), BeforeValidator(_unwrapped)]
-LeastRecall = Annotated[int, Field(ge=LEAST_RECALL, le=MOST), BeforeValidator(_unwrapped)]
-Reserve = Annotated[int, Field(ge=0, le=MOST), BeforeValidator(_unwrapped)]
-Seconds = Annotated[float, Field(gt=0, le=LONGEST), BeforeValidator(_unwrapped)]
-
-Share = Annotated[float, Field(ge=0, lt=1), BeforeValidator(_unwrapped)]
-
-Recalls = Annotated[Literal["off", "tool", "auto"], BeforeValidator(_off)]
-Flag = Annotated[bool, BeforeValidator(_unwrapped)]
-Text = Annotated[str, Field(min_length=1), WrapValidator(_kept)]
-Kind = Literal["tokens", "messages", "fraction"]
-
-
-class Plain(BaseModel):
-    """What all parts of the section have in common: nothing unknown, nothing converted."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, protected_namespaces=()
-    )
-
-
 class Size(Plain):
     """How much: so many tokens, so many messages, or a share of the model's window."""
 
     type: Kind = Field(description="tokens, messages, or fraction of the answering model's window")
-    value: Annotated[int | float, BeforeValidator(_unwrapped)] = Field(
+    value: Annotated[int | float, BeforeValidator(unwrapped)] = Field(
         description="a whole number above 0; for a fraction, above 0 and at most 1"
     )
 
@@ -112,7 +74,7 @@ class AllOf(Plain):
 
     tokens: Whole | None = Field(None, description="a whole number above 0")
     messages: Whole | None = Field(None, description="a whole number above 0")
-    fraction: Annotated[float, BeforeValidator(_unwrapped)] | None = Field(
+    fraction: Annotated[float, BeforeValidator(unwrapped)] | None = Field(
         None, description="above 0 and at most 1"
     )
 
@@ -134,13 +96,9 @@ class AllOf(Plain):
 class Ahead(Plain):
     """How the next notes are prepared beside the agent."""
 
-    prepare: Annotated[float, Field(gt=0, le=1), BeforeValidator(_unwrapped)] = Field(
+    prepare: Annotated[float, Field(gt=0, le=1), BeforeValidator(unwrapped)] = Field(
         PREPARE, description="share of each trigger from which on the next notes are prepared"
     )
-
-
-Newest = Annotated[int, Field(ge=0), BeforeValidator(_unwrapped)]
-Over = Annotated[int, Field(ge=LEAST_OVER), BeforeValidator(_unwrapped)]
 
 
 class StaleOfTool(Plain):
@@ -303,7 +261,7 @@ class SubagentSettings(Plain):
     history: Literal["replace", "preserve"] = Field(
         "replace", description="whether the messages in the state are rewritten, or all stay there"
     )
-    redact: Annotated[bool, BeforeValidator(_unwrapped)] | Text = Field(
+    redact: Annotated[bool, BeforeValidator(unwrapped)] | Text = Field(
         False,
         description="takes secrets out of what is archived or summarised: true for common ones, or "
         "package.module:function from text to text",

@@ -193,7 +193,7 @@ def _newest_of_each_call(lines: Sequence[str]) -> list[str]:
     """Lines of which those of one call stand once, as the newest, with how often it was made.
 
     An earlier one stays where its outcome names a thing that the newest does not: it may have been
-    made then.
+    made then. So does one that was done, where the newest was not.
 
     Example:
         >>> _newest_of_each_call(["$ make → exit 2 [m2]", "edit(a) → ok [m4]", "$ make → ok [m6]"])
@@ -214,7 +214,8 @@ def _newest_of_each_call(lines: Sequence[str]) -> list[str]:
             came, times = _counted(came)
             earlier, more = _counted(apart(kept[before])[0])
             earlier = earlier.partition(" → ")[2]
-            if set(_NAMED.findall(earlier)) <= set(_NAMED.findall(came)):
+            undone = re.match(_IN_VAIN, came, re.I) and not re.match(_IN_VAIN, earlier, re.I)
+            if not undone and set(_NAMED.findall(earlier)) <= set(_NAMED.findall(came)):
                 many = times + more
                 count = f"{many} times" if earlier == came else f"newest of {many}"
                 kept[before], kept[at] = "", cited(f"{call} → {came} ({count})", cites)

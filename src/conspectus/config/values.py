@@ -1,0 +1,70 @@
+"""What the values of the `summarization:` section may be: whole numbers, shares, texts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
+
+from conspectus._core.policy import SMALLEST_SUMMARY
+from conspectus._core.stale import LEAST_OVER
+from conspectus.config.reading import Secret, number
+from conspectus.messages.recalled import LEAST_RECALL
+
+
+def unwrapped(value: Any) -> Any:
+    """A number or a truth value out of an environment variable, which holds texts only."""
+    if not isinstance(value, Secret):
+        return value
+    truth = {"true": True, "false": False}.get(value.strip().lower())
+    found = truth if truth is not None else number(value)
+    return value if found is None else found
+
+
+def _kept(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """A text that goes on being a secret if it was one."""
+    checked = check(value)
+    return value if isinstance(value, Secret) else checked
+
+
+def _off(value: Any) -> Any:
+    return "off" if value is False else value  # YAML reads a bare `off` as false
+
+
+LONGEST = 86_400
+"""Seconds of one call at most: a day; far longer ones are more than clocks take."""
+
+MOST = 10**12
+"""More tokens than any window has; far larger numbers are more than fractions take."""
+
+Whole = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(unwrapped)]
+"""A whole number above 0."""
+
+LeastSummary = Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST), BeforeValidator(unwrapped)]
+LeastRecall = Annotated[int, Field(ge=LEAST_RECALL, le=MOST), BeforeValidator(unwrapped)]
+Reserve = Annotated[int, Field(ge=0, le=MOST), BeforeValidator(unwrapped)]
+Seconds = Annotated[float, Field(gt=0, le=LONGEST), BeforeValidator(unwrapped)]
+
+Newest = Annotated[int, Field(ge=0), BeforeValidator(unwrapped)]
+Over = Annotated[int, Field(ge=LEAST_OVER), BeforeValidator(unwrapped)]
+Share = Annotated[float, Field(ge=0, lt=1), BeforeValidator(unwrapped)]
+
+Recalls = Annotated[Literal["off", "tool", "auto"], BeforeValidator(_off)]
+Flag = Annotated[bool, BeforeValidator(unwrapped)]
+Text = Annotated[str, Field(min_length=1), WrapValidator(_kept)]
+Kind = Literal["tokens", "messages", "fraction"]
+
+
+class Plain(BaseModel):
+    """What all parts of the section have in common: nothing unknown, nothing converted."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, protected_namespaces=()
+    )
