@@ -27,8 +27,9 @@ from worker_cases import FILLER, look, summary, talk, tasks_left, word
 
 from conspectus import ChatModelSummarizer, Compactor, is_summary_message
 from conspectus._drive import run
+from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.agent_state import HELD, LOCAL
+from conspectus.compactor.engine import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.short_term import asummarize_messages, summarize_messages

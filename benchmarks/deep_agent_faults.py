@@ -24,8 +24,9 @@ from langgraph.store.memory import InMemoryStore
 from rich.table import Table
 
 from conspectus._drive import run as drive
+from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.agent_state import HELD, LOCAL
+from conspectus.compactor.engine import LOCAL
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.messages import read_messages
 

@@ -32,8 +32,9 @@ from rich.console import Console
 from rich.table import Table
 
 from conspectus._drive import run as drive
+from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.agent_state import HELD, LOCAL
+from conspectus.compactor.engine import LOCAL
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.messages import read_messages
 

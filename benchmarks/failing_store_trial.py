@@ -18,8 +18,9 @@ from store_failures import Case, Fault
 
 from conspectus import ArchiveError, Compactor
 from conspectus._drive import Flow, Io, arun, run
+from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.agent_state import HELD, LOCAL
+from conspectus.compactor.engine import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import is_summary_message
 from conspectus.middleware import SummarizationMiddleware

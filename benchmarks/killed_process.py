@@ -34,10 +34,11 @@ from scripted_thread import (
 
 from conspectus import Compactor
 from conspectus._drive import Flow, arun, run
+from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope, recall_flow
 from conspectus.archive.values import manifest
 from conspectus.compactor import preparation, preparing
-from conspectus.compactor.agent_state import HELD, LOCAL
+from conspectus.compactor.engine import LOCAL
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.middleware import SummarizationMiddleware
 from conspectus_lab.testing.scripted_models import ScriptedChatModel

@@ -18,8 +18,9 @@ from soak_faults import TIMEOUT, Cancelled, Player, astopped, stoppable
 
 from conspectus import StuckError, is_summary_message
 from conspectus._drive import Flow, Io
+from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.agent_state import HELD, LOCAL
+from conspectus.compactor.engine import LOCAL
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import ConspectusError
 from conspectus.guard import ContextGuard

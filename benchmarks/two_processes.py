@@ -29,8 +29,9 @@ from worker_places import place
 
 from conspectus import CompactionResult, Compactor, is_summary_message
 from conspectus._drive import run
+from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.agent_state import HELD, LOCAL
+from conspectus.compactor.engine import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import read_messages
 from conspectus.middleware import SummarizationMiddleware

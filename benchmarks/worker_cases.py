@@ -24,8 +24,9 @@ from worker_places import aplace, place
 
 from conspectus import Compactor, is_summary_message
 from conspectus._drive import Flow, arun, run
+from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.agent_state import HELD, LOCAL
+from conspectus.compactor.engine import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import read_messages
 from conspectus.middleware import SummarizationMiddleware

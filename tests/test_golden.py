@@ -17,8 +17,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
 from conspectus._core.records import Draft, Record
+from conspectus.agents.state import HELD, REQUEST, read_held, read_requested
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.agent_state import HELD, REQUEST, read_held, read_requested
 from conspectus.messages import is_summary_message
 from golden import threads
 from golden.threads import AGENTS, DATA, NODE, QUESTIONS, TENANT, VERSIONS

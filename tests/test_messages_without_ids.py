@@ -12,7 +12,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, SummarizationMiddleware
-from conspectus.compactor.naming import name_messages
+from conspectus.agents.identity import name_messages
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.middleware import PreservedState
 from conspectus.middleware.preserved import added

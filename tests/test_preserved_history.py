@@ -26,8 +26,8 @@ from langgraph.store.base import GetOp, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveError, ContextGuard, StuckError, SummarizationMiddleware
-from conspectus.compactor.agent_state import HELD, Held
-from conspectus.compactor.views import MESSAGES, THREADS, Views, laid_over
+from conspectus.agents.state import HELD, Held
+from conspectus.agents.views import MESSAGES, THREADS, Views, laid_over
 from conspectus.middleware import PreservedState
 from conspectus.middleware.preserved import added
 from conspectus_lab.testing.scripted_models import ScriptedChatModel

@@ -19,9 +19,9 @@ from conspectus import (
     TokenMeter,
     is_summary_message,
 )
+from conspectus.agents.state import Held, Requested
 from conspectus.archive.for_agents import ASKED_IN
 from conspectus.archive.relevance import asks_for_something, fits
-from conspectus.compactor.agent_state import Held, Requested
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
 from conspectus.messages.recalled import (

@@ -21,6 +21,7 @@ from conspectus.compactor.background import AnyBackground, Preparations
 from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.closing import Closing
 from conspectus.compactor.engine import (
+    LOCAL,
     AnyArchive,
     AnyListeners,
     AnySummarizer,
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
 
 logger = logging.getLogger("conspectus")
-
-LOCAL = "local"
-"""The tenant where none is named."""
 
 DEFAULT_WITH_WINDOW = ("fraction", 0.85)
 DEFAULT_WITHOUT = ("tokens", 170_000)

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from langchain_core.runnables import Runnable
     from langgraph.store.base import BaseStore
 
+LOCAL = "local"
+"""The tenant where none is named."""
+
 AnySummarizer: TypeAlias = (
     "Summarizer | BaseChatModel | Runnable[Any, Any] | Callable[[list[Any]], Any] | str"
 )

@@ -13,8 +13,8 @@ from langchain_core.runnables import Runnable
 
 from conspectus._core.choices import EMBEDDED, names_embedded
 from conspectus._core.policy import ContextSize
+from conspectus.agents.identity import Tenant
 from conspectus.archive import Archive
-from conspectus.compactor.agent_state import Tenant
 from conspectus.compactor.engine import AnyArchive, open_archive
 from conspectus.compactor.leaving import BeforeSummarization, hooks_of
 from conspectus.compactor.models import profile_window

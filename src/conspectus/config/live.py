@@ -10,8 +10,9 @@ from typing import Any, cast
 from langchain.agents.middleware.types import AgentMiddleware, ModelCallResult
 
 from conspectus._drive import Flow, Io, arun, run
+from conspectus.agents.identity import Tenant
+from conspectus.agents.state import read_held
 from conspectus.archive import Archive
-from conspectus.compactor.agent_state import Tenant, read_held
 from conspectus.compactor.engine import AnyArchive
 from conspectus.compactor.leaving import BeforeSummarization
 from conspectus.compactor.tools import OnEvent

@@ -11,8 +11,8 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 
 from conspectus._drive import Flow
+from conspectus.agents.state import CompactionState, Held, read_held, scope_of
 from conspectus.archive import Scope
-from conspectus.compactor.agent_state import CompactionState, Held, read_held, scope_of
 from conspectus.compactor.models import model_name, profile_window
 from conspectus.deep_agents.defaults import summarization_defaults
 from conspectus.deep_agents.extra import deepagents

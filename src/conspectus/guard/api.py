@@ -21,12 +21,9 @@ from conspectus._core.choices import OnFailure
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, Io, arun, run
-from conspectus.compactor.agent_state import (
-    CompactionState,
-    Tenant,
-    read_held,
-    read_requested,
-)
+from conspectus.agents.engine import GraphEngine
+from conspectus.agents.identity import Tenant, name_messages
+from conspectus.agents.state import CompactionState, read_held, read_requested
 from conspectus.compactor.engine import (
     AnyArchive,
     AnyListeners,
@@ -35,8 +32,6 @@ from conspectus.compactor.engine import (
     Pin,
     window_of,
 )
-from conspectus.compactor.graph_engine import GraphEngine
-from conspectus.compactor.naming import name_messages
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.tools import OnEvent
 from conspectus.errors import PolicyError

@@ -23,8 +23,16 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.types import Command
 
-from conspectus.compactor.agent_state import HELD, RECALLED, REQUEST, Held, Requested
-from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
+from conspectus.agents.state import (
+    HELD,
+    RECALLED,
+    REQUEST,
+    Held,
+    Recalled,
+    Requested,
+    read_recalled,
+    turn_of,
+)
 from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
 
 Request = ModelRequest[Any]

@@ -10,11 +10,11 @@ from langchain_core.messages import BaseMessage
 
 from conspectus._core.items import Size, Window
 from conspectus._drive import Flow
-from conspectus.compactor.agent_state import scope_of
-from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.agents.engine import GraphEngine
+from conspectus.agents.state import scope_of
+from conspectus.agents.views import laid_over
 from conspectus.compactor.observed import whose_of
 from conspectus.compactor.result import CompactionResult
-from conspectus.compactor.views import laid_over
 from conspectus.errors import ArchiveError
 from conspectus.events import Whose, listening
 from conspectus.events.notes import noted

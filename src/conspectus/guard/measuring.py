@@ -13,8 +13,8 @@ from langchain_core.messages import BaseMessage
 
 from conspectus._core.items import Window
 from conspectus._newest import Newest
-from conspectus.compactor.agent_state import Held, Requested
-from conspectus.compactor.graph_engine import GraphEngine
+from conspectus.agents.engine import GraphEngine
+from conspectus.agents.state import Held, Requested
 from conspectus.compactor.models import model_name, profile_window
 from conspectus.errors import PolicyError
 from conspectus.tokens import TokenMeter, correction

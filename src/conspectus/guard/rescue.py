@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from langchain_core.exceptions import ContextOverflowError
 
-from conspectus.compactor.agent_state import Requested
+from conspectus.agents.state import Requested
 from conspectus.errors import StuckError
 from conspectus.guard.overflow import Overflow
 

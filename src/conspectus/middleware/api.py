@@ -19,17 +19,16 @@ from conspectus._core.choices import OnFailure
 from conspectus._core.policy import LEAST_GAIN
 from conspectus._core.stale import AnyStale
 from conspectus._drive import Flow, arun, run
+from conspectus.agents.engine import GraphEngine
+from conspectus.agents.identity import Tenant, name_messages
+from conspectus.agents.state import CompactionState, asking, read_held
 from conspectus.archive import Archive
-from conspectus.compactor.agent_state import CompactionState, Tenant, read_held
 from conspectus.compactor.background import AnyBackground, Preparations
 from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.closing import Closing
 from conspectus.compactor.engine import AnyArchive, AnyListeners, AnySummarizer, Pin
-from conspectus.compactor.graph_engine import GraphEngine
 from conspectus.compactor.leaving import BeforeSummarization
-from conspectus.compactor.naming import name_messages
 from conspectus.compactor.tools import OnEvent
-from conspectus.compactor.turn_state import asking
 from conspectus.errors import PolicyError
 from conspectus.events import heard_by
 from conspectus.ledger.skills import Skills

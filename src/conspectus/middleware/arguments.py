@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage
 from conspectus._core.items import Size
 from conspectus._core.policy import Arguments
 from conspectus._newest import Newest
-from conspectus.compactor.agent_state import Held
+from conspectus.agents.state import Held
 from conspectus.messages import has_long_arguments
 
 THREADS = 256

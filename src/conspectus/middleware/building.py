@@ -10,8 +10,8 @@ from typing import Any
 from langchain_core.runnables import Runnable
 
 from conspectus._core.policy import Arguments, Policy
+from conspectus.agents.engine import KEPT, GraphEngine
 from conspectus.compactor.engine import AnySummarizer, Engine, window_of
-from conspectus.compactor.graph_engine import KEPT, GraphEngine
 from conspectus.compactor.models import model_name, profile_window
 from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for

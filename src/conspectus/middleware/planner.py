@@ -19,24 +19,23 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import grown
 from conspectus._drive import Flow
-from conspectus.compactor.agent_state import (
+from conspectus.agents.engine import GraphEngine
+from conspectus.agents.identity import is_checkpointed, name_messages
+from conspectus.agents.state import (
     ASKED,
     FORKED,
     HELD,
     Held,
     Requested,
-    is_checkpointed,
+    read_asked,
     read_held,
     read_requested,
     scope_of,
 )
-from conspectus.compactor.graph_engine import GraphEngine
-from conspectus.compactor.naming import name_messages
+from conspectus.agents.streams import hide_from_streams
 from conspectus.compactor.preparing import begin_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
-from conspectus.compactor.stream_events import hide_from_streams
-from conspectus.compactor.turn_state import read_asked
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages import is_summary_message

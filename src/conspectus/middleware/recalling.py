@@ -13,11 +13,19 @@ from typing import Any
 from langchain_core.messages import BaseMessage, RemoveMessage
 
 from conspectus._drive import Flow
+from conspectus.agents.engine import GraphEngine
+from conspectus.agents.state import (
+    RECALLED,
+    Held,
+    Recalled,
+    read_held,
+    read_recalled,
+    read_requested,
+    scope_of,
+    turn_of,
+)
 from conspectus.archive.for_agents import question_of, unasked_flow
 from conspectus.archive.relevance import asks_for_something
-from conspectus.compactor.agent_state import RECALLED, Held, read_held, read_requested, scope_of
-from conspectus.compactor.graph_engine import GraphEngine
-from conspectus.compactor.turn_state import Recalled, read_recalled, turn_of
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages import read_messages

@@ -14,11 +14,10 @@ from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import Command
 
 from conspectus._drive import Flow, arun, run
+from conspectus.agents.engine import GraphEngine
+from conspectus.agents.identity import name_messages
+from conspectus.agents.state import asking, read_held, read_requested, scope_of
 from conspectus.archive.for_agents import ABOUT, ABOUT_TOOL, TOOL, answer_flow, unreadable
-from conspectus.compactor.agent_state import read_held, read_requested, scope_of
-from conspectus.compactor.graph_engine import GraphEngine
-from conspectus.compactor.naming import name_messages
-from conspectus.compactor.turn_state import asking
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.events import heard_by
 from conspectus.middleware.planner import Planner

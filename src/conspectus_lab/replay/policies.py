@@ -13,8 +13,8 @@ from langgraph.store.base import BaseStore
 
 from conspectus._core.records import Record
 from conspectus._drive import run
+from conspectus.agents.state import read_held, scope_of
 from conspectus.archive import Archive
-from conspectus.compactor.agent_state import read_held, scope_of
 from conspectus.compactor.anchors import StateAnchor
 from conspectus.compactor.memory import Memory
 from conspectus.errors import PolicyError

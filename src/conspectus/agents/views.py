@@ -18,7 +18,7 @@ from weakref import ref
 
 from langchain_core.messages import BaseMessage
 
-from conspectus.compactor.agent_state import Held
+from conspectus.agents.state import Held
 from conspectus.tokens.tally import fingerprint
 
 THREADS = 64

@@ -23,31 +23,26 @@ from conspectus._core.items import Size, Window
 from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus._newest import Newest
+from conspectus.agents.branches import Branches
+from conspectus.agents.identity import Tenant, is_checkpointed
+from conspectus.agents.state import Held, Requested, read_held, scope_of
+from conspectus.agents.streams import told
+from conspectus.agents.views import Grown, Views, laid_over
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
-from conspectus.compactor.agent_requests import last_request
-from conspectus.compactor.agent_state import (
-    Held,
-    Requested,
-    Tenant,
-    is_checkpointed,
-    read_held,
-    scope_of,
-)
 from conspectus.compactor.anchors import Anchor, StateAnchor
-from conspectus.compactor.branches import Branches
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.memory import Failure, Memory
+from conspectus.compactor.models import profile_window
 from conspectus.compactor.observed import log_failures
 from conspectus.compactor.preview import Preview
 from conspectus.compactor.redacting import told_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.riding import Sending
 from conspectus.compactor.session import Session
-from conspectus.compactor.stream_events import told
-from conspectus.compactor.views import Grown, Views, laid_over
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
+from conspectus.summarize.riding import LastRequest
 
 logger = logging.getLogger("conspectus")
 
@@ -56,6 +51,30 @@ KEPT = "kept in the history"
 
 STORES = 8
 """Stores of graphs whose archives are kept open for the next step."""
+
+
+def last_request(request: ModelRequest[Any], window: int | None) -> LastRequest | None:
+    """Return a request of an agent as a summary may ride on it; None where it cannot.
+
+    A model that must answer in a form, or must call a tool, would do so again, and a provider does
+    not find a request again of which that was changed.
+
+    Args:
+        request: as it is sent.
+        window: input limit of the model, in tokens; None for that of its profile.
+    """
+    forced = request.tool_choice not in (None, "auto") or "tool_choice" in request.model_settings
+    if request.response_format is not None or forced:
+        return None
+    system = [request.system_message] if request.system_message is not None else []
+    return LastRequest(
+        model=request.model,
+        messages=(*system, *request.messages),
+        tools=tuple(request.tools),
+        tool_choice=request.tool_choice,
+        settings=dict(request.model_settings),
+        window=window or profile_window(request.model),
+    )
 
 
 @dataclass(slots=True)

@@ -15,14 +15,9 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus._drive import Flow
 from conspectus._newest import Newest
+from conspectus.agents.identity import Tenant, is_checkpointed, thread_of_run
+from conspectus.agents.state import Held, scope_of
 from conspectus.archive import Archive
-from conspectus.compactor.agent_state import (
-    Held,
-    Tenant,
-    is_checkpointed,
-    scope_of,
-    thread_of_run,
-)
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages import is_summary_message

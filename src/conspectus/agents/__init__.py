@@ -1,0 +1,1 @@
+"""The engine in LangChain's agents and LangGraph's graphs, shared by middleware and guard."""

@@ -1,0 +1,128 @@
+"""Whose history a step of an agent works on, and the ids of messages that came without one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from conspectus.compactor.engine import LOCAL
+from conspectus.errors import InputError
+
+MAIN = "main"
+"""The session of a graph that no other graph has called."""
+
+DERIVED = "unnamed-"
+"""The beginning of an id that is derived from its message."""
+
+Tenant = str | Callable[[Any], str | None] | None
+
+_id = attrgetter("id")
+
+
+def tenant_of(tenant: Tenant, runtime: object) -> str:
+    """Return the tenant: as configured, else the authenticated user, else the local one.
+
+    Raises:
+        InputError: the tenant is no text.
+    """
+    if tenant is None:
+        user = getattr(getattr(runtime, "server_info", None), "user", None)
+        identity = getattr(user, "identity", None)
+        return identity if isinstance(identity, str) and identity else LOCAL
+    named = tenant(runtime) if callable(tenant) else tenant
+    if named is None:
+        return LOCAL
+    if not isinstance(named, str) or not named:
+        raise InputError(
+            f"tenant must be a text that names it, or a callable that returns one, not {named!r}"
+        )
+    return named
+
+
+def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
+    """Return the thread of the run or its configuration, else one named by the first message."""
+    return thread_id_of(runtime) or f"unnamed-{_digest_of_first(messages)}"
+
+
+def thread_id_of(runtime: object) -> str | None:
+    """Return the id of the thread, of the run or its configuration; None where neither has one."""
+    thread = thread_of_run(runtime) or _configured().get("thread_id")
+    return str(thread) if thread else None
+
+
+def thread_of_run(runtime: object) -> str | None:
+    """Return the thread that a run names; None where it names none, or outside a graph."""
+    thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
+    return str(thread) if thread else None
+
+
+def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
+    """Return which agent's own history it is: subagents share the thread of their caller.
+
+    A step that is tried again must get the same one, so that its drafts are found. So it is derived
+    from the first message, whose id is random, or from the call of the subagent.
+    """
+    info = getattr(runtime, "execution_info", None)
+    namespace = getattr(info, "checkpoint_ns", None) or ""
+    if "|" not in namespace:
+        return MAIN
+    # Every subagent with the same job has the same derived id.
+    derived = bool(messages) and (messages[0].id or DERIVED).startswith(DERIVED)
+    caller = namespace.rpartition("|")[0] if derived else ""
+    return f"sub-{_digest_of_first(messages, caller)}"
+
+
+def is_checkpointed() -> bool:
+    """Whether a checkpointer keeps the state of the graph that runs here."""
+    # LangGraph has no public way to ask; this is where it hands the checkpointer to subgraphs.
+    return _configured().get("__pregel_checkpointer") not in (None, False)
+
+
+def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:
+    """Give each message without an id one that its content and its occurrence determine.
+
+    A delta channel is put together anew from its writes. So an id must be the same each time, or
+    the records of a history would not fit it after a checkpoint.
+
+    Args:
+        messages: of one channel, in their order.
+        before: the messages that stand before them in the channel.
+    """
+    if None not in map(_id, messages):
+        return
+    taken = {message.id for message in (*before, *messages)}
+    counts: Counter[str] = Counter()
+    for message in messages:
+        if message.id is not None:
+            continue
+        calls = getattr(message, "tool_calls", None), getattr(message, "tool_call_id", None)
+        said = repr((message.type, message.name, message.content, calls))
+        name = f"{DERIVED}{_digest(said)[:24]}"
+        while (found := f"{name}-{counts[name]}") in taken:
+            counts[name] += 1
+        message.id = found
+        taken.add(found)
+
+
+def _digest_of_first(messages: Sequence[BaseMessage], caller: str = "") -> str:
+    first = messages[0] if messages else None
+    return _digest(f"{first.id}\0{first.content}{caller}" if first is not None else "")[:16]
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+
+
+def _configured() -> Mapping[str, Any]:
+    from langgraph.config import get_config
+
+    try:
+        found: Mapping[str, Any] = get_config().get("configurable", {})
+    except RuntimeError:  # called by hand, outside a graph
+        return {}
+    return found

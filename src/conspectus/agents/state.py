@@ -1,0 +1,362 @@
+"""The private channels of a graph's state: records in force, requests, recalled and asked things.
+
+The middleware and the guard share them. All is plain JSON data, so that it survives every
+serializer, is no part of a graph's input or output, and comes back with its checkpoint.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Annotated, Any, NotRequired, TypeGuard
+
+from langchain.agents.middleware.types import AgentState, PrivateStateAttr
+from langchain_core.messages import BaseMessage
+
+from conspectus._core.items import Size, Window
+from conspectus._core.records import Record
+from conspectus.agents.identity import (
+    DERIVED,
+    MAIN,
+    Tenant,
+    name_messages,
+    session_of,
+    tenant_of,
+    thread_id_of,
+    thread_of,
+)
+from conspectus.archive import Scope
+from conspectus.messages import POINTER, read_messages
+from conspectus.messages.recalled import newest_user, recalled_message
+
+VERSION = 1
+"""Version of the plain form; data of another version is not read."""
+
+HELD = "_conspectus"
+REQUEST = "_conspectus_request"
+RECALLED = "_conspectus_recalled"
+ASKED = "_conspectus_asked"
+"""Names of our channels."""
+
+FORKED = "_deepagents_forked_context"
+"""Set by Deep Agents in the state of a subagent that has inherited its parent's."""
+
+LEARNED = 3
+"""Other models whose limits are remembered."""
+
+FOCUS = 2_000
+"""Characters of a focus that are kept."""
+
+
+def asked_together(
+    before: Mapping[str, Any] | None, new: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Join what two tools of one step ask for into one request; nothing takes a request back."""
+    if not before or not new:
+        return dict(new or {})
+    focus = dict.fromkeys(text for one in (before, new) if (text := one.get("focus")))
+    return {"v": VERSION, "focus": "; ".join(map(str, focus))}
+
+
+class CompactionState(AgentState[Any]):
+    """Private channels for what this module reads and writes."""
+
+    _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    _conspectus_recalled: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
+    # `| None` keeps LangGraph from putting an empty dict into the state of every thread.
+    _conspectus_asked: NotRequired[
+        Annotated[dict[str, Any] | None, PrivateStateAttr, asked_together]
+    ]
+    # Written by Deep Agents' middleware; read here, so that a thread that had it can go on.
+    _summarization_event: NotRequired[Annotated[Any, PrivateStateAttr]]
+
+
+# The records in force
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The record in force, as a graph's state holds it.
+
+    Attributes:
+        thread: under which its originals are archived.
+        session: likewise.
+        data: its id where an archive holds it; else the records themselves as plain data, the
+            one in force last; None for none.
+        after: size of the view once it was in force, as the trigger counts.
+        pending: messages that it covers are still in the channel, and should not be.
+    """
+
+    thread: str
+    session: str
+    data: list[Mapping[str, Any]] | str | None = None
+    after: Size | None = None
+    pending: bool = False
+
+    @property
+    def head(self) -> tuple[Record, ...] | str:
+        """The records, the one in force last, or its id; none where they cannot be read."""
+        if isinstance(self.data, str):
+            return self.data
+        try:
+            return tuple(Record.from_json(one) for one in self.data or ())
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return ()
+
+    @property
+    def messages_after(self) -> int:
+        """Messages in the view once the record was in force."""
+        return self.after.messages if self.after else 0
+
+    @property
+    def head_id(self) -> str:
+        """Id of the record in force; empty for none."""
+        found: object = self.data
+        if isinstance(self.data, list):
+            found = self.data[-1].get("id") if self.data else None
+        return found if isinstance(found, str) else ""
+
+    def with_record(self, record: Record, after: Size, *, pending: bool = False) -> Held:
+        """Put another record in force; of one that is archived only the id is kept."""
+        if record.archived:
+            return replace(self, data=record.id, after=after, pending=pending)
+        # Records that cannot be read hold nothing that fits this one.
+        before = self.data if isinstance(self.data, list) and self.head else []
+        # Only the ledger in force is of use again.
+        earlier = [{**one, "ledger": {}} for one in before]
+        return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
+
+    def back_to(self, chain: Sequence[Record]) -> Held:
+        """Put the last record that still fits in force, or none; its size then is not known."""
+        if isinstance(self.data, str):
+            return replace(self, data=chain[-1].id if chain else None, after=None)
+        return replace(self, data=(self.data or [])[: len(chain)] or None, after=None)
+
+    def settled(self, *, whole: bool) -> Held:
+        """Return this for a channel that is as it should be.
+
+        Args:
+            whole: the channel keeps what the records cover; otherwise only the newest is needed.
+        """
+        data = self.data if whole or not isinstance(self.data, list) else self.data[-1:]
+        return replace(self, data=data, pending=False)
+
+    @property
+    def name(self) -> str:
+        """Names the history in the caches of this process."""
+        return f"{self.thread}\0{self.session}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        after = [self.after.tokens, self.after.messages] if self.after else None
+        return {
+            "v": VERSION,
+            "thread": self.thread,
+            "session": self.session,
+            "head": self.data,
+            "after": after,
+            "pending": self.pending,
+        }
+
+
+def scope_of(held: Held, tenant: Tenant, runtime: object) -> Scope:
+    """Name the originals; the tenant is never read from state, which users can write.
+
+    Raises:
+        InputError: the tenant is no text.
+    """
+    return Scope(tenant_of(tenant, runtime), held.thread, held.session)
+
+
+def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]) -> Held:
+    """Read the record in force; an empty one, under the names of this run, where there is none.
+
+    Data that cannot be read is not trusted: the history goes on without its records. The first
+    message is given an id if it has none, as it names a history without a thread.
+    """
+    _name_first(messages, runtime)
+    data = state.get(HELD)
+    if data and isinstance(data, Mapping) and data.get("v") == VERSION:
+        try:
+            return _held(data)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            pass
+    # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
+    session = MAIN if state.get(FORKED) else session_of(runtime, messages)
+    return Held(thread_of(runtime, messages), session)
+
+
+def _name_first(messages: Sequence[BaseMessage], runtime: object) -> None:
+    if not messages:
+        return
+    first = messages[0]
+    derived = first.id is None or first.id.startswith(DERIVED)
+    if derived and not thread_id_of(runtime):
+        # Two conversations that begin with the same words are not the same one.
+        first.id = str(uuid.uuid4())
+    else:
+        name_messages(messages[:1])
+
+
+def _held(data: Mapping[str, Any]) -> Held:
+    head, after = data["head"], data["after"]
+    thread, session = data["thread"], data["session"]
+    if not (_is_name(thread) and _is_name(session)):
+        raise TypeError("thread and session are text")
+    # Whether records can be read is seen where they are needed; a step needs only their id.
+    records = isinstance(head, list) and head and all(_is_name(one.get("id")) for one in head)
+    if not (head is None or _is_name(head) or records):
+        raise TypeError("the head is an id, or records")
+    size = None
+    if after is not None:
+        tokens, messages = after
+        if not (_is_count(tokens) and _is_count(messages)):
+            raise TypeError("a size is tokens and messages")
+        size = Size(tokens, messages)
+    return Held(thread, session, head, size, bool(data["pending"]))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+# The latest request
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """The latest request, as the guard has measured it.
+
+    Attributes:
+        overhead: tokens beside the messages: system prompt, tools, response format.
+        reserved: tokens of the window that are left for the answer.
+        window: input limit of the model that was called, in tokens; None where it is unknown.
+        model: that model.
+        learned: the most that may be sent to a model that refused a request as too long, in
+            tokens, by model.
+    """
+
+    overhead: int = 0
+    reserved: int = 0
+    window: int | None = None
+    model: str = ""
+    learned: Mapping[str, int] = field(default_factory=dict)
+
+    def room(self, least: int = 0) -> Window | None:
+        """Return the window less what messages cannot have; None where nothing is known of it.
+
+        Args:
+            least: tokens that messages cannot have in any case.
+        """
+        rooms = []
+        if self.window is not None:
+            rooms.append(Window(self.window, max(least, self.overhead + self.reserved)))
+        if self.model in self.learned:  # a limit of what is sent; the answer is no part of it
+            rooms.append(Window(self.learned[self.model], self.overhead))
+        return min(rooms, key=lambda room: room.budget, default=None)
+
+    def having_learned(self, limit: int) -> Requested:
+        """Set the most that may be sent to its model."""
+        others = [one for one in self.learned.items() if one[0] != self.model][-LEARNED:]
+        return replace(self, learned={**dict(others), self.model: limit})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {"v": VERSION, **asdict(self)}
+
+
+def read_requested(state: Mapping[str, Any]) -> Requested:
+    """Read the latest request; an empty one where the guard has left none that can be read."""
+    data = state.get(REQUEST)
+    if not data or not isinstance(data, Mapping) or data.get("v") != VERSION:
+        return Requested()
+    overhead, reserved, window = (
+        value if _is_count(value := data.get(name)) else 0
+        for name in ("overhead", "reserved", "window")
+    )
+    learned = data.get("learned")
+    known = learned.items() if isinstance(learned, Mapping) else ()
+    return Requested(
+        overhead,
+        reserved,
+        window or None,
+        str(data.get("model") or ""),
+        {str(model): limit for model, limit in known if _is_count(limit) and limit},
+    )
+
+
+# The turn under way
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The originals that one turn is shown again: the same, byte for byte, until the next turn.
+
+    Attributes:
+        turn: names the user's message that the turn began with; from `turn_of`.
+        text: what the model is shown; empty for nothing.
+        keys: of the originals in it, which must be within reach as long as it is shown.
+    """
+
+    turn: str
+    text: str = ""
+    keys: tuple[str, ...] = ()
+
+    @property
+    def message(self) -> BaseMessage | None:
+        """The message that shows it; None for nothing."""
+        return recalled_message(self.text, self.turn) if self.text else None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain JSON data."""
+        return {"v": VERSION, "turn": self.turn, "text": self.text, "keys": list(self.keys)}
+
+
+def read_recalled(state: Mapping[str, Any]) -> Recalled | None:
+    """Read what was recalled latest; None where nothing was, or where it cannot be read."""
+    data = state.get(RECALLED)
+    if not isinstance(data, Mapping) or data.get("v") != VERSION:
+        return None
+    turn, text, keys = data.get("turn"), data.get("text"), data.get("keys")
+    if not (isinstance(turn, str) and isinstance(text, str) and isinstance(keys, list)):
+        return None
+    return Recalled(turn, text, tuple(map(str, keys)))
+
+
+def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> str:
+    """Name the turn under way by the message that it began with; empty where there is none.
+
+    Args:
+        messages: the history.
+        known: what was recalled latest. A message that is now shown short is still the same one;
+            one that was edited is another.
+    """
+    place = newest_user(messages)
+    if place is None:
+        return ""
+    [entry] = read_messages([messages[place]])
+    name = hashlib.sha256(entry.id.encode("utf-8", "backslashreplace")).hexdigest()[:16]
+    if known is not None and known.turn.startswith(name) and POINTER in entry.text:
+        return known.turn
+    return f"{name}{entry.key}"
+
+
+def read_asked(state: Mapping[str, Any]) -> str | None:
+    """Read the focus of a compaction that was asked for, perhaps empty; None for not asked."""
+    data = state.get(ASKED)
+    if not isinstance(data, Mapping) or data.get("v") != VERSION:
+        return None
+    focus = data.get("focus")
+    return focus[:FOCUS] if isinstance(focus, str) else ""
+
+
+def asking(focus: str | None) -> dict[str, Any]:
+    """Make the update of a state that asks for a compaction before the next call of the model."""
+    return {ASKED: {"v": VERSION, "focus": (focus or "").strip()[:FOCUS]}}
