@@ -5,7 +5,6 @@ What it has in common with LangChain's is in `test_langchain_conformance.py`.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +18,7 @@ from langgraph.runtime import Runtime
 from langgraph.store.memory import InMemoryStore
 
 from conspectus.archive import Archive, Scope
-from conspectus.errors import InputError, PolicyError, SummaryError
+from conspectus.errors import InputError, PolicyError
 from conspectus.messages import is_summary_message
 from conspectus.middleware import SummarizationMiddleware
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
@@ -139,16 +138,6 @@ def test_a_message_that_carries_the_marker_stays() -> None:
 # Archive and tenant
 
 
-def test_originals_go_to_the_store_of_the_agent() -> None:
-    store = InMemoryStore()
-    agent = create_agent(
-        ScriptedChatModel(answers=lambda _: "yes"), middleware=[made()], store=store
-    )
-    result = agent.invoke({"messages": talk(7)}, {"configurable": {"thread_id": "t"}})
-    assert is_summary_message(result["messages"][0])
-    assert archived(store) == ["m0", "m1", "m2", "m3"]
-
-
 def test_an_archive_of_its_own_goes_before_the_store_of_the_agent() -> None:
     own, agents = InMemoryStore(), InMemoryStore()
     made(archive=own).before_model({"messages": talk(7)}, runtime(store=agents))
@@ -228,25 +217,6 @@ def test_a_failed_summary_leaves_a_history_that_still_fits(
     assert sum("kept as it was" in r.message for r in caplog.records) == 2
 
 
-def test_a_history_that_no_longer_fits_is_summarised_by_the_embedded_summariser() -> None:
-    history = talk(12, words=150)
-    middleware = made(writer(*FAILS), window=1800, archive=InMemoryStore())
-    update = step(middleware, history)
-    assert "m11" in kept(update)
-    assert len(kept(update)) < 12
-    kept_by_choice = made(writer(*FAILS), window=1800, archive=InMemoryStore(), on_failure="keep")
-    assert step(kept_by_choice, history) is None
-
-
-def test_a_failed_summary_is_raised_where_that_is_asked_for() -> None:
-    with pytest.raises(SummaryError, match="refusal"):
-        step(made(writer(*FAILS), on_failure="raise"), talk(7))
-    with pytest.raises(SummaryError, match="refusal"):
-        asyncio.run(
-            made(writer(*FAILS), on_failure="raise").abefore_model({"messages": talk(7)}, Runtime())
-        )
-
-
 def test_fallbacks_are_tried_in_turn() -> None:
     first, second, third = writer(*FAILS), writer(""), writer("- by the third")
     update = step(made(first, fallbacks=[second, third]), talk(7))
@@ -314,19 +284,6 @@ def test_what_the_limit_cannot_pay_for_is_read_by_the_embedded_summariser() -> N
 # Who is told
 
 
-def test_a_listener_and_the_stream_are_told_of_start_and_end() -> None:
-    heard: list[tuple[str, Any]] = []
-    middleware = made(on_event=lambda event, data: heard.append((event, dict(data))))
-    agent = create_agent(ScriptedChatModel(answers=lambda _: "yes"), middleware=[middleware])
-    streamed = list(agent.stream({"messages": talk(7)}, stream_mode="custom"))
-    assert [event for event, _ in heard] == ["start", "end"]
-    assert [(one["type"], one["event"]) for one in streamed] == [
-        ("conspectus.compaction", "start"),
-        ("conspectus.compaction", "end"),
-    ]
-    assert all(one.items() >= data.items() for one, (_, data) in zip(streamed, heard, strict=True))
-
-
 def test_each_event_says_of_which_thread_and_session_it_is() -> None:
     heard: list[dict[str, Any]] = []
     middleware = made(on_event=lambda event, data: heard.append(dict(data)))
@@ -370,28 +327,6 @@ def test_a_try_that_failed_is_said_once_with_its_name_and_what_came_of_it(
             + ("the summary is by ScriptedChatModel:big" if fallback else "another try succeeded")
         )
         assert line.levelno == (logging.WARNING if fallback else logging.INFO)
-
-
-def test_a_failure_is_told_too() -> None:
-    heard: list[str] = []
-    middleware = made(writer(*FAILS), on_event=lambda event, data: heard.append(event))
-    step(middleware, talk(7))
-    assert heard == ["start", "attempt_failed", "failed"]
-
-
-def test_a_listener_that_fails_does_not_undo_a_summary(caplog: pytest.LogCaptureFixture) -> None:
-    def listen(event: str, data: Any) -> None:
-        raise RuntimeError("deaf")
-
-    assert step(made(on_event=listen), talk(7))
-    assert any("on_event failed" in r.message for r in caplog.records)
-
-
-def test_two_with_names_of_their_own_stand_in_one_agent() -> None:
-    pair = [made(name="Early"), made(trigger=("messages", 60), name="Late")]
-    agent = create_agent(ScriptedChatModel(answers=lambda _: "yes"), middleware=pair)
-    assert {"Early.before_model", "Late.before_model"} <= set(agent.get_graph().nodes)
-    assert is_summary_message(agent.invoke({"messages": talk(7)})["messages"][0])
 
 
 # The history stays in the state

@@ -89,6 +89,8 @@ DAMAGED: list[dict[str, Any]] = [
     {"head": [{**RECORD, "messages_after": "3"}]},
     {"head": [{**RECORD, "cost": None}]},
     {"head": ""},
+    {"head": "no such record"},
+    {"head": []},
     {"head": {"a": 1}},
     {"thread": 5},
     {"session": None},

@@ -101,10 +101,25 @@ async def test_an_event_loop_sees_the_same_run() -> None:
     assert await acheck_nothing_lost(runs[0][2], runs[0][1]) == 34
 
 
-def test_no_word_of_a_summariser_is_streamed_as_a_message() -> None:
+def streamed(graph: Any, loop: bool, mode: str) -> list[Any]:
+    """What a run streams, with or without an event loop."""
+
+    async def on_loop() -> list[Any]:
+        return [one async for one in graph.astream(task(), thread(), stream_mode=mode)]
+
+    if loop:
+        return asyncio.run(on_loop())
+    return list(graph.stream(task(), thread(), stream_mode=mode))
+
+
+both = pytest.mark.parametrize("loop", [False, True], ids=["sync", "async"])
+
+
+@both
+def test_no_word_of_a_summariser_is_streamed_as_a_message(loop: bool) -> None:
     own = middleware(model=streaming_summariser())
     graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    words = [chunk for chunk, _ in graph.stream(task(), thread(), stream_mode="messages")]
+    words = [chunk for chunk, _ in streamed(graph, loop, "messages")]
     text = "".join(chunk.text for chunk in words)
     assert own.model.calls
     assert "The very end of it." in text
@@ -114,34 +129,20 @@ def test_no_word_of_a_summariser_is_streamed_as_a_message() -> None:
     assert not [chunk for chunk in words if is_summary(chunk)]
 
 
-@on_a_loop
-async def test_no_word_of_a_summariser_is_streamed_as_a_message_on_a_loop() -> None:
+@both
+def test_the_messages_of_a_run_hold_no_summary(loop: bool) -> None:
     own = middleware(model=streaming_summariser())
     graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    stream = graph.astream(task(), thread(), stream_mode="messages")
-    words = [chunk async for chunk, _ in stream]
-    text = "".join(chunk.text for chunk in words)
-    assert own.model.calls
-    assert "The very end of it." in text
-    assert SUMMARY not in text
 
+    async def on_loop() -> list[str]:
+        run = await graph.astream_events(task(), thread(), version="v3")
+        return [await message.text async for message in run.messages]
 
-@on_a_loop
-async def test_the_messages_of_a_run_hold_no_summary() -> None:
-    own = middleware(model=streaming_summariser())
-    graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    run = await graph.astream_events(task(), thread(), version="v3")
-    texts = [await message.text async for message in run.messages]
-    assert own.model.calls
-    assert texts[-1] == "The very end of it."
-    assert not [text for text in texts if SUMMARY in text]
-
-
-def test_the_messages_of_a_run_hold_no_summary_without_a_loop() -> None:
-    own = middleware(model=streaming_summariser())
-    graph, _ = agent(StreamingModel(answers=steps(12, "The very end of it.")), own)
-    run = graph.stream_events(task(), thread(), version="v3")
-    texts = [str(message.text) for message in run.messages]
+    if loop:
+        texts = asyncio.run(on_loop())
+    else:
+        run = graph.stream_events(task(), thread(), version="v3")
+        texts = [str(message.text) for message in run.messages]
     assert own.model.calls
     assert texts[-1] == "The very end of it."
     assert not [text for text in texts if SUMMARY in text]
@@ -187,20 +188,14 @@ def compactions(stream: Any) -> list[str]:
     return [one["event"] for one in stream if one.get("type") == "conspectus.compaction"]
 
 
-def test_custom_events_mark_start_and_end_of_each_compaction() -> None:
-    own = middleware()
+@both
+def test_custom_events_mark_start_and_end_of_each_compaction(loop: bool) -> None:
+    heard: list[tuple[str, Any]] = []
+    own = middleware(on_event=lambda event, data: heard.append((event, dict(data))))
     graph, _ = agent(steps(12), own)
-    told = compactions(graph.stream(task(), thread(), stream_mode="custom"))
-    assert told == ["start", "end"] * len(own.model.calls)
-    assert told
-
-
-@on_a_loop
-async def test_custom_events_mark_them_on_a_loop() -> None:
-    own = middleware()
-    graph, _ = agent(steps(12), own)
-    seen = [one async for one in graph.astream(task(), thread(), stream_mode="custom")]
+    seen = streamed(graph, loop, "custom")
     assert compactions(seen) == ["start", "end"] * len(own.model.calls)
+    assert all(one.items() >= data.items() for one, (_, data) in zip(seen, heard, strict=True))
 
 
 def test_a_failed_compaction_is_told_and_the_run_goes_on() -> None:
@@ -459,27 +454,22 @@ def own_summary(messages: list[Any]) -> str:
 
 
 @pytest.mark.slow
-def test_fifty_threads_at_once_share_one_instance() -> None:
+@both
+def test_fifty_threads_at_once_share_one_instance(loop: bool) -> None:
     own = middleware(model=ScriptedChatModel(answers=own_summary, delay=0.002))
     store = InMemoryStore()
     graph, model = agent(ScriptedChatModel(answers=per_thread, delay=0.001), own, store=store)
     names = named_threads(50)
-    with ThreadPoolExecutor(50) as pool:
-        list(pool.map(lambda n: graph.invoke(said(f"Look at {n} 8"), thread(n)), names))
-    assert model.most_at_once > 1
-    check_sent(model)
-    check_own(graph, store, names)
 
+    async def on_loop() -> None:
+        await asyncio.gather(*(graph.ainvoke(said(f"Look at {n} 8"), thread(n)) for n in names))
 
-@pytest.mark.slow
-@on_a_loop
-async def test_fifty_tasks_at_once_share_one_instance() -> None:
-    own = middleware(model=ScriptedChatModel(answers=own_summary, delay=0.002))
-    store = InMemoryStore()
-    graph, model = agent(ScriptedChatModel(answers=per_thread, delay=0.001), own, store=store)
-    names = named_threads(50)
-    await asyncio.gather(*(graph.ainvoke(said(f"Look at {n} 8"), thread(n)) for n in names))
-    assert model.most_at_once > 10
+    if loop:
+        asyncio.run(on_loop())
+    else:
+        with ThreadPoolExecutor(50) as pool:
+            list(pool.map(lambda n: graph.invoke(said(f"Look at {n} 8"), thread(n)), names))
+    assert model.most_at_once > (10 if loop else 1)
     check_sent(model)
     check_own(graph, store, names)
 
@@ -487,13 +477,13 @@ async def test_fifty_tasks_at_once_share_one_instance() -> None:
 # Subagents that share the thread
 
 
-def subagents(own: Any, checkpointer: Any = None) -> tuple[Any, Any, ScriptedChatModel]:
-    """A graph with two subagents as tools; all three share the middleware, store and thread."""
+def subagents(own: Any, theirs: Any) -> tuple[Any, Any, ScriptedChatModel]:
+    """A graph with two subagents as tools; all three share the store and the thread."""
     models = {}
 
     def sub(name: str) -> Any:
         models[name] = ScriptedChatModel(answers=lambda messages: per_thread(messages))
-        return create_agent(models[name], tools=[look], middleware=[own])
+        return create_agent(models[name], tools=[look], middleware=[theirs])
 
     alpha, beta = sub("alpha"), sub("beta")
 
@@ -520,11 +510,23 @@ def subagents(own: Any, checkpointer: Any = None) -> tuple[Any, Any, ScriptedCha
     return graph, store, model
 
 
+def subagent_summary(messages: list[Any]) -> str:
+    found = re.findall(r"\bth[ab]x\d+|\b[mn]\d\b", str(messages[-1].content))
+    return f"{SUMMARY}: {' '.join(dict.fromkeys(found))[:150]} are looked at."
+
+
 @pytest.mark.slow
-def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals() -> None:
-    own = middleware(model=ScriptedChatModel(answers=subagent_summary))
-    graph, store, model = subagents(own)
-    graph.invoke(task(), thread())
+@pytest.mark.parametrize("each", [False, True], ids=["one instance", "an instance each"])
+@both
+def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals(
+    loop: bool, each: bool
+) -> None:
+    own, other = (middleware(model=ScriptedChatModel(answers=subagent_summary)) for _ in range(2))
+    graph, store, model = subagents(own, other if each else own)
+    if loop:
+        asyncio.run(graph.ainvoke(task(), thread()))
+    else:
+        graph.invoke(task(), thread())
     check_sent(model)
     check_nothing_lost(graph, store)
     by_session: dict[tuple[str, ...], str] = {}
@@ -538,27 +540,6 @@ def test_subagents_of_one_thread_have_a_session_each_and_see_no_others_originals
     )
     assert kinds == [("module m",), ("thax",), ("thax",), ("thbx",), ("thbx",)]
     assert Archive(store).threads("local") == ("t",)
-
-
-def subagent_summary(messages: list[Any]) -> str:
-    found = re.findall(r"\bth[ab]x\d+|\b[mn]\d\b", str(messages[-1].content))
-    return f"{SUMMARY}: {' '.join(dict.fromkeys(found))[:150]} are looked at."
-
-
-@pytest.mark.slow
-@on_a_loop
-async def test_subagents_on_a_loop_have_a_session_each() -> None:
-    own = middleware(model=ScriptedChatModel(answers=subagent_summary))
-    graph, store, model = subagents(own)
-    await graph.ainvoke(task(), thread())
-    check_sent(model)
-    assert await acheck_nothing_lost(graph, store) > 0
-    places = {
-        tuple(item.namespace)
-        for item in store.search(("conspectus",), limit=10_000)
-        if item.namespace[-1] == "messages"
-    }
-    assert len(places) == 5
 
 
 def test_a_subagent_with_a_memory_of_its_own_goes_on_in_its_session() -> None:

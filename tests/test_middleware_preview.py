@@ -11,7 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from conspectus.compactor.preview import PreviewRequest
+from conspectus.compactor.preview import MOST_ASKED, PreviewRequest
+from conspectus.errors import SummaryError
 from conspectus.messages.summary import summary_body
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
@@ -292,3 +293,16 @@ def test_nobody_is_asked_about_a_summary_that_fails_its_checks() -> None:
     out = graph.invoke(said("Look at all modules."), thread())
     assert asked == []
     assert len(out["messages"]) == 14
+
+
+def test_a_function_that_never_answers_with_a_text_that_fits_is_an_error() -> None:
+    asked: list[PreviewRequest] = []
+
+    def too_long(request: PreviewRequest) -> str:
+        asked.append(request)
+        return "word " * 200_000
+
+    graph, _ = agent(steps(6), middleware(preview=too_long, window=20_000, on_failure="raise"))
+    with pytest.raises(SummaryError, match="shorten it"):
+        graph.invoke(said("Look at all modules."), thread())
+    assert len(asked) == MOST_ASKED

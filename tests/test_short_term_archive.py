@@ -239,22 +239,6 @@ def test_a_summary_of_langmems_or_of_a_time_without_archive_is_taken_over() -> N
     assert kept >= summarised(found.running_summary) - summarised(before)
 
 
-def test_a_rule_outlives_a_process_with_an_archive(tmp_path: Path) -> None:
-    rule = "Never edit the generated files in build/out."
-    messages = [human("rule", text=rule), *talk(40)]
-    running: Any = None
-    limits = {"max_tokens": 400, "max_summary_tokens": 150}
-    for upto in range(10, len(messages), 6):
-        with Archive.open(tmp_path / "a.db") as archive:
-            found = summarise(messages[:upto], running, archive=archive, **limits)
-            running = found.running_summary
-    assert rule in running.summary
-    chain_facts: Any = None
-    with Archive.open(tmp_path / "a.db") as archive:
-        chain_facts = archive.chain(Scope("local", "t"))[-1].ledger["facts"]
-    assert any(rule == fact["value"] for fact in chain_facts)
-
-
 def test_no_thread_reads_what_another_has_archived() -> None:
     archive = Archive(InMemoryStore())
     summarise(talk(8), archive=archive, thread_id="one")

@@ -130,7 +130,6 @@ def turns(library: Any, count_of: int) -> tuple[list[AnyMessage], PlainModel, An
     number = iter(range(10_000))
     model = PlainModel(lambda messages: f"Summary number {next(number)} of all that was said.")
     limits: dict[str, Any] = {"max_tokens": 600, "max_tokens_before_summary": 140}
-    limits: dict[str, Any] = {"max_tokens": 600, "max_tokens_before_summary": 140}
     node = library.SummarizationNode(model=model, output_messages_key="messages", **limits)
     state: dict[str, Any] = {"messages": [SystemMessage("Be brief.", id="s")], "context": {}}
     for n in range(count_of):
