@@ -1,4 +1,4 @@
-"""Recorded sessions: every call gives its result again, and a result that was made up is noticed."""
+"""Recorded sessions: every call gives its result again, and a made-up result is noticed."""
 
 from __future__ import annotations
 
