@@ -30,8 +30,7 @@ from rich.console import Console
 from rich.table import Table
 
 from conspectus.tokens import TokenMeter
-from conspectus_lab.billing import Bill, Pace
-from conspectus_lab.commands.replay import summed
+from conspectus_lab.billing import Bill, Pace, summed
 from conspectus_lab.replay import PolicyRun, Replay, replay
 from conspectus_lab.replay.measure import Sizes
 from conspectus_lab.replay.policies import Middleware, Policy, Setting, ours

@@ -16,7 +16,7 @@ from conspectus_lab.evaluate import (
     questions_of,
 )
 from conspectus_lab.report import evaluation_page, templates
-from conspectus_lab.report.charts import Bar, Group, bar_chart
+from conspectus_lab.report.charts import Bar, Chart, Group
 from conspectus_lab.report.tables import tables_of
 from made_transcripts import CODE, KEEP, PATH, QUESTIONS, TALK, Notes, agent
 from page_reader import Page
@@ -172,7 +172,7 @@ def test_a_failure_stands_out() -> None:
 
 def drawn(title: str, groups: list[Group], most: float) -> Page:
     bars = templates().get_template("bar_chart.html").module.bars
-    return Page(str(bars(bar_chart(title, groups, most))))
+    return Page(str(bars(Chart(title, tuple(groups), most))))
 
 
 def test_a_chart_keeps_bars_within_its_width_whatever_the_numbers() -> None:

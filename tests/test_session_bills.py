@@ -10,8 +10,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from conspectus import Cost, PolicyError
 from conspectus.telemetry import Price, known_prices, litellm_prices
-from conspectus_lab.billing import Bill, Block, Pace, Till, block_of
-from conspectus_lab.commands.replay import summed
+from conspectus_lab.billing import Bill, Block, Pace, Till, block_of, summed
 from conspectus_lab.replay import replay
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 

@@ -2,7 +2,7 @@
 
 from conspectus_lab.billing.prefix_cache import Block, CacheRules, CacheUse, PrefixCache
 from conspectus_lab.billing.rules import rules_for
-from conspectus_lab.billing.session import Bill, Pace, Till, block_of
+from conspectus_lab.billing.session import Bill, Pace, Till, block_of, summed
 
 __all__ = [
     "Bill",
@@ -14,4 +14,5 @@ __all__ = [
     "Till",
     "block_of",
     "rules_for",
+    "summed",
 ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
+from functools import reduce
+from operator import add
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
@@ -74,6 +76,12 @@ class Bill:
             if one.name != "model"
         }
         return replace(self, **sums)
+
+
+def summed(bills: Iterable[Sequence[Bill]]) -> list[Bill]:
+    """Add up the bills of several sessions, one for each model; sessions without any count not."""
+    rows = [row for row in bills if row]
+    return [reduce(add, column) for column in zip(*rows, strict=True)]
 
 
 class Till:

@@ -17,6 +17,7 @@ from conspectus.cli import output
 from conspectus.cli.failures import DONE, WORSE
 from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError, MessageError
+from conspectus_lab.commands.terminal import print_table
 
 if TYPE_CHECKING:
     from conspectus_lab.evaluate import Comparison, Evaluation, Noted, System, Transcript
@@ -350,29 +351,15 @@ def _progress() -> Iterator[Any]:
 
 
 def _print(found: Evaluation, compared: Comparison | None) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
     from conspectus_lab.report.tables import lost_of, measured_how, skipped, tables_of
 
     screen = output.console()
     for table in tables_of(found):
-        drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-        for place, name in enumerate(table.columns):
-            drawn.add_column(name, justify="right" if place else "left", no_wrap=True)
-        for row, cells in enumerate(table.rows):
-            drawn.add_row(
-                *(
-                    Text(output.shown(cell), "bold red" if (row, place) in table.bad else "")
-                    for place, cell in enumerate(cells)
-                )
-            )
         screen.print(Text(table.title, "bold"))
         screen.print(Text(table.note, "dim"))
-        width, screen.width = screen.width, 10_000  # a number cut short would be another number
-        screen.print(drawn, crop=False)
-        screen.width = width
+        print_table(screen, table)
     screen.print(measured_how(found))
     for one in found.going_on[:1]:
         for line in lost_of(one):
@@ -384,8 +371,7 @@ def _print(found: Evaluation, compared: Comparison | None) -> None:
 
 
 def _print_compared(compared: Comparison, screen: Any) -> None:
-    from rich import box
-    from rich.table import Table
+    from conspectus_lab.report.tables import Table
 
     if not compared.worse:
         screen.print(
@@ -394,14 +380,17 @@ def _print_compared(compared: Comparison, screen: Any) -> None:
         )
         return
     screen.print("\nGot worse:", style="bold red")
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for place, name in enumerate(("system", "measure", "before", "now", "change")):
-        drawn.add_column(name, justify="right" if place > 1 else "left")
-    for change in compared.worse:
-        figures = (f"{x:.4g}" for x in (change.before, change.now))
-        by = f"{change.now - change.before:+.4g}"
-        drawn.add_row(output.shown(change.system), change.measure, *figures, by)
-    screen.print(drawn)
+    rows = tuple(
+        (
+            one.system,
+            one.measure,
+            f"{one.before:.4g}",
+            f"{one.now:.4g}",
+            f"{one.now - one.before:+.4g}",
+        )
+        for one in compared.worse
+    )
+    print_table(screen, Table("", "", ("system", "measure", "before", "now", "change"), rows))
 
 
 def _compared(compared: Comparison) -> dict[str, Any]:

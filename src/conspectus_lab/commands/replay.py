@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
-from operator import add
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,13 +14,13 @@ from conspectus.cli import options, output
 from conspectus.cli.failures import DONE, STUCK, one_line
 from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError
+from conspectus_lab.commands.terminal import print_table
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from conspectus.cli.readers import History
     from conspectus_lab.billing import Bill
     from conspectus_lab.replay import PolicyRun, Replay
+    from conspectus_lab.report.tables import Table
 
 STDIN = "-"
 OURS = frozenset({"conspectus", "background", "cached"})
@@ -109,7 +107,8 @@ def replay(
 
         templates()  # so that what is missing is known before the work is done
     from conspectus_lab.commands.live import Live
-    from conspectus_lab.replay import replay as run
+    from conspectus_lab.replay import replay as again
+    from conspectus_lab.replay.results import broken_promises
 
     settings: dict[str, Any] = {
         "window": window,
@@ -129,7 +128,7 @@ def replay(
         for name, history in histories:
             screen.title(name, len(history.messages))
             try:
-                found.append(run(history.messages, name=name, on_event=screen.tell, **settings))
+                found.append(again(history.messages, name=name, on_event=screen.tell, **settings))
             except InputError as error:
                 raise InputError(f"{name}: {error}") from error
     data = _as_json(found)
@@ -145,7 +144,13 @@ def replay(
         _print(found, [*_skipped(histories), *screen.notes])
         if report is not None:
             output.console().print(f"Report: {report}", style="bold", soft_wrap=True)
-    wrong = list(dict.fromkeys(what for one in found for what in _wrong(one)))
+    wrong = dict.fromkeys(
+        what
+        for one in found
+        for run in one.runs
+        if run.policy in OURS
+        for what in broken_promises(one, run)
+    )
     for what in wrong:
         print(f"conspectus: error: {one_line(what)}", file=sys.stderr)
     raise typer.Exit(STUCK if wrong else DONE)
@@ -167,75 +172,28 @@ def _skipped(histories: Sequence[tuple[str, History]]) -> list[str]:
     return [f"{name}: {history.skipped_lines}" for name, history in histories if history.skipped]
 
 
-def summed(bills: Iterable[Sequence[Bill]]) -> list[Bill]:
-    """Bills of several sessions added up, one for each model."""
-    rows = [row for row in bills if row]
-    return [reduce(add, column) for column in zip(*rows, strict=True)]
+def _figures(runs: Sequence[PolicyRun]) -> dict[str, Any]:
+    """The figures of one policy over several transcripts, with its bills."""
+    from conspectus_lab.billing import summed
+    from conspectus_lab.replay.results import totals
 
-
-def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
-    """The figures of one policy over several transcripts; of one they are its own."""
-    characters = sum(one.characters for run in runs for one in run.compactions)
-    read = sum(one.read for run in runs for one in run.compactions)
-    return {
-        "requests": sum(len(run.steps) for run in runs),
-        "compactions": sum(len(run.compactions) for run in runs),
-        "peak_tokens": max((run.peak for run in runs), default=0),
-        "sent_tokens": sum(run.sent for run in runs),
-        "summarizer_calls": sum(run.summarizer_calls for run in runs),
-        "summarizer_tokens": sum(run.summarizer_tokens for run in runs),
-        "read_share": read / characters if characters else None,
-        "carried": sum(run.carried for run in runs),
-        "broken": sum(run.broken for run in runs),
-        "over": sum(run.over for run in runs),
-        "missing": sum(run.missing for run in runs),
-        "waited_seconds": sum(run.waited for run in runs),
-        "bills": [_plain(bill) for bill in summed(run.bills for run in runs)],
-    }
+    return {**totals(runs), "bills": [_plain(bill) for bill in summed(run.bills for run in runs)]}
 
 
 def _plain(bill: Bill) -> dict[str, Any]:
-    return {
-        "model": bill.model,
-        "requests": bill.requests,
-        "input_tokens": bill.input_tokens,
-        "cached_share": bill.cached_share,
-        "money": bill.money,
-        "summarizer_money": bill.summarizer_money,
-    }
-
-
-def _by_policy(found: Sequence[Replay]) -> dict[str, list[PolicyRun]]:
-    runs: dict[str, list[PolicyRun]] = {}
-    for one in found:
-        for run in one.runs:
-            runs.setdefault(run.policy, []).append(run)
-    return runs
+    names = ("model", "requests", "input_tokens", "cached_share", "money", "summarizer_money")
+    return {name: getattr(bill, name) for name in names}
 
 
 def _as_json(found: Sequence[Replay]) -> dict[str, Any]:
+    from conspectus_lab.billing import summed
+    from conspectus_lab.replay.results import by_policy
+
     return {
         "replays": [one.to_json() for one in found],
-        "totals": {name: totals(runs) for name, runs in _by_policy(found).items()},
+        "totals": {name: _figures(runs) for name, runs in by_policy(found).items()},
         "without": [_plain(bill) for bill in summed(one.without for one in found)],
     }
-
-
-def _wrong(one: Replay) -> list[str]:
-    """What our own run has not kept of its promises: none of it is a matter of taste."""
-    return [what for run in one.runs if run.policy in OURS for what in _wrong_in(one, run)]
-
-
-def _wrong_in(one: Replay, run: PolicyRun) -> list[str]:
-    share = run.read_share
-    checks = {
-        f"it ended early: {run.stopped}": bool(run.stopped),
-        f"{run.over:,} requests do not fit the window of {one.window:,} tokens": run.over > 0,
-        f"{run.broken:,} requests have broken pairs of calls and results": run.broken > 0,
-        f"{run.missing:,} originals are neither in view nor in the archive": run.missing > 0,
-        f"of the text that left only {share or 0:.1%} was read": share is not None and share < 1,
-    }
-    return [f"{one.name}: {what}" for what, holds in checks.items() if holds]
 
 
 COLUMNS = {
@@ -252,9 +210,6 @@ COLUMNS = {
 }
 """Headings of the table, and the figures under them."""
 
-BAD = frozenset({"broken", "over", "missing"})
-"""Figures that should be 0."""
-
 NOTE = (
     "peak, sent: tokens of the largest request and of all together; calls, summariser: how often "
     "the summariser was asked, and its tokens; read: share of the text that left which it was "
@@ -266,31 +221,12 @@ NOTE = (
 
 
 def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    screen = output.console()
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for place, name in enumerate(("", *COLUMNS)):
-        drawn.add_column(name, justify="right" if place else "left", no_wrap=True)
-    for one in found:
-        size = f"{one.messages:,} messages, {one.tokens:,} tokens"
-        title = f"{one.name} ({size})" if len(found) > 1 else size
-        drawn.add_row(Text(output.shown(title), "bold"))
-        for run in one.runs:
-            drawn.add_row(*_cells(run.title, totals([run])))
-        drawn.add_section()
-    if len(found) > 1:
-        drawn.add_row(Text(f"all {len(found):,} transcripts", "bold"))
-        for runs in _by_policy(found).values():
-            drawn.add_row(*_cells(runs[0].title, totals(runs)))
-    width, screen.width = screen.width, 10_000  # a number cut short would be another number
-    screen.print(drawn, crop=False)
-    one = found[0]
+    screen, one = output.console(), found[0]
+    print_table(screen, _table(found))
     if one.without:
-        screen.print(_bills(found), crop=False)
-    screen.width = width
+        print_table(screen, _bills(found))
     screen.print(
         f"Window {one.window:,} tokens, trigger {one.trigger}, keep {one.keep}, summariser "
         f"{one.summarizer}, for all alike. {NOTE}.",
@@ -301,42 +237,57 @@ def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
         screen.print(Text(f"Note: {output.shown(note)}", "yellow"), soft_wrap=True)
 
 
+def _table(found: Sequence[Replay]) -> Table:
+    """Each transcript under each policy, and, where there are several, all of them together."""
+    from conspectus_lab.replay.results import by_policy, is_bad, totals
+    from conspectus_lab.report.tables import Table
+
+    rows: list[tuple[str, ...]] = []
+    bad: set[tuple[int, int]] = set()
+
+    def add(heading: str, groups: Iterable[Sequence[PolicyRun]]) -> None:
+        rows.append((heading,))
+        for runs in groups:
+            figures = totals(runs)
+            cells = [(name, figures[name]) for name in COLUMNS.values()]
+            bad.update((len(rows), at) for at, cell in enumerate(cells, 1) if is_bad(*cell))
+            rows.append((f"  {runs[0].title}", *(_cell(*cell) for cell in cells)))
+
+    for one in found:
+        size = f"{one.messages:,} messages, {one.tokens:,} tokens"
+        add(f"{one.name} ({size})" if len(found) > 1 else size, [[run] for run in one.runs])
+    if len(found) > 1:
+        add(f"all {len(found):,} transcripts", by_policy(found).values())
+    return Table("", "", ("", *COLUMNS), tuple(rows), frozenset(bad))
+
+
+def _cell(name: str, value: float | None) -> str:
+    if name == "read_share":
+        return "-" if value is None else f"{value:.1%}"
+    return f"{value:,}"
+
+
 def _bills(found: Sequence[Replay]) -> Table:
     """What the sessions cost under each policy, all transcripts together."""
-    from rich import box
-    from rich.table import Table
+    from conspectus_lab.billing import summed
+    from conspectus_lab.replay.results import by_policy
+    from conspectus_lab.report.tables import Table
 
-    without = summed(one.without for one in found)[0]
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    drawn.add_column(f"bill as {output.shown(without.model)}", no_wrap=True)
-    for name in ("requests", "input", "cached", "summariser", "money", "waited"):
-        drawn.add_column(name, justify="right", no_wrap=True)
-    rows = [
-        (runs[0].title, summed(r.bills for r in runs)[0]) for runs in _by_policy(found).values()
+    [without, *_] = summed(one.without for one in found)
+    bills = [
+        (runs[0].title, summed(r.bills for r in runs)[0]) for runs in by_policy(found).values()
     ]
-    for title, bill in [*rows, ("in a window without end", without)]:
-        share = bill.cached_share
-        drawn.add_row(
+    rows = tuple(
+        (
             f"  {title}",
             f"{bill.requests:,}",
             f"{bill.input_tokens:,}",
-            "-" if share is None else f"{share:.1%}",
+            "-" if bill.cached_share is None else f"{bill.cached_share:.1%}",
             f"${bill.summarizer_money:,.3f}",
             f"${bill.money:,.3f}",
             f"{bill.waited:,.1f} s",
         )
-    return drawn
-
-
-def _cells(title: str, figures: Mapping[str, Any]) -> list[Any]:
-    from rich.text import Text
-
-    cells: list[Any] = [Text(f"  {title}")]
-    for name in COLUMNS.values():
-        value = figures[name]
-        if name == "read_share":
-            bad = value is not None and value < 1
-            cells.append(Text("-" if value is None else f"{value:.1%}", "red" if bad else ""))
-        else:
-            cells.append(Text(f"{value:,}", "red" if name in BAD and value else ""))
-    return cells
+        for title, bill in [*bills, ("in a window without end", without)]
+    )
+    names = ("requests", "input", "cached", "summariser", "money", "waited")
+    return Table("", "", (f"bill as {without.model}", *names), rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -203,22 +203,58 @@ class Replay:
         """Plain JSON data, the totals of each run included."""
         data = {"schema": SCHEMA, **asdict(self)}
         for plain, run in zip(data["runs"], self.runs, strict=True):
-            plain["totals"] = {
-                "peak_tokens": run.peak,
-                "sent_tokens": run.sent,
-                "summarizer_calls": run.summarizer_calls,
-                "summarizer_tokens": run.summarizer_tokens,
-                "read_share": run.read_share,
-                "carried": run.carried,
-                "broken": run.broken,
-                "over": run.over,
-                "missing": run.missing,
-                "requests": len(run.steps),
-                "waited_seconds": run.waited,
-            }
+            plain["totals"] = totals([run])
             _plain_bills(plain["bills"], run.bills)
         _plain_bills(data["without"], self.without)
         return data
+
+
+def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
+    """Add up the figures of one policy over several transcripts; the peak is the highest."""
+    characters = sum(one.characters for run in runs for one in run.compactions)
+    read = sum(one.read for run in runs for one in run.compactions)
+    return {
+        "requests": sum(len(run.steps) for run in runs),
+        "compactions": sum(len(run.compactions) for run in runs),
+        "peak_tokens": max((run.peak for run in runs), default=0),
+        "sent_tokens": sum(run.sent for run in runs),
+        "summarizer_calls": sum(run.summarizer_calls for run in runs),
+        "summarizer_tokens": sum(run.summarizer_tokens for run in runs),
+        "read_share": read / characters if characters else None,
+        "carried": sum(run.carried for run in runs),
+        "broken": sum(run.broken for run in runs),
+        "over": sum(run.over for run in runs),
+        "missing": sum(run.missing for run in runs),
+        "waited_seconds": sum(run.waited for run in runs),
+    }
+
+
+def is_bad(figure: str, value: float | None) -> bool:
+    """Say whether one of the `totals` reports a failure."""
+    if figure == "read_share":
+        return value is not None and value < 1
+    return figure in ("broken", "over", "missing") and bool(value)
+
+
+def by_policy(replays: Iterable[Replay]) -> dict[str, list[PolicyRun]]:
+    """Sort the runs of several transcripts by the names of their policies."""
+    found: dict[str, list[PolicyRun]] = {}
+    for run in (run for replay in replays for run in replay.runs):
+        found.setdefault(run.policy, []).append(run)
+    return found
+
+
+def broken_promises(replay: Replay, run: PolicyRun) -> list[str]:
+    """Name the promises that a run under our policy has not kept, a sentence each."""
+    share = run.read_share
+    checks = {
+        f"it ended early: {run.stopped}": bool(run.stopped),
+        f"{run.over:,} requests do not fit the window of {replay.window:,} tokens": run.over > 0,
+        f"{run.broken:,} requests have broken pairs of calls and results": run.broken > 0,
+        f"{run.missing:,} originals are neither in view nor in the archive": run.missing > 0,
+        f"of the text that left only {share or 0:.1%} was read": share is not None and share < 1,
+    }
+    return [f"{replay.name}: {what}" for what, holds in checks.items() if holds]
 
 
 def _plain_bills(plain: Sequence[dict[str, Any]], bills: Sequence[Bill]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
-from conspectus_lab.evaluate import Evaluation, Share, SystemResult
-from conspectus_lab.report.charts import Bar, Chart, Group, bar_chart
+from conspectus_lab.evaluate import Evaluation, Mean
+from conspectus_lab.report.charts import Bar, Chart, Group
 from conspectus_lab.report.pages import page
 from conspectus_lab.report.tables import (
     Table,
@@ -49,62 +49,51 @@ def evaluation_page(found: Evaluation) -> str:
 def _charts(found: Evaluation) -> Iterator[Chart]:
     names = list(dict.fromkeys(result.name for result in found.systems))
     colours = {name: place for place, name in enumerate(names)}
-    quoted, answers, sizes = [], [], []
+    quoted, answers, sizes = list[Bar](), list[Bar](), list[Bar]()
     for result in found.systems:
         colour = colours[result.name]
         if (use := result.future_use) is not None:
-            mean = use.quoted
-            shown = share(mean.value)
-            quoted.append(Bar(result.label, mean.value, shown, colour, mean.low, mean.high))
+            quoted.append(_bar(result.label, use.quoted, colour))
             tokens = use.contexts.tokens
             sizes.append(Bar(result.label, tokens, number(tokens), colour))
         if (kept := result.answers) is not None:
-            mean = kept.answers
-            shown = share(mean.value)
-            answers.append(Bar(result.label, mean.value, shown, colour, mean.low, mean.high))
-    if answers:
-        plain = next(r.answers for r in found.systems if r.answers is not None).bm25
-        name = "tail with plain BM25"
-        answers.append(
-            Bar(name, plain.value, share(plain.value), len(names), plain.low, plain.high)
-        )
-    yield from _figure("Quoted: what is needed again and still stands there", quoted, 1.0)
-    yield from _figure("Answers that still stand there", answers, 1.0)
-    for which, title in (
-        ("by_kind", "Quoted, by kind of identifier"),
-        ("by_distance", "Quoted, by distance in messages"),
-    ):
-        groups = _groups(found, which, colours)
-        if groups:
-            yield bar_chart(title, groups, 1.0)
-    most = max((bar.value for bar in sizes), default=0.0)
-    yield from _figure("Tokens of the context, median", sizes, most)
+            answers.append(_bar(result.label, kept.answers, colour))
+    plain = [result.answers.bm25 for result in found.systems if result.answers is not None][:1]
+    answers += [_bar("tail with plain BM25", mean, len(names)) for mean in plain]
+    made = [
+        Chart("Quoted: what is needed again and still stands there", _alone(quoted), 1.0),
+        Chart("Answers that still stand there", _alone(answers), 1.0),
+        Chart("Quoted, by kind of identifier", _groups(found, "by_kind", colours), 1.0),
+        Chart("Quoted, by distance in messages", _groups(found, "by_distance", colours), 1.0),
+        Chart(
+            "Tokens of the context, median",
+            _alone(sizes),
+            max((bar.value for bar in sizes), default=0.0),
+        ),
+    ]
+    yield from (chart for chart in made if chart.groups)
 
 
-def _figure(title: str, bars: list[Bar], most: float) -> Iterator[Chart]:
-    if bars:
-        yield bar_chart(title, [Group("", tuple(bars))], most)
+def _bar(label: str, mean: Mean, colour: int) -> Bar:
+    return Bar(label, mean.value, share(mean.value), colour, mean.low, mean.high)
+
+
+def _alone(bars: list[Bar]) -> tuple[Group, ...]:
+    return (Group("", tuple(bars)),) if bars else ()
 
 
 def _groups(
-    found: Evaluation, which: Literal["by_kind", "by_distance"] | str, colours: Mapping[str, int]
-) -> list[Group]:
+    found: Evaluation, which: Literal["by_kind", "by_distance"], colours: Mapping[str, int]
+) -> tuple[Group, ...]:
     """For each kind or distance, the bars of all systems."""
-    rows: list[tuple[SystemResult, Mapping[str, Share]]] = [
-        (result, getattr(result.future_use, which))
-        for result in found.systems
-        if result.future_use is not None
-    ]
-    groups = []
-    for name in dict.fromkeys(name for _, shares in rows for name in shares):
-        bars = []
-        for result, shares in rows:
-            value = shares[name].share if name in shares else None
-            if value is not None:
-                bars.append(Bar(result.label, value, share(value), colours[result.name]))
-        wanted = next(shares[name].wanted for _, shares in rows if name in shares)
-        groups.append(Group(f"{name}: {wanted:,} needed", tuple(bars)))
-    return groups
+    bars: dict[str, list[Bar]] = {}
+    for result in found.systems:
+        shares = getattr(result.future_use, which, {})
+        for name, one in shares.items():
+            heading = f"{name}: {one.wanted:,} needed"
+            bar = Bar(result.label, one.share or 0.0, share(one.share), colours[result.name])
+            bars.setdefault(heading, []).append(bar)
+    return tuple(Group(heading, tuple(some)) for heading, some in bars.items())
 
 
 def _transcripts(found: Evaluation) -> Table:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor
 from typing import Literal
 
+from conspectus_lab.billing import Bill, summed
 from conspectus_lab.replay import Compaction, Original, PolicyRun, Replay
+from conspectus_lab.replay.results import by_policy, is_bad, totals
 from conspectus_lab.report.charts import COLOURS as PALETTE
-from conspectus_lab.report.replay_money import cached, money, priced
 from conspectus_lab.report.tables import NOTHING, Table
 
 OURS, NO_POLICY = "conspectus", "none"
@@ -190,47 +191,53 @@ def percent(value: float | None) -> str:
 
 Runs = Sequence[PolicyRun]
 
+MEASURES = {
+    "model calls": "requests",
+    "peak tokens of a request": "peak_tokens",
+    "sum of tokens sent": "sent_tokens",
+    "compactions": "compactions",
+    "summariser calls": "summarizer_calls",
+    "summariser tokens": "summarizer_tokens",
+    "evicted text that was read": "read_share",
+    "facts carried": "carried",
+    "requests with a broken pair": "broken",
+    "requests over the window": "over",
+    "input from the cache": "cached_share",
+    "money of the session": "money",
+    "seconds waited": "waited_seconds",
+    "messages missing": "missing",
+}
+"""Each row of the table, and the figure in it."""
 
-def _read(runs: Runs) -> float | None:
-    """Share of the text that left in all runs together which was read."""
-    compactions = [one for run in runs for one in run.compactions]
-    whole = sum(one.characters for one in compactions)
-    return sum(one.read for one in compactions) / whole if whole else None
+
+def _cells(runs: Runs) -> dict[str, str]:
+    """The figures of some runs of one policy, as text."""
+    figures = totals(runs)
+    cells = {name: f"{value or 0:,}" for name, value in figures.items()}
+    bills = summed(run.bills for run in runs)
+    return cells | {
+        "read_share": percent(figures["read_share"]),
+        "waited_seconds": f"{figures['waited_seconds']:,.1f}",
+        "cached_share": percent(bills[0].cached_share if bills else None),
+        "money": _dollars(bills[0]) if bills else NOTHING,
+    }
 
 
-def _count(of: Callable[[PolicyRun], int]) -> Callable[[Runs], str]:
-    return lambda runs: f"{sum(map(of, runs)):,}"
+def _dollars(bill: Bill) -> str:
+    return f"${bill.money:,.3f}"
 
 
-def _any(of: Callable[[PolicyRun], int]) -> Callable[[Runs], bool]:
-    return lambda runs: any(map(of, runs))
-
-
-def _fine(runs: Runs) -> bool:
-    return False
-
-
-MEASURES: tuple[tuple[str, Callable[[Runs], str], Callable[[Runs], bool]], ...] = (
-    ("model calls", _count(lambda run: len(run.steps)), _fine),
-    ("peak tokens of a request", lambda runs: f"{max((r.peak for r in runs), default=0):,}", _fine),
-    ("sum of tokens sent", _count(lambda run: run.sent), _fine),
-    ("compactions", _count(lambda run: len(run.compactions)), _fine),
-    ("summariser calls", _count(lambda run: run.summarizer_calls), _fine),
-    ("summariser tokens", _count(lambda run: run.summarizer_tokens), _fine),
-    (
-        "evicted text that was read",
-        lambda runs: percent(_read(runs)),
-        lambda runs: (share := _read(runs)) is not None and share < 1,
-    ),
-    ("facts carried", _count(lambda run: run.carried), _fine),
-    ("requests with a broken pair", _count(lambda run: run.broken), _any(lambda run: run.broken)),
-    ("requests over the window", _count(lambda run: run.over), _any(lambda run: run.over)),
-    ("input from the cache", lambda runs: percent(cached(runs)), _fine),
-    ("money of the session", money, _fine),
-    ("seconds waited", lambda runs: f"{sum(run.waited for run in runs):,.1f}", _fine),
-    ("messages missing", _count(lambda run: run.missing), _any(lambda run: run.missing)),
-)
-"""Each row of the table: its name, its cell for some runs of one policy, whether that is bad."""
+def _priced(replays: Sequence[Replay]) -> str:
+    """Whose prices are meant, those of the first model, and the money in a window without end."""
+    bills = summed(replay.without for replay in replays)
+    return (
+        ""
+        if not bills
+        else (
+            f" Money at the prices of {bills[0].model}, its prefix cache simulated; without "
+            f"compaction, in a window without end: {_dollars(bills[0])}."
+        )
+    )
 
 
 def policy_table(replay: Replay) -> Table:
@@ -243,36 +250,34 @@ def policy_table(replay: Replay) -> Table:
     note = (
         f"{replay.messages:,} messages, {replay.tokens:,} tokens; window {replay.window:,} tokens. "
         f"Trigger: {replay.trigger}. Kept: {replay.keep}. Summariser of all: {replay.summarizer}."
-        f"{priced([replay])}"
+        f"{_priced([replay])}"
     )
-    return _table("Policies side by side", note, _by_policy([replay]))
+    return _table("Policies side by side", note, by_policy([replay]))
 
 
 def total_table(replays: Sequence[Replay]) -> Table:
     """The same over all transcripts: sums, the highest peak, the share of all text that left."""
     note = f"{len(replays):,} transcripts together; the peak is the highest of them."
-    note += priced(replays)
-    return _table("Policies side by side, all transcripts", note, _by_policy(replays))
+    note += _priced(replays)
+    return _table("Policies side by side, all transcripts", note, by_policy(replays))
 
 
-def _by_policy(replays: Sequence[Replay]) -> dict[str, list[PolicyRun]]:
-    found: dict[str, list[PolicyRun]] = {}
-    for run in (run for replay in replays for run in replay.runs):
-        found.setdefault(run.title, []).append(run)
-    return found
-
-
-def _table(title: str, note: str, by_policy: Mapping[str, Runs]) -> Table:
-    rows, bad = [], set()
-    for place, (name, cell, is_bad) in enumerate(MEASURES):
-        rows.append((name, *(cell(runs) for runs in by_policy.values())))
-        bad |= {(place, at) for at, runs in enumerate(by_policy.values(), 1) if is_bad(runs)}
-    return Table(title, note, ("measure", *by_policy), tuple(rows), frozenset(bad))
+def _table(title: str, note: str, runs: Mapping[str, Runs]) -> Table:
+    columns = [(_cells(some), totals(some)) for some in runs.values()]
+    rows = [(name, *(cells[key] for cells, _ in columns)) for name, key in MEASURES.items()]
+    bad = {
+        (row, at)
+        for row, key in enumerate(MEASURES.values())
+        for at, (_, figures) in enumerate(columns, 1)
+        if is_bad(key, figures.get(key))
+    }
+    titles = (some[0].title for some in runs.values())
+    return Table(title, note, ("measure", *titles), tuple(rows), frozenset(bad))
 
 
 def _overview(replays: Sequence[Replay]) -> Table:
     """All transcripts: their size, and the peak of each policy."""
-    titles = list(_by_policy(replays))
+    titles = list(dict.fromkeys(run.title for replay in replays for run in replay.runs))
     rows, bad = [], set()
     for place, replay in enumerate(replays):
         runs = {run.title: run for run in replay.runs}

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from conspectus_lab.evaluate import Contexts, Evaluation, GoingOn, Mean, Share, SystemResult
+from conspectus_lab.evaluate import Evaluation, GoingOn, Mean, Share
 
 NOTHING = "–"
 """Stands where there is no number."""
+
+Columns = Mapping[str, Callable[[Any], str]]
+"""Headings, each with the cell below it of one thing that was measured."""
+
+Rows = Sequence[tuple[str, Any]]
+"""Things that were measured, each with the name of its row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +24,11 @@ class Table:
     """One table.
 
     Attributes:
-        title: what it shows.
+        title: the subject.
         note: how to read it, in plain words.
         columns: headings; the first column is text, the others are numbers.
         rows: the cells.
-        bad: places of cells that say that something failed, as row and column.
+        bad: places of cells that report a failure, as row and column.
     """
 
     title: str
@@ -32,26 +39,53 @@ class Table:
 
 
 def tables_of(found: Evaluation) -> list[Table]:
-    """The tables of a measurement; those that nothing was measured for are left out."""
+    """Make the tables of a measurement; those without a row are left out."""
+    future, answers, rounds = (
+        [(one.label, part) for one in found.systems if (part := getattr(one, name)) is not None]
+        for name in ("future_use", "answers", "rounds")
+    )
+    contexts = _contexts(found)
+    many, going = found.settings.rounds, [(one.name, one) for one in found.going_on]
+    window = found.going_on[0].window if going else 0
     made = [
-        _future_use(found),
-        _shares(found, "by_kind", "Quoted, by kind of identifier"),
-        _shares(found, "by_distance", "Quoted, by distance in messages"),
-        _answers(found),
-        _gains(found),
-        _categories(found),
-        _rounds(found),
-        _evicted(found),
-        _cost(found),
-        _differences(found),
-        _going_on(found),
-        _going_on_kinds(found),
+        _table("Future use", FUTURE_USE_NOTE, future, FUTURE_USE, ("over", "broken")),
+        _by_name("Quoted, by kind of identifier", [(n, use.by_kind) for n, use in future]),
+        _by_name("Quoted, by distance in messages", [(n, use.by_distance) for n, use in future]),
+        _table("Answers", ANSWERS_NOTE, answers, ANSWERS, ("over", "broken")),
+        _table("Answers beside a plain search", GAINS_NOTE, answers, GAINS),
+        _categories([(name, one.by_category) for name, one in answers]),
+        _table(
+            f"{many} rounds of compaction of one thread",
+            f"quoted after one compaction, after {many} while the thread grows, and the ratio. "
+            "over: summaries larger than their limit.",
+            rounds,
+            ROUNDS,
+            ("over", "broken"),
+        ),
+        _table("What became of what left the view", EVICTED_NOTE, contexts, EVICTED),
+        _table("What summarising took", COST_NOTE, contexts, COST),
+        _table(
+            "The first system beside the others",
+            "The same transcripts or questions, pair by pair. Above 0 the first is better; where "
+            "the interval holds 0, chance may have done it.",
+            [(f"{one.first} less {one.second}", one) for one in found.differences],
+            DIFFERENCES,
+            first="systems",
+        ),
+        _table(
+            f"Going on after a run in a window of {window:,} tokens",
+            GOING_ON_NOTE,
+            going,
+            GOING_ON,
+            ("over",),
+        ),
+        _kinds([(name, one.by_kind) for name, one in going]),
     ]
-    return [table for table in made if table is not None and table.rows]
+    return [table for table in made if table.rows]
 
 
 def share(value: float | None) -> str:
-    """A share as text.
+    """Write a share as text.
 
     Example:
         >>> share(0.72166), share(None)
@@ -61,24 +95,24 @@ def share(value: float | None) -> str:
 
 
 def interval(mean: Mean) -> str:
-    """The ends of an interval as text."""
+    """Write the ends of an interval as text."""
     if mean.low is None or mean.high is None:
         return NOTHING
     return f"{mean.low:.3f}..{mean.high:.3f}"
 
 
 def number(value: float) -> str:
-    """A count or a size as text; halves that a median has are rounded up."""
+    """Write a count or a size as text; halves, which a median has, are rounded up."""
     return f"{int(value + 0.5):,}"
 
 
 def skipped(found: Evaluation) -> list[tuple[str, int]]:
-    """Why transcripts were left out, with how many, the commonest first."""
+    """Give the reasons for which transcripts were left out, the commonest first, with counts."""
     return Counter(noted.skipped for noted in found.transcripts if noted.skipped).most_common()
 
 
 def measured_how(found: Evaluation) -> str:
-    """One sentence on what was measured under which settings."""
+    """Say in one sentence how many transcripts were measured, and under which settings."""
     settings = found.settings
     used = sum(not noted.skipped for noted in found.transcripts)
     recall = f", recall of {settings.recall_tokens:,} tokens" if settings.recall_tokens else ""
@@ -89,7 +123,7 @@ def measured_how(found: Evaluation) -> str:
 
 
 def lost_of(one: GoingOn) -> list[str]:
-    """What does not stand in view after runs in a window, a line each, with where it is."""
+    """Name, a line each, the evidence that is not in view after runs, and its place."""
     lines = []
     for lost in one.lost:
         away = "recalled by its own words" if lost.recalled else "not recalled by its own words"
@@ -99,323 +133,175 @@ def lost_of(one: GoingOn) -> list[str]:
     return [f"Not in view with {one.name}:", *lines] if lines else []
 
 
-def _going_on(found: Evaluation) -> Table:
-    rows: list[tuple[str, ...]] = []
-    bad: set[tuple[int, int]] = set()
-    for one in found.going_on:
-        bad |= {(len(rows), 7)} if one.over else set()
-        rows.append(
-            (
-                one.name,
-                share(one.in_view.share),
-                share(one.with_recall.share),
-                share(one.statements.share),
-                share(one.lasting.share),
-                f"{one.rounds:.1f}",
-                f"{one.stale:,}",
-                f"{one.over:,}",
-                number(one.tokens),
-                share(one.fullest),
-                share(one.cached),
-                number(one.cost),
-            )
-        )
-    window = found.going_on[0].window if found.going_on else 0
-    return Table(
-        f"Going on after a run in a window of {window:,} tokens",
-        "view: share of the questions whose evidence stands in what a model is sent at the end. "
-        "recall: the same, or in what the question itself recalls. said: share of the planted "
-        "statements that stand. lasting: share of what once stood in the notes that stands at the "
-        "end, after so many rounds (compactions). stale and over should be 0: old values behind "
-        "new ones, requests larger than the window. tokens: of the view at the end (median), "
-        "fullest: the largest of "
-        "these in the window. cached: share of each request that repeats the one before. cost: "
-        "tokens to pay for a request, a repeated one counting a tenth.",
-        (
-            "system",
-            "view",
-            "recall",
-            "said",
-            "lasting",
-            "rounds",
-            "stale",
-            "over",
-            "tokens",
-            "fullest",
-            "cached",
-            "cost",
-        ),
-        tuple(rows),
-        frozenset(bad),
-    )
+FUTURE_USE_NOTE = (
+    "quoted: share of the identifiers that the agent needs again, and that have left the view, "
+    "which stand in the context in the words around them. far: which stand there at all. over "
+    "and broken should be 0."
+)
+FUTURE_USE: Columns = {
+    "quoted": lambda use: share(use.quoted.value),
+    "95 %": lambda use: interval(use.quoted),
+    "far": lambda use: share(use.far.value),
+    "over": lambda use: number(use.contexts.over),
+    "broken": lambda use: number(use.contexts.broken),
+    "tokens": lambda use: number(use.contexts.tokens),
+    "files": lambda use: number(use.quoted.count),
+    "cuts": lambda use: number(use.cuts),
+}
+ANSWERS_NOTE = (
+    "answers: share of the right answers that still stand on one line with enough around them, "
+    "in the context and what recall adds. evidence: share of the messages behind them that "
+    "stand there whole. over and broken should be 0."
+)
+ANSWERS: Columns = {
+    "answers": lambda one: share(one.answers.value),
+    "95 %": lambda one: interval(one.answers),
+    "evidence": lambda one: share(one.evidence),
+    "over": lambda one: number(one.contexts.over + one.recall_over),
+    "broken": lambda one: number(one.contexts.broken),
+    "tokens": lambda one: number(one.tokens),
+    "questions": lambda one: number(one.questions),
+}
+GAINS_NOTE = (
+    "bm25: the kept tail and what a plain BM25 search adds in as many tokens as recall may. "
+    "gain: ours less that, question by question."
+)
+GAINS: Columns = {
+    "answers": lambda one: share(one.answers.value),
+    "bm25": lambda one: share(one.bm25.value),
+    "gain": lambda one: f"{one.gain.value:+.3f}",
+    "95 %": lambda one: interval(one.gain),
+}
+ROUNDS: Columns = {
+    "one": lambda rounds: share(rounds.one),
+    "many": lambda rounds: share(rounds.many),
+    "ratio": lambda rounds: share(rounds.ratio),
+    "over": lambda rounds: number(rounds.over),
+    "broken": lambda rounds: number(rounds.broken),
+    "largest summary": lambda rounds: number(rounds.largest_summary),
+    "cuts": lambda rounds: number(rounds.cuts),
+    "skipped": lambda rounds: number(rounds.skipped),
+}
+EVICTED_NOTE = (
+    "read: share of the messages that the summariser read whole. recoverable: share that came "
+    "back from the archive equal to what it was. cited: share that the summary names."
+)
+EVICTED: Columns = {
+    "messages": lambda one: number(one.evicted),
+    "read": lambda one: share(Share(one.read, one.evicted).share),
+    "recoverable": lambda one: share(Share(one.recoverable, one.evicted).share),
+    "cited": lambda one: share(Share(one.cited, one.evicted).share),
+}
+COST_NOTE = (
+    "Median and largest summary in tokens; facts: share of it that is exact facts; calls and "
+    "tokens of a model; seconds of one compaction, which differ from run to run."
+)
+COST: Columns = {
+    "times": lambda one: number(one.count),
+    "summary": lambda one: number(one.summary_tokens),
+    "largest": lambda one: number(one.largest_summary),
+    "facts": lambda one: share(one.carried),
+    "calls": lambda one: number(one.calls),
+    "tokens in": lambda one: number(one.input_tokens),
+    "tokens out": lambda one: number(one.output_tokens),
+    "seconds": lambda one: f"{one.seconds:.3f}",
+}
+DIFFERENCES: Columns = {
+    "measure": lambda one: one.measure,
+    "difference": lambda one: f"{one.difference.value:+.3f}",
+    "95 %": lambda one: interval(one.difference),
+}
+GOING_ON_NOTE = (
+    "view: share of the questions whose evidence stands in what a model is sent at the end. "
+    "recall: the same, or in what the question itself recalls. said: share of the planted "
+    "statements that stand. lasting: share of what once stood in the notes that stands at the "
+    "end, after so many rounds (compactions). stale and over should be 0: old values behind "
+    "new ones, requests larger than the window. tokens: of the view at the end (median), "
+    "fullest: the largest of "
+    "these in the window. cached: share of each request that repeats the one before. cost: "
+    "tokens to pay for a request, a repeated one counting a tenth."
+)
+GOING_ON: Columns = {
+    "view": lambda one: share(one.in_view.share),
+    "recall": lambda one: share(one.with_recall.share),
+    "said": lambda one: share(one.statements.share),
+    "lasting": lambda one: share(one.lasting.share),
+    "rounds": lambda one: f"{one.rounds:.1f}",
+    "stale": lambda one: number(one.stale),
+    "over": lambda one: number(one.over),
+    "tokens": lambda one: number(one.tokens),
+    "fullest": lambda one: share(one.fullest),
+    "cached": lambda one: share(one.cached),
+    "cost": lambda one: number(one.cost),
+}
 
 
-def _going_on_kinds(found: Evaluation) -> Table:
-    kinds = list(dict.fromkeys(kind for one in found.going_on for kind in one.by_kind))
-    rows = [
-        (one.name, *(share(one.by_kind[k].share if k in one.by_kind else None) for k in kinds))
-        for one in found.going_on
-        if kinds
-    ]
-    return Table(
-        "Going on, by kind",
-        "Of questions and of planted statements: the share that stands in view.",
-        ("system", *kinds),
-        tuple(rows),
-    )
+def _table(
+    title: str,
+    note: str,
+    rows: Rows,
+    columns: Columns,
+    zero: Collection[str] = (),
+    first: str = "system",
+) -> Table:
+    """Make a table with a row for each thing; what should be `zero` and is not is bad."""
+    cells = [tuple(cell(one) for cell in columns.values()) for _, one in rows]
+    bad = {
+        (row, place)
+        for row, line in enumerate(cells)
+        for place, (name, cell) in enumerate(zip(columns, line, strict=True), 1)
+        if name in zero and cell != "0"
+    }
+    lines = tuple((name, *line) for (name, _), line in zip(rows, cells, strict=True))
+    return Table(title, note, (first, *columns), lines, frozenset(bad))
 
 
-def _future_use(found: Evaluation) -> Table:
-    rows: list[tuple[str, ...]] = []
-    bad: set[tuple[int, int]] = set()
-    for result in found.systems:
-        if (use := result.future_use) is None:
-            continue
-        contexts = use.contexts
-        bad |= {(len(rows), 4)} if contexts.over else set()
-        bad |= {(len(rows), 5)} if contexts.broken else set()
-        rows.append(
-            (
-                result.label,
-                share(use.quoted.value),
-                interval(use.quoted),
-                share(use.far.value),
-                f"{contexts.over:,}",
-                f"{contexts.broken:,}",
-                number(contexts.tokens),
-                f"{use.quoted.count:,}",
-                f"{use.cuts:,}",
-            )
-        )
-    return Table(
-        "Future use",
-        "quoted: share of the identifiers that the agent needs again, and that have left the view, "
-        "which stand in the context in the words around them. far: which stand there at all. over "
-        "and broken should be 0.",
-        (
-            "system",
-            "quoted",
-            "95 %",
-            "far",
-            "over",
-            "broken",
-            "tokens",
-            "files",
-            "cuts",
-        ),
-        tuple(rows),
-        frozenset(bad),
-    )
-
-
-def _shares(found: Evaluation, which: str, title: str) -> Table:
-    columns: dict[str, None] = {}
-    per_system: list[tuple[str, Mapping[str, Share]]] = []
-    for result in found.systems:
-        if result.future_use is not None:
-            shares: Mapping[str, Share] = getattr(result.future_use, which)
-            per_system.append((result.label, shares))
-            columns |= dict.fromkeys(shares)
-    rows = [
-        (label, *(share(shares[name].share) if name in shares else NOTHING for name in columns))
-        for label, shares in per_system
-    ]
-    counts = per_system[0][1] if per_system else {}
-    headings = (f"{name} ({counts[name].wanted:,})" for name in columns)
-    return Table(
+def _by_name(title: str, rows: Sequence[tuple[str, Mapping[str, Share]]]) -> Table:
+    names = dict.fromkeys(name for _, shares in rows for name in shares)
+    wanted = {name: one.wanted for _, shares in rows[:1] for name, one in shares.items()}
+    return _shares(
         title,
         "All transcripts together; in brackets how many were needed.",
-        ("system", *headings),
-        tuple(rows),
-    )
-
-
-def _answers(found: Evaluation) -> Table:
-    rows: list[tuple[str, ...]] = []
-    bad: set[tuple[int, int]] = set()
-    for result in found.systems:
-        if (answers := result.answers) is None:
-            continue
-        over = answers.contexts.over + answers.recall_over
-        bad |= {(len(rows), 4)} if over else set()
-        bad |= {(len(rows), 5)} if answers.contexts.broken else set()
-        rows.append(
-            (
-                result.label,
-                share(answers.answers.value),
-                interval(answers.answers),
-                share(answers.evidence),
-                f"{over:,}",
-                f"{answers.contexts.broken:,}",
-                number(answers.tokens),
-                f"{answers.questions:,}",
-            )
-        )
-    return Table(
-        "Answers",
-        "answers: share of the right answers that still stand on one line with enough around them, "
-        "in the context and what recall adds. evidence: share of the messages behind them that "
-        "stand there whole. over and broken should be 0.",
-        ("system", "answers", "95 %", "evidence", "over", "broken", "tokens", "questions"),
-        tuple(rows),
-        frozenset(bad),
-    )
-
-
-def _gains(found: Evaluation) -> Table:
-    rows = tuple(
-        (
-            result.label,
-            share(result.answers.answers.value),
-            share(result.answers.bm25.value),
-            f"{result.answers.gain.value:+.3f}",
-            interval(result.answers.gain),
-        )
-        for result in found.systems
-        if result.answers is not None
-    )
-    return Table(
-        "Answers beside a plain search",
-        "bm25: the kept tail and what a plain BM25 search adds in as many tokens as recall may. "
-        "gain: ours less that, question by question.",
-        ("system", "answers", "bm25", "gain", "95 %"),
         rows,
+        {name: f"{name} ({wanted[name]:,})" for name in names},
     )
 
 
-def _categories(found: Evaluation) -> Table:
-    with_answers = [(r.label, r.answers) for r in found.systems if r.answers is not None]
-    columns = with_answers[0][1].by_category if with_answers else {}
-    rows = [
-        (label, *(share(answers.by_category[name].value) for name in columns))
-        for label, answers in with_answers
+def _kinds(rows: Sequence[tuple[str, Mapping[str, Share]]]) -> Table:
+    names = dict.fromkeys(name for _, shares in rows for name in shares)
+    return _shares(
+        "Going on, by kind",
+        "Of questions and of planted statements: the share that stands in view.",
+        rows if names else (),
+        {name: name for name in names},
+    )
+
+
+def _shares(title: str, note: str, rows: Rows, headings: Mapping[str, str]) -> Table:
+    """Make a table of shares by name; a name that one of the rows has not stands empty there."""
+    lines = [
+        (label, *(share(shares[name].share if name in shares else None) for name in headings))
+        for label, shares in rows
     ]
-    headings = (f"category {name} ({mean.count:,})" for name, mean in columns.items())
-    return Table(
-        "Answers, by category of question",
-        "In brackets how many questions were marked.",
-        ("system", *headings),
-        tuple(rows),
-    )
+    return Table(title, note, ("system", *headings.values()), tuple(lines))
 
 
-def _rounds(found: Evaluation) -> Table:
-    rows: list[tuple[str, ...]] = []
-    bad: set[tuple[int, int]] = set()
-    for result in found.systems:
-        if (rounds := result.rounds) is None:
-            continue
-        bad |= {(len(rows), 4)} if rounds.over else set()
-        bad |= {(len(rows), 5)} if rounds.broken else set()
-        rows.append(
-            (
-                result.label,
-                share(rounds.one),
-                share(rounds.many),
-                share(rounds.ratio),
-                f"{rounds.over:,}",
-                f"{rounds.broken:,}",
-                f"{rounds.largest_summary:,}",
-                f"{rounds.cuts:,}",
-                f"{rounds.skipped:,}",
-            )
-        )
-    many = found.settings.rounds
-    return Table(
-        f"{many} rounds of compaction of one thread",
-        f"quoted after one compaction, after {many} while the thread grows, and the ratio. over: "
-        "summaries larger than their limit.",
-        ("system", "one", "many", "ratio", "over", "broken", "largest summary", "cuts", "skipped"),
-        tuple(rows),
-        frozenset(bad),
-    )
+def _categories(rows: Sequence[tuple[str, Mapping[str, Mean]]]) -> Table:
+    counts = {name: mean.count for _, means in rows[:1] for name, mean in means.items()}
+    lines = tuple((label, *(share(means[name].value) for name in counts)) for label, means in rows)
+    headings = (f"category {name} ({count:,})" for name, count in counts.items())
+    note = "In brackets how many questions were marked."
+    return Table("Answers, by category of question", note, ("system", *headings), lines)
 
 
-def _evicted(found: Evaluation) -> Table:
-    rows: list[tuple[str, ...]] = []
-    for label, contexts in _contexts(found):
-        parts = (contexts.read, contexts.recoverable, contexts.cited)
-        rows.append(
-            (
-                label,
-                f"{contexts.evicted:,}",
-                *(share(part / contexts.evicted if contexts.evicted else None) for part in parts),
-            )
-        )
-    return Table(
-        "What became of what left the view",
-        "read: share of the messages that the summariser read whole. recoverable: share that came "
-        "back from the archive equal to what it was. cited: share that the summary names.",
-        ("system", "messages", "read", "recoverable", "cited"),
-        tuple(rows),
-    )
-
-
-def _cost(found: Evaluation) -> Table:
-    rows = [
-        (
-            label,
-            f"{contexts.count:,}",
-            number(contexts.summary_tokens),
-            f"{contexts.largest_summary:,}",
-            share(contexts.carried),
-            f"{contexts.calls:,}",
-            f"{contexts.input_tokens:,}",
-            f"{contexts.output_tokens:,}",
-            f"{contexts.seconds:.3f}",
-        )
-        for label, contexts in _contexts(found)
-    ]
-    return Table(
-        "What summarising took",
-        "Median and largest summary in tokens; facts: share of it that is exact facts; calls and "
-        "tokens of a model; seconds of one compaction, which differ from run to run.",
-        (
-            "system",
-            "times",
-            "summary",
-            "largest",
-            "facts",
-            "calls",
-            "tokens in",
-            "tokens out",
-            "seconds",
-        ),
-        tuple(rows),
-    )
-
-
-def _differences(found: Evaluation) -> Table:
-    rows = tuple(
-        (
-            f"{one.first} less {one.second}",
-            one.measure,
-            f"{one.difference.value:+.3f}",
-            interval(one.difference),
-        )
-        for one in found.differences
-    )
-    return Table(
-        "The first system beside the others",
-        "The same transcripts or questions, pair by pair. Above 0 the first is better; where the "
-        "interval holds 0, chance may have done it.",
-        ("systems", "measure", "difference", "95 %"),
-        rows,
-    )
-
-
-def _contexts(found: Evaluation) -> Iterator[tuple[str, Contexts]]:
-    """The contexts of each system, those of both measures where it has both."""
-    for result in found.systems:
-        both = result.future_use is not None and result.answers is not None
-        for name, part in _measures(result):
-            yield f"{result.label}, {name}" if both else result.label, part
-
-
-def _measures(result: SystemResult) -> Sequence[tuple[str, Contexts]]:
-    made = []
-    if result.future_use is not None:
-        made.append(("future use", result.future_use.contexts))
-    if result.answers is not None:
-        made.append(("answers", result.answers.contexts))
-    return made
+def _contexts(found: Evaluation) -> Rows:
+    """Name the contexts of each system, those of both measures where it has both."""
+    rows = []
+    for one in found.systems:
+        parts = {"future use": one.future_use, "answers": one.answers}
+        known = {name: part.contexts for name, part in parts.items() if part is not None}
+        rows += [
+            (f"{one.label}, {name}" if len(known) > 1 else one.label, contexts)
+            for name, contexts in known.items()
+        ]
+    return rows
