@@ -28,6 +28,7 @@ class TestInMemoryStore(ArchiveConformance):
         return InMemoryStore()
 
 
+@pytest.mark.slow
 class TestSqliteStore(ArchiveConformance):
     @pytest.fixture
     def store(self, tmp_path: Path) -> Iterator[BaseStore]:
@@ -95,6 +96,7 @@ class TestAsyncSqliteStore(ArchiveConformance):
             self.drive(wrong())
 
 
+@pytest.mark.slow
 @pytest.mark.postgres
 class TestPostgresStore(ArchiveConformance):
     @pytest.fixture

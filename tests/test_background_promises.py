@@ -121,6 +121,7 @@ def test_what_was_read_by_the_model_stands_beside_it() -> None:
     assert "56 messages were looked at" in result.summary
 
 
+@pytest.mark.slow
 def test_what_the_user_has_demanded_stands_after_ten_rounds() -> None:
     rule = "Always write dates as 2031-12-24 in the report."
     own, sent, rounds = compactor(writes_at_once()), [user(rule)], 0
@@ -146,7 +147,7 @@ def test_a_draft_that_frees_too_few_messages_is_topped_up() -> None:
     assert len(result.messages) < 60
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_no_request_is_over_the_window_whenever_the_model_answers(seed: int) -> None:
     draw, model = random.Random(seed), writes_at_once()
@@ -215,6 +216,7 @@ def told_in_turn(own: Compactor) -> Iterator[list[dict[str, Any]]]:
         yield told(count)
 
 
+@pytest.mark.slow
 def test_a_session_goes_the_same_way_with_and_without_a_loop() -> None:
     plain, looped = compactor(writes_at_once()), compactor(writes_at_once())
     results: list[list[Any]] = [[], []]

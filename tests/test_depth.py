@@ -77,6 +77,7 @@ def test_a_compactor_writes_a_summary_a_few_flows_below_its_entry(
     assert len(seen[0]) <= COMPACT + more, seen[0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("recall", ["off", "auto"])
 @KINDS
 def test_a_step_of_an_agent_writes_one_a_few_flows_below_its_entry(

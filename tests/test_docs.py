@@ -48,8 +48,14 @@ PAGES = [
 ]
 STARTING = "README cli config deep_agents evaluate mcp replay sdk serve telemetry".split()
 """Pages whose blocks start processes, or replay a session."""
-IMPORTED_SLOWLY = ("litellm_proxy", "openai_agents")
-"""Modules that take seconds to import, and have no examples; docs/sdk.md uses them."""
+
+
+def _has_examples(module: pkgutil.ModuleInfo) -> bool:
+    spec = module.module_finder.find_spec(module.name, None)  # not imported before it has to be
+    assert spec is not None
+    assert spec.origin is not None
+    return ">>> " in Path(spec.origin).read_text(encoding="utf-8")
+
 
 MODULES = sorted(
     module.name
@@ -62,7 +68,7 @@ MODULES = sorted(
         conspectus_serve,
     )
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-    if not module.name.endswith(("__main__", *IMPORTED_SLOWLY))
+    if not module.name.endswith("__main__") and _has_examples(module)
 )
 FENCE = re.compile(r"^( *)(`{3,}|~{3,})[ \t]*([^`]*)$")
 EXITS = re.compile(r"#\s*exits\s+(\d+)\s*$")

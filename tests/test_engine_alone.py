@@ -19,6 +19,8 @@ import pytest
 
 import conspectus
 
+pytestmark = pytest.mark.slow
+
 START = """\
 import sys
 sys.path[:] = [*{ours!r}, *(path for path in sys.path if "site-packages" not in path)]
@@ -109,7 +111,6 @@ def alone(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return Alone((str(folder / "engine"), str(others)), folder)
 
 
-@pytest.mark.sampled(1)
 def test_a_history_is_compacted_and_recalled(alone: Alone) -> None:
     code = f"""
 from conspectus import Compactor
@@ -125,7 +126,6 @@ assert not [name for name in sys.modules if name.startswith("conspectus_")]
     assert int(messages) < len(TALK)
 
 
-@pytest.mark.slow
 def test_an_agent_and_a_guard_are_built(alone: Alone) -> None:
     code = """
 from conspectus import ContextGuard, SummarizationMiddleware
@@ -137,7 +137,6 @@ SummarizationMiddleware(None, trigger=("messages", 6), keep=("messages", 2))
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.slow
 def test_the_command_line_shows_its_help_without_the_commands_of_the_lab(alone: Alone) -> None:
     helps = alone.commands(["--help"], ["config", "--help"], ["tokens", "--help"])
     assert [(code, errors) for code, _, errors in helps] == [(0, "")] * 3
@@ -149,7 +148,6 @@ def test_the_command_line_shows_its_help_without_the_commands_of_the_lab(alone: 
     assert {"check", "schema"} <= shown[1]
 
 
-@pytest.mark.slow
 def test_the_command_line_compacts(alone: Alone) -> None:
     path = alone.folder / "talk.json"
     path.write_text(json.dumps(TALK), encoding="utf-8")
@@ -159,7 +157,6 @@ def test_the_command_line_compacts(alone: Alone) -> None:
     assert json.loads(out)["outcome"] == "compacted"
 
 
-@pytest.mark.slow
 def test_a_command_of_the_lab_says_on_one_line_what_it_needs(alone: Alone) -> None:
     names = [["eval"], ["replay"], ["config", "explain"]]
     lines = [[*name, more] for name in names for more in ("talk.json", "--help")]
@@ -171,7 +168,6 @@ def test_a_command_of_the_lab_says_on_one_line_what_it_needs(alone: Alone) -> No
         )
 
 
-@pytest.mark.slow
 def test_a_mistyped_command_is_none_of_the_lab(alone: Alone) -> None:
     [(code, _, errors)] = alone.commands(["evaluate"])
     assert code == 2
@@ -179,7 +175,6 @@ def test_a_mistyped_command_is_none_of_the_lab(alone: Alone) -> None:
     assert errors.count("\n") == 1
 
 
-@pytest.mark.sampled(1)
 def test_redaction_without_the_scanner_is_refused_and_never_passed_over(alone: Alone) -> None:
     code = """
 from pathlib import Path
@@ -211,7 +206,6 @@ for one in asked:
     assert NO_REDACTOR in "".join(yaml)
 
 
-@pytest.mark.slow
 def test_the_command_line_refuses_to_redact_without_the_scanner(alone: Alone) -> None:
     path = alone.folder / "talk.json"
     path.write_text(json.dumps(TALK), encoding="utf-8")
@@ -225,7 +219,6 @@ def test_the_command_line_refuses_to_redact_without_the_scanner(alone: Alone) ->
     assert NO_REDACTOR in checked[2]
 
 
-@pytest.mark.slow
 def test_a_redactor_of_ones_own_needs_no_scanner(alone: Alone) -> None:
     code = f"""
 from conspectus import Compactor

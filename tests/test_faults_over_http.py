@@ -129,7 +129,7 @@ def calls_of(message: BaseMessage) -> list[Any]:
 # The summariser's call
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @both
 @pytest.mark.parametrize("name", FAILS)
 def test_a_fault_of_the_summariser_changes_no_history_that_has_room(
@@ -177,7 +177,7 @@ def test_who_asks_and_whom_is_told_by_the_client_itself(wires: Wires, protocol: 
     assert tally.total.input_tokens >= 0 <= tally.total.output_tokens
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @both
 @pytest.mark.parametrize("name", [*FAILS, *TOO_LONG])
 def test_a_fault_of_the_summariser_without_room_brings_the_embedded_one(
@@ -404,7 +404,7 @@ def outcome(agent: Agent) -> tuple[Any, ...]:
     return answer.content, told, answer.additional_kwargs, answer.tool_calls
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(4)
 @both
 @pytest.mark.parametrize("name", FAILS)
 def test_a_fault_of_the_answering_model_goes_through_untouched(

@@ -66,7 +66,7 @@ def client(tmp_path: Path, held: Held) -> Iterator[Client]:
         opened(tmp_path, model(script=script)) as agent,
         LeadAgentServer(agent, "127.0.0.1", 0) as server,
     ):
-        thread = beside(server.serve_forever)
+        thread = beside(lambda: server.serve_forever(0.02))
         try:
             yield Client(server)
         finally:

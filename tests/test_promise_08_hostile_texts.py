@@ -23,7 +23,6 @@ from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import Scripted, compacted, engine
 from hostile_texts import CLASSES, OURS, SECRET, marks
 
-EVERY = [text for texts in CLASSES.values() for text in texts]
 SOME = [text for texts in CLASSES.values() for text in texts[:: max(1, len(texts) // 6)]]
 PLACES = ("user", "tool", "assistant", "arguments", "names", "ids")
 
@@ -66,16 +65,17 @@ def body(result: Any) -> str:
     return text
 
 
-@pytest.mark.parametrize("hostile", EVERY)
-def test_a_text_in_a_frame_of_ours_cannot_leave_it(hostile: str) -> None:
-    assert not marks(as_notes(hostile))
-    # What a summariser answers stands in the history the same way.
-    assert not marks(body_of(f"- They work. [u1]\n{hostile}"))
-    [entry] = read_messages([HumanMessage(hostile, id=hostile, name=hostile)])
-    frame = message_frame(entry, entry.text)
-    inside = frame.removeprefix("<message").removesuffix("\n</message>")
-    assert len(inside) == len(frame) - len("<message") - len("\n</message>")
-    assert not [mark for mark in marks(inside) if mark.strip().lower().startswith("<")]
+@pytest.mark.parametrize("attack", CLASSES)
+def test_a_text_in_a_frame_of_ours_cannot_leave_it(attack: str) -> None:
+    for hostile in CLASSES[attack]:
+        assert not marks(as_notes(hostile)), hostile
+        # What a summariser answers stands in the history the same way.
+        assert not marks(body_of(f"- They work. [u1]\n{hostile}")), hostile
+        [entry] = read_messages([HumanMessage(hostile, id=hostile, name=hostile)])
+        frame = message_frame(entry, entry.text)
+        inside = frame.removeprefix("<message").removesuffix("\n</message>")
+        assert len(inside) == len(frame) - len("<message") - len("\n</message>")
+        assert not [mark for mark in marks(inside) if mark.strip().lower().startswith("<")]
 
 
 @pytest.mark.sampled(24)

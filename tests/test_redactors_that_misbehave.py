@@ -32,7 +32,7 @@ def raises(text: str) -> str:
 
 
 def hangs(text: str) -> str:
-    time.sleep(1.5)
+    time.sleep(0.4)
     return text
 
 
@@ -142,7 +142,7 @@ def test_a_redactor_that_hangs_is_asked_once_a_try() -> None:
 
     def slow(text: str) -> str:
         asked.append(text)
-        time.sleep(1)
+        time.sleep(0.4)
         return text
 
     compactor = engine(Scripted(short), redact=slow, summarizer_timeout=0.05)

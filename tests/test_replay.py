@@ -552,6 +552,7 @@ def test_settings_that_mean_nothing_are_refused(settings: Any, told: str) -> Non
 # Beside the agent, and on the provider's cache
 
 
+@pytest.mark.slow
 def test_notes_made_beside_the_agent_and_on_the_cache_cost_what_they_should() -> None:
     said: list[dict[str, Any]] = []
     for n in range(30):

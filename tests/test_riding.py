@@ -91,6 +91,7 @@ def kinds(records: Sequence[Record]) -> set[str]:
     return {record.request for record in records}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("guarded", [False, True])
 @pytest.mark.parametrize("on_loop", [False, True])
 @pytest.mark.parametrize("history", ["replace", "preserve"])

@@ -67,13 +67,13 @@ def test_a_name_in_a_string_of_json_is_read_through_its_escapes() -> None:
         assert json.loads(redacted(text))["more"] == "好"
 
 
-@pytest.mark.parametrize("stop", [*"。，；、！？（）】」》”：", "……", "——", ""])
 @pytest.mark.parametrize(
     "around", [*AROUND.replace("\n", "|").split("|"), "- name: PASSWORD\n  value: {}"]
 )
-def test_the_sentence_behind_a_password_stays(around: str, stop: str) -> None:
-    for value in (PASSWORD, TOKEN):
-        left(around.replace("{}", f"{value}{stop}{AFTER}"), value)
+def test_the_sentence_behind_a_password_stays(around: str) -> None:
+    for stop in (*"。，；、！？（）】」》”：", "……", "——", ""):
+        for value in (PASSWORD, TOKEN):
+            left(around.replace("{}", f"{value}{stop}{AFTER}"), value)
 
 
 @pytest.mark.parametrize("around", ["API_KEY=", "token: ", "--token ", "the token is ", "令牌："])

@@ -109,6 +109,7 @@ CLIENTS = pytest.mark.parametrize(
 Client = Callable[..., dict[str, Any]]
 
 
+@pytest.mark.sampled(2)
 @CLIENTS
 def test_the_model_looks_up_what_it_needs_and_the_client_sees_one_answer(
     tmp_path: Path, client: Client, stream: bool
@@ -132,6 +133,7 @@ def test_the_model_looks_up_what_it_needs_and_the_client_sees_one_answer(
         assert METER.messages(second.messages) < 4_000
 
 
+@pytest.mark.sampled(2)
 @CLIENTS
 def test_beside_calls_of_the_clients_tools_ours_is_left_out(
     tmp_path: Path, client: Client, stream: bool
@@ -143,6 +145,7 @@ def test_beside_calls_of_the_clients_tools_ours_is_left_out(
         assert len(upstream.requests) == 1
 
 
+@pytest.mark.sampled(2)
 @CLIENTS
 def test_after_a_lookup_the_clients_tools_are_called_as_ever(
     tmp_path: Path, client: Client, stream: bool
@@ -167,6 +170,7 @@ def test_a_tool_of_the_client_that_is_named_as_ours_begins_is_called(
         assert (sorted(made["calls"]), made["end"]) == (sorted([name, "read_file"]), "tool_calls")
 
 
+@pytest.mark.sampled(2)
 @CLIENTS
 def test_a_model_that_only_looks_up_comes_to_an_end(
     tmp_path: Path, client: Client, stream: bool
@@ -194,6 +198,7 @@ def test_lookups_end_where_the_window_does(tmp_path: Path) -> None:
         assert "There is no room to show any more" in last.text
 
 
+@pytest.mark.sampled(2)
 @CLIENTS
 def test_what_is_wrong_with_a_call_is_told_to_the_model(
     tmp_path: Path, client: Client, stream: bool
