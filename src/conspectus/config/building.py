@@ -21,8 +21,8 @@ from conspectus.compactor.models import profile_window
 from conspectus.compactor.tools import OnEvent
 from conspectus.config.checks import clause_of
 from conspectus.config.named import counter_of, pin_of, redact_of
-from conspectus.config.reading import Path_
 from conspectus.config.schema import AllOf, Size, SummarizationConfig
+from conspectus.config.source import Path_
 from conspectus.config.words import meant
 from conspectus.errors import ConfigError, ConspectusError, PolicyError
 from conspectus.events.notes import noted

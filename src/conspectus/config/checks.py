@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conspectus._core.policy import TriggerClause
-from conspectus.config.reading import Path_
 from conspectus.config.schema import AllOf, Size, SubagentSettings, SummarizationConfig
+from conspectus.config.source import Path_
 from conspectus.errors import PolicyError
 
 Found = tuple[Path_, str]

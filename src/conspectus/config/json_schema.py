@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from conspectus.config.reading import SECTION
 from conspectus.config.schema import SummarizationConfig
+from conspectus.config.source import SECTION
 
 NOTHING: dict[str, Any] = {"enum": [None, []]}
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -18,8 +18,9 @@ from conspectus.compactor.leaving import BeforeSummarization
 from conspectus.compactor.tools import OnEvent
 from conspectus.config.building import Builder, ChatModel, ModelRegistry, builder_of
 from conspectus.config.loading import config_of
-from conspectus.config.reading import SECTION, read_text
+from conspectus.config.reading import read_text
 from conspectus.config.schema import SUBAGENT_KEYS, SubagentSettings, SummarizationConfig
+from conspectus.config.source import SECTION
 from conspectus.errors import ConfigError, PolicyError
 from conspectus.events.notes import noted
 from conspectus.guard import ContextGuard

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from conspectus._core.stale import OF_A_TOOL, SETTINGS
 from conspectus.archive import without_password
-from conspectus.config.reading import SECTION, Path_, Read, Secret, read_text, read_yaml
+from conspectus.config.reading import read_text, read_yaml
 from conspectus.config.schema import KEYS, SUBAGENT_KEYS, SummarizationConfig
+from conspectus.config.source import SECTION, Path_, Read, Secret
 from conspectus.config.values import LONGEST
 from conspectus.config.words import meant, nearest
 from conspectus.errors import ConfigError

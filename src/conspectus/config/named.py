@@ -6,8 +6,8 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from conspectus.config.reading import Path_
 from conspectus.config.schema import SummarizationConfig
+from conspectus.config.source import Path_
 from conspectus.errors import ConfigError, PolicyError
 from conspectus.redaction import redactor_of
 from conspectus.tokens import TokenMeter

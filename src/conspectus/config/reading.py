@@ -9,26 +9,28 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
 from conspectus.archive import without_password
-from conspectus.config.beside import MERGE, MOST, models_in, pairs, skills_in
+from conspectus.config.beside import models_in, skills_in
+from conspectus.config.source import SECTION, Path_, Read, Secret, Source
 from conspectus.config.words import lookalikes, nearest
 from conspectus.errors import ConfigError
-
-SECTION = "summarization"
-"""The section that is ours; what else the file holds is others' business."""
 
 LARGEST = 1_000_000
 """Bytes of a configuration at most."""
 
 DEEPEST = 100
 """Levels of nesting that a file may have; DeerFlow's own have six."""
+
+MOST = 10_000
+"""Values of a section at most; aliases could make more of a small file than memory has."""
+
+MERGE = "tag:yaml.org,2002:merge"
+"""The tag of `<<`."""
 
 OURS = frozenset(
     "trim_tokens_to_summarize summary_prompt skill_file_read_tool_names max_summary_tokens notes "
@@ -39,111 +41,10 @@ OURS = frozenset(
 SHARED = frozenset(("enabled", "window", "archive"))
 """Keys that others may have sections for."""
 
-SHORTEST = 4
-"""Characters of a variable's value that no message shows; a shorter one hides nothing."""
-
-T = TypeVar("T")
-Path_ = tuple[str | int, ...]
-"""Where a value stands: keys, and places in lists."""
+ENDLESS = "aliases make this endless, or huge; write it out"
 
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
-_NUMBER = re.compile(r"[-+]?(?:\d+|\d*\.\d+)")
 _ODD = re.compile(r"[-+]?(?:0[\d_]+|[\d_]+(?::\d+)+)")
-
-
-class Secret(str):
-    """A text out of an environment variable, which is never printed.
-
-    Attributes:
-        shown: the name of the variable, as it stands in the file.
-    """
-
-    shown: str
-
-    def __new__(cls, value: str, shown: str) -> Secret:
-        made = super().__new__(cls, value)
-        made.shown = shown
-        return made
-
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        return str(self), self.shown
-
-    def __repr__(self) -> str:
-        return repr(self.shown)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a configuration was read, so that whatever is wrong with it has a line.
-
-    Attributes:
-        file: as it was given; None for one that was made in Python.
-        lines: of keys and items of lists, from 1, by where they stand in the section.
-        variables: names of environment variables, by where their values stand.
-        text: what was in the file.
-        found: whether the file has the section at all.
-        values: what the variables held when the file was read, by their names.
-    """
-
-    file: Path | None = None
-    lines: Mapping[Path_, int] = field(default_factory=dict)
-    variables: Mapping[Path_, str] = field(default_factory=dict)
-    text: bytes = field(default=b"", repr=False)
-    found: bool = True
-    values: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-    def line(self, where: Path_) -> int | None:
-        """The line of a value, or of what holds it."""
-        for end in range(len(where), -1, -1):
-            if (line := self.lines.get(where[:end])) is not None:
-                return line
-        return None
-
-    def problem(self, where: Path_, text: str) -> str:
-        """What is wrong, with file and line."""
-        line = self.line(where)
-        place = "" if self.file is None else f"{self.file}, line {line or 1}: "
-        return place + self.hidden(text)
-
-    def hidden(self, text: str) -> str:
-        """A text with the names of variables in place of what they hold, and without passwords."""
-        for name, value in self.values.items():
-            text = text.replace(value, name) if len(value) >= SHORTEST else text
-        return without_password(text)
-
-    def within(self, where: Path_) -> Source:
-        """The same for settings laid over the section: what stands in a part counts as the whole's.
-
-        Args:
-            where: of the part, such as that of a subagent.
-        """
-
-        def over(known: Mapping[Path_, T]) -> dict[Path_, T]:
-            part = {at[len(where) :]: v for at, v in known.items() if at[: len(where)] == where}
-            own = {at[0] for at in part if at}
-            rest = {at: v for at, v in known.items() if not at or at[0] not in own}
-            return {**rest, **{at: v for at, v in part.items() if at}}
-
-        return replace(self, lines=over(self.lines), variables=over(self.variables))
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    """What a file holds for us.
-
-    Attributes:
-        section: the section as plain data.
-        models: windows that the file declares for its models, by name, in tokens.
-        kinds: how its models are made, by name: the provider, and the model's own name.
-        skills: the folder of skills that it names.
-        source: where it was read.
-    """
-
-    section: Any = field(repr=False)
-    models: Mapping[str, int]
-    kinds: Mapping[str, tuple[str, str]]
-    skills: str | None
-    source: Source
 
 
 def read_text(file: Path) -> bytes:
@@ -166,55 +67,49 @@ def read_text(file: Path) -> bytes:
 
 
 def read_yaml(file: Path, text: bytes) -> Read:
-    """The sections of a file that matter here.
+    """Read the sections of a file that matter here.
 
     Args:
         file: for messages.
-        text: what is in it.
+        text: its bytes.
 
     Raises:
         ConfigError: with the line of each mistake.
     """
-    root = _composed(file, text)
-    reader = _Reader(file)
-    try:
-        sections = reader.top(root)
-        node = sections.get(SECTION)
-        section = reader.value(node, ()) if node is not None else None
-    except RecursionError:  # an alias of what holds it
-        raise ConfigError((_too_deep(file, 1),)) from None
-    if reader.problems:
-        raise ConfigError(tuple(reader.problems))
-    models, kinds = models_in(sections.get("models"))
-    source = Source(file, reader.lines, reader.variables, text, node is not None, reader.values)
-    return Read(section, models, kinds, skills_in(sections.get("skills")), source)
+    root, reader = _composed(file, text), _Reader(file)
+    sections = reader.sections(root)
+    section, source = reader.finished(sections.get(SECTION), text)
+    models, kinds = models_in(_leniently(file, sections.get("models")))
+    skills = skills_in(_leniently(file, sections.get("skills")))
+    return Read(section, models, kinds, skills, source)
 
 
 def read_section(file: Path, text: bytes, name: str) -> tuple[Any, Source]:
-    """Another section of a file, as plain data, with its lines; None where there is none.
+    """Read another section of a file as plain data, with its lines; None where there is none.
 
     Args:
         file: for messages.
-        text: what is in it.
+        text: its bytes.
         name: of the section.
 
     Raises:
         ConfigError: with the line of each mistake.
     """
     root, reader = _composed(file, text), _Reader(file)
-    pairs_ = root.value if isinstance(root, yaml.MappingNode) else []
-    found = [(key, node) for key, node in pairs_ if key.value == name]
-    section = None
-    for key, node in found[:1]:
-        reader.lines[()] = key.start_mark.line + 1
-        try:
-            section = reader.value(node, ())
-        except RecursionError:  # an alias of what holds it
-            raise ConfigError((_too_deep(file, 1),)) from None
-    if reader.problems:
-        raise ConfigError(tuple(reader.problems))
-    values = reader.values
-    return section, Source(file, reader.lines, reader.variables, text, bool(found), values)
+    pairs = root.value if isinstance(root, yaml.MappingNode) else []
+    for key, node in pairs:
+        if key.value == name:
+            reader.lines[()] = key.start_mark.line + 1
+            return reader.finished(node, text)
+    return reader.finished(None, text)
+
+
+def _leniently(file: Path, node: Any) -> Any:
+    """A section of somebody else's, read as far as it can be: it is not ours to refuse."""
+    try:
+        return _Reader(file, variables=False).value(node, ())
+    except (ConfigError, RecursionError):
+        return None
 
 
 def _composed(file: Path, text: bytes) -> Any:
@@ -294,20 +189,35 @@ def _malformed(file: Path, error: Any, text: str) -> str:
 class _Reader:
     """Turns nodes into data, and takes down where each stands."""
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, variables: bool = True) -> None:
         self.lines: dict[Path_, int] = {}
-        self.variables: dict[Path_, str] = {}
-        self.values: dict[str, str] = {}
-        self.problems: list[str] = []
-        self._file, self._left = file, MOST
+        self._variables: dict[Path_, str] = {}
+        self._values: dict[str, str] = {}
+        self._problems: list[str] = []
+        self._file, self._looks_up, self._left = file, variables, MOST
         self._within: set[int] = set()
         self._loader = yaml.SafeLoader("")
 
     def _wrong(self, node: Any, text: str, line: int | None = None) -> None:
         place = f"{self._file}, line {line or node.start_mark.line + 1}: "
-        self.problems.append(place + without_password(text))
+        self._problems.append(place + without_password(text))
 
-    def top(self, root: Any) -> dict[str, Any]:
+    def finished(self, node: Any, text: bytes) -> tuple[Any, Source]:
+        """A section as plain data, and where it stands; None for the node of one that is missing.
+
+        Raises:
+            ConfigError: with each mistake of the file.
+        """
+        try:
+            section = self.value(node, ())
+        except RecursionError:  # an alias of what holds it
+            raise ConfigError((_too_deep(self._file, 1),)) from None
+        if self._problems:
+            raise ConfigError(tuple(self._problems))
+        found, values = node is not None, self._values
+        return section, Source(self._file, self.lines, self._variables, text, found, values)
+
+    def sections(self, root: Any) -> dict[str, Any]:
         """The sections of a file, as nodes."""
         if root is None:
             return {}
@@ -354,22 +264,26 @@ class _Reader:
         """Put what `<<` names into a mapping; whether that can be done."""
         if not any(key.tag == MERGE for key, _ in node.value):
             return True
-        if pairs(node, {}) > MOST:
-            self._wrong(node, "aliases make this endless, or huge; write it out")
+        if _pairs(node, {}) > MOST:
+            self._wrong(node, ENDLESS)
             return False
         try:
             self._loader.flatten_mapping(node)
         except yaml.YAMLError as error:
             self._wrong(node, f"{getattr(error, 'problem', error)}; '<<' takes a mapping")
             return False
+        except RecursionError:  # an alias of what holds it
+            raise ConfigError((_too_deep(self._file, 1),)) from None
         return True
 
     def value(self, node: Any, where: Path_) -> Any:
-        """A node as plain data."""
+        """A node as plain data; None where there is none."""
+        if node is None:
+            return None
         self._left -= 1
         if self._left == 0 or id(node) in self._within:
             line = self.lines.get(where, node.start_mark.line + 1)
-            self._wrong(node, "aliases make this endless, or huge; write it out", line)
+            self._wrong(node, ENDLESS, line)
         if self._left <= 0 or id(node) in self._within:
             return None
         self.lines.setdefault(where, node.start_mark.line + 1)
@@ -403,12 +317,12 @@ class _Reader:
         return found
 
     def _scalar(self, node: Any, where: Path_) -> Any:
-        variable = _VARIABLE.fullmatch(node.value) if node.tag == "tag:yaml.org,2002:str" else None
-        if variable is not None:
+        text = self._looks_up and node.tag == "tag:yaml.org,2002:str"
+        if text and (variable := _VARIABLE.fullmatch(node.value)):
             name = variable[1] or variable[2]
             given = os.environ.get(name)
-            self.variables[where] = node.value
-            self.values[node.value] = given or ""
+            self._variables[where] = node.value
+            self._values[node.value] = given or ""
             if not given:
                 self._wrong(
                     node, f"the environment variable {name} is not set; set it, or write the value"
@@ -425,8 +339,15 @@ class _Reader:
         return value
 
 
-def number(text: str) -> int | float | None:
-    """A number out of an environment variable; None if it is none."""
-    if not _NUMBER.fullmatch(text.strip()):
-        return None
-    return float(text) if "." in text else int(text)
+def _pairs(node: Any, known: dict[int, int]) -> int:
+    """How many keys a mapping has when all that it merges is written out."""
+    if id(node) not in known:
+        known[id(node)] = 0  # one that merges itself
+        total = 0
+        for key, value in node.value:
+            merged = value.value if isinstance(value, yaml.SequenceNode) else [value]
+            for one in merged if key.tag == MERGE else ():
+                total += _pairs(one, known) if isinstance(one, yaml.MappingNode) else 0
+            total += key.tag != MERGE
+        known[id(node)] = total
+    return known[id(node)]

@@ -21,7 +21,7 @@ from pydantic_core.core_schema import ValidationInfo
 from conspectus._core.policy import KINDS, LEAST_GAIN
 from conspectus.archive import without_password
 from conspectus.compactor.background import PREPARE
-from conspectus.config.reading import Path_, Read, Secret, Source
+from conspectus.config.source import Path_, Read, Secret, Source
 from conspectus.config.values import (
     MOST,
     Flag,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -15,17 +16,19 @@ from pydantic import (
 
 from conspectus._core.policy import SMALLEST_SUMMARY
 from conspectus._core.stale import LEAST_OVER
-from conspectus.config.reading import Secret, number
+from conspectus.config.source import Secret
 from conspectus.messages.recalled import LEAST_RECALL
+
+_PLAIN = re.compile(r"true|false|[-+]?(?:\d+|\d*\.\d+)", re.IGNORECASE)
 
 
 def unwrapped(value: Any) -> Any:
-    """A number or a truth value out of an environment variable, which holds texts only."""
-    if not isinstance(value, Secret):
+    """Turn a text of an environment variable into the number or truth value that it is, if any."""
+    if not isinstance(value, Secret) or not _PLAIN.fullmatch(text := value.strip()):
         return value
-    truth = {"true": True, "false": False}.get(value.strip().lower())
-    found = truth if truth is not None else number(value)
-    return value if found is None else found
+    if text[-1].isalpha():
+        return text.lower() == "true"
+    return float(text) if "." in text else int(text)
 
 
 def _kept(value: Any, check: ValidatorFunctionWrapHandler) -> Any:

@@ -13,10 +13,11 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextvars import ContextVar, Token
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 from conspectus.errors import ArchiveOvertaken
-from conspectus.events.kinds import Event, ModelUse, SummarizerCall, Whose
+from conspectus.events.kinds import Event, ModelUse, SummarizerCall, Whose, WithCalls
 from conspectus.events.notes import noted
 
 logger = logging.getLogger("conspectus")
@@ -153,11 +154,11 @@ def listening() -> bool:
 
 
 def heard_by(own: Sequence[Listener], flow: Generator[Y, Any, T]) -> Generator[Y, Any, T]:
-    """A flow, so that these listeners hear what happens in it too."""
-    return _heard(tuple(own), flow) if own else flow
+    """Return a flow in which these listeners hear everything too."""
+    return _heard(own, flow) if own else flow
 
 
-def _heard(own: tuple[Listener, ...], flow: Generator[Y, Any, T]) -> Generator[Y, Any, T]:
+def _heard(own: Sequence[Listener], flow: Generator[Y, Any, T]) -> Generator[Y, Any, T]:
     before = _own.get()
     token = _own.set((*before, *(one for one in own if one not in before)))
     try:
@@ -248,7 +249,11 @@ class _Operation(Seen):
 
     def __enter__(self) -> Seen:
         self._token: Token[_Operation | None] = _around.set(self)
-        self._states = [_begun(one, self._kind, self.whose, self._facts) for one in self._listeners]
+        self._states: list[object] = [None] * len(self._listeners)
+        for i, one in enumerate(self._listeners):
+            with _guarding(one):
+                if isinstance(one, Follower):
+                    self._states[i] = one.begin(self._kind, self.whose, self._facts)
         self._start = time.perf_counter()
         return self
 
@@ -262,7 +267,7 @@ class _Operation(Seen):
         facts = {**ended, **self._facts, "seconds": seconds}
         if error is not None and "outcome" in self._facts and _left(error):
             facts["outcome"] = _left(error)
-        if self._kind.sums_calls:
+        if issubclass(self._kind, WithCalls):
             facts = {"waited": seconds, **facts, **_sums(self._calls)}
         event = _made(self._kind, self.whose, facts)
         if self._parent is not None and isinstance(event, SummarizerCall):
@@ -272,23 +277,12 @@ class _Operation(Seen):
 
 
 def _made(kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]) -> Event:
-    event = kind(whose=whose, **facts)
-    if isinstance(event, SummarizerCall):
-        return _priced(event, facts)
+    event, pricing = kind(whose=whose, **facts), _state.pricing
+    if isinstance(event, SummarizerCall) and pricing is not None and event.price is None:
+        with contextlib.suppress(Exception):
+            if (price := pricing(event)) is not None:
+                return replace(event, price=price, currency=_state.currency)
     return event
-
-
-def _priced(call: SummarizerCall, facts: Mapping[str, Any]) -> SummarizerCall:
-    pricing = _state.pricing
-    if pricing is None or call.price is not None:
-        return call
-    price = None
-    with contextlib.suppress(Exception):
-        price = pricing(call)
-    if price is None:
-        return call
-    more = {**facts, "price": price, "currency": _state.currency}
-    return SummarizerCall(whose=call.whose, **more)
 
 
 SUMMED = ("calls", "input_tokens", "output_tokens", "cached_tokens", "written_tokens")
@@ -296,26 +290,26 @@ SUMMED = ("calls", "input_tokens", "output_tokens", "cached_tokens", "written_to
 
 
 def _sums(calls: Sequence[SummarizerCall]) -> dict[str, Any]:
-    prices = [call.price for call in calls if call.price is not None]
+    priced = [call for call in calls if call.price is not None]
     by_model: dict[str, list[SummarizerCall]] = {}
     for call in calls:
         by_model.setdefault(call.model or call.summarizer, []).append(call)
     return {
-        **{name: sum(getattr(call, name) for call in calls) for name in SUMMED},
-        "price": sum(prices) if prices else None,
-        "currency": next((call.currency for call in calls if call.price is not None), ""),
+        **_added(calls, SUMMED),
+        "price": sum(call.price or 0.0 for call in priced) if priced else None,
+        "currency": priced[0].currency if priced else "",
         "models": tuple(_use(model, asked) for model, asked in by_model.items()),
     }
 
 
 def _use(model: str, calls: Sequence[SummarizerCall]) -> ModelUse:
-    names = (*SUMMED, "hour_tokens")
-    prices = [call.price for call in calls]
-    return ModelUse(
-        model,
-        **{name: sum(getattr(call, name) for call in calls) for name in names},
-        price=None if None in prices else sum(one for one in prices if one is not None),
-    )
+    known = all(call.price is not None for call in calls)
+    price = sum(call.price or 0.0 for call in calls) if known else None
+    return ModelUse(model, **_added(calls, (*SUMMED, "hour_tokens")), price=price)
+
+
+def _added(calls: Sequence[SummarizerCall], names: Sequence[str]) -> dict[str, Any]:
+    return {name: sum(getattr(call, name) for call in calls) for name in names}
 
 
 def ended_by(error: BaseException | None) -> dict[str, Any]:
@@ -346,30 +340,24 @@ def _left(error: BaseException) -> str:
     return ""
 
 
-def _begun(
-    listener: Listener, kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]
-) -> object:
-    if not isinstance(listener, Follower):
-        return None
+@contextlib.contextmanager
+def _guarding(listener: Listener) -> Iterator[None]:
+    """Keep a failure of a listener to itself: one line in the log for each kind of failure."""
     try:
-        return listener.begin(kind, whose, facts)
+        yield
     except Exception as error:
         _complain(listener, error)
-        return None
 
 
 def _one(listener: Listener, event: Event, state: object) -> None:
-    try:
+    with _guarding(listener):
         if isinstance(listener, Follower):
             listener.end(event, state)
         else:
             listener(event)
-    except Exception as error:
-        _complain(listener, error)
 
 
 def _complain(listener: Listener, error: Exception) -> None:
-    """One line in the log for each kind of failure of a listener."""
     key = (id(listener), type(error).__qualname__)
     with _state.lock:
         if key in _state.failed:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+SKIPPED = frozenset({"whose", "error_message", "models"})
+"""Fields that the plain form of an event leaves out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """The history that an event is about.
+    """The history of an event.
 
     Attributes:
-        tenant: whose it is.
+        tenant: its owner.
         thread: the conversation.
         session: one agent's history inside the thread.
     """
@@ -30,7 +33,7 @@ class ModelUse:
         calls: retries, readings of parts, merges and failed ones included.
         input_tokens, output_tokens: of all of them together.
         cached_tokens, written_tokens, hour_tokens: of the input, as for `SummarizerCall`.
-        price: what they cost; None where no price is set for one of them.
+        price: their sum; None where one of them has no price.
     """
 
     model: str
@@ -49,20 +52,17 @@ class Event:
 
     Attributes:
         outcome: how it ended. Of every kind there are `ok`; `error`, where it raised; `cancelled`,
-            where whoever drove it stopped; `interrupted`, where LangGraph left the node to ask a
+            where its driver stopped; `interrupted`, where LangGraph left the node to ask a
             person. Some kinds have more.
-        seconds: how long it took; 0 for what takes no time.
-        whose: the history that it is about; None where that is not known.
+        seconds: how long it took; 0 for an event without a length.
+        whose: its history; None where that is not known.
         error_type: class of the error that it ended with; empty for none.
-        error_message: what that said. Providers quote requests in errors, so this may hold text of
-            messages; no listener of ours shows it unless asked to. With `redact=` it is empty in
-            what happens inside a compaction, and redacted in the event of the compaction itself.
+        error_message: text of that error. Providers quote requests in errors, so this may hold text
+            of messages; no listener of ours shows it unless asked to. With `redact=` it is empty in
+            events inside a compaction, and redacted in the event of the compaction itself.
     """
 
     name: ClassVar[str]
-    sums_calls: ClassVar[bool] = False
-    """Its `calls`, tokens and price are those of the calls of summarisers inside it; who drives it
-    waits for all of it, unless `waited` is told."""
 
     outcome: str = "ok"
     seconds: float = 0.0
@@ -71,60 +71,31 @@ class Event:
     error_message: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """Its own fields as plain data: what has no value is left out, as are `whose`,
-        `error_message` and `models`."""
-        skipped = ("whose", "error_message", "models")
-        found = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {k: v for k, v in found.items() if k not in skipped and v is not None and v != ""}
+        """Return its own fields as plain data, without empty ones.
+
+        `whose`, `error_message` and `models` are left out.
+        """
+        names = [one.name for one in fields(self)]
+        if isinstance(self, WithCalls):  # what was done comes before what it took
+            names.sort(key=WithCalls.__annotations__.__contains__)
+        found = {name: getattr(self, name) for name in names if name not in SKIPPED}
+        return {name: value for name, value in found.items() if value is not None and value != ""}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compaction(Event):
-    """One plan carried out, or not.
+class WithCalls(Event):
+    """An event that sums up the calls of summarising models inside it.
 
     Attributes:
-        outcome: `compacted`: a record is in force; `failed`: the history is as it was; `refused`: a
-            person refused the summary; `overtaken`: another worker has compacted it meanwhile, and
-            it is looked at anew; `passing`: made for one request while the archive could not
-            be reached, and never put in force.
-        cause: `trigger`, `window`, `forced`, `adopted` (another library's summary was taken over)
-            or `gathered` (short-term memory).
-        tokens_before: size of the view before it, in tokens.
-        tokens_after: and after it; None where it did not take effect.
-        budget: what the view must fit in, in tokens; None where no window is known.
-        evicted: messages that were to leave the view.
-        clipped: messages that were to be shown short.
-        redacted: secrets that were taken out of those; None where there is no redactor, or where
-            it failed.
-        record: id of the record in force.
-        by: name of the summariser; empty where messages were only shown short.
-        failure: what kept it from happening: `archive`, `redaction`, `timeout`, `overflow`,
-            `rejected` or `summary`.
-        tries_failed: tries of summarisers that failed, whether or not a later one succeeded.
-        calls: calls of summarising models; retries, readings of parts, merges and failed ones too.
+        calls: retries, readings of parts, merges and failed ones included.
         input_tokens, output_tokens: of all of them together.
         cached_tokens: those of the input that came from a provider's cache.
         written_tokens: those of the input that were written to one.
-        price: what they cost, in `currency`; None where no prices are set.
+        price: their sum, in `currency`; None where no prices are set.
         models: the same by model, in the order in which they were first asked.
-        waited: seconds of it that the agent or the caller had to wait; all of them where it is
-            made in the foreground.
+        waited: seconds that the agent or the caller had to wait; all of them in the foreground.
     """
 
-    name: ClassVar[str] = "compaction"
-    sums_calls: ClassVar[bool] = True
-
-    cause: str = ""
-    tokens_before: int = 0
-    tokens_after: int | None = None
-    budget: int | None = None
-    evicted: int = 0
-    clipped: int = 0
-    redacted: int | None = None
-    record: str = ""
-    by: str = ""
-    failure: str = ""
-    tries_failed: int = 0
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -137,8 +108,69 @@ class Compaction(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction(WithCalls):
+    """One plan carried out, or not.
+
+    Attributes:
+        outcome: `compacted`: a record is in force; `failed`: the history is as it was; `refused`: a
+            person refused the summary; `overtaken`: another worker has compacted it meanwhile, and
+            it is looked at anew; `passing`: made for one request while the archive could not
+            be reached, and never put in force.
+        cause: `trigger`, `window`, `forced`, `adopted` (another library's summary was taken over)
+            or `gathered` (short-term memory).
+        tokens_before: size of the view before it, in tokens.
+        tokens_after: and after it; None where it did not take effect.
+        budget: tokens that the view must fit in; None where no window is known.
+        evicted: messages that were to leave the view.
+        clipped: messages that were to be shown short.
+        redacted: secrets that were taken out of those; None without a redactor, or where it failed.
+        record: id of the record in force.
+        by: name of the summariser; empty where messages were only shown short.
+        failure: its obstacle: `archive`, `redaction`, `timeout`, `overflow`, `rejected` or
+            `summary`.
+        tries_failed: tries of summarisers that failed, whether or not a later one succeeded.
+    """
+
+    name: ClassVar[str] = "compaction"
+
+    cause: str = ""
+    tokens_before: int = 0
+    tokens_after: int | None = None
+    budget: int | None = None
+    evicted: int = 0
+    clipped: int = 0
+    redacted: int | None = None
+    record: str = ""
+    by: str = ""
+    failure: str = ""
+    tries_failed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preparing(WithCalls):
+    """Notes that are prepared beside the agent, from their beginning to their end.
+
+    Attributes:
+        outcome: also `failed`: no summary could be made, or `dropped`: a finished one was not used.
+        step: `began`; `finished`: a draft waits for the trigger, or none could be made; `dropped`:
+            it does not belong to the history as it is now; `waited`: the agent stood still for it;
+            `went_on`: the trigger was reached, and the agent went on without it; `swapped_in`: it
+            is in force; `topped_up`: likewise, with messages that came later read by the embedded
+            summariser.
+        reason: why it was dropped, or why there is nothing to prepare; else empty.
+        messages: that it stands for.
+    """
+
+    name: ClassVar[str] = "preparing"
+
+    step: str = ""
+    reason: str = ""
+    messages: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStep(Event):
-    """One step inside a compaction; what it does in the archive is an `ArchiveOperation`.
+    """One step inside a compaction; an access to the archive is an `ArchiveOperation`.
 
     Attributes:
         outcome: also `refused`: the checks or a person refused the summary.
@@ -173,11 +205,11 @@ class SummarizerCall(Event):
         hour_tokens: those of `written_tokens` that were written for an hour.
         reasoning_tokens: those of the output that were thought; 0 where nothing is reported.
         estimated: the tokens are an estimate.
-        calls: how many it stands for; other than 1 only for a summariser of the user's own that
-            reports its cost.
-        price: what it cost, in `currency`; None where no price is set for it.
+        calls: the number that it stands for; other than 1 only for a summariser of the user's own
+            that reports its cost.
+        price: in `currency`; None where no price is set for it.
         request: `cached` for the agent's last request with an instruction after it, `smallest` for
-            no more than what is to be read; empty where no chat model of ours was asked.
+            no more than the text to read; empty where no chat model of ours was asked.
     """
 
     name: ClassVar[str] = "summarizer_call"
@@ -242,7 +274,7 @@ class GuardFit(Event):
         rescue: the provider had refused it as too long.
         tokens_before: size of its messages, in tokens.
         tokens_after: and of those that are sent in their place.
-        budget: what they must fit in; None where it is unknown.
+        budget: tokens that they must fit in; None where it is unknown.
     """
 
     name: ClassVar[str] = "guard_fit"
@@ -276,7 +308,7 @@ class HistoryStuck(Event):
 
     Attributes:
         tokens: its size.
-        needed: the fewest tokens that what must stay takes; None where a summary failed.
+        needed: the fewest tokens of the part that must stay; None where a summary failed.
         budget: the tokens that there are.
     """
 
@@ -285,42 +317,3 @@ class HistoryStuck(Event):
     tokens: int = 0
     needed: int | None = None
     budget: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preparing(Event):
-    """Notes that are prepared beside the agent, from their beginning to their end.
-
-    Attributes:
-        outcome: also `failed`: no summary could be made, or `dropped`: a finished one was not used.
-        step: `began`; `finished`: a draft waits for the trigger, or none could be made; `dropped`:
-            it does not belong to the history as it is now; `waited`: the agent stood still for it;
-            `went_on`: the trigger was reached, and the agent went on without it; `swapped_in`: it
-            is in force; `topped_up`: likewise, with messages that came later read by the embedded
-            summariser.
-        reason: why it was dropped, or why there is nothing to prepare; else empty.
-        waited: seconds that the agent stood still for it.
-        messages: that it stands for.
-        calls: calls of summarising models inside it.
-        input_tokens, output_tokens: of all of them together.
-        cached_tokens, written_tokens: those of the input that came from a provider's cache, and
-            those that were written to one.
-        price: what they cost, in `currency`; None where no prices are set.
-        models: the same by model, in the order in which they were first asked.
-    """
-
-    name: ClassVar[str] = "preparing"
-    sums_calls: ClassVar[bool] = True
-
-    step: str = ""
-    reason: str = ""
-    waited: float = 0.0
-    messages: int = 0
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    written_tokens: int = 0
-    price: float | None = None
-    currency: str = ""
-    models: tuple[ModelUse, ...] = ()

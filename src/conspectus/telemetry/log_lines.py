@@ -6,12 +6,7 @@ import json
 import logging
 from typing import Any
 
-from conspectus.events import (
-    ArchiveOperation,
-    CompactionStep,
-    Event,
-    RequestSent,
-)
+from conspectus.events import ArchiveOperation, CompactionStep, Event, RequestSent
 from conspectus.telemetry.naming import Naming, check_naming, named
 
 LOGGER = "conspectus.events"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,64 +14,10 @@ from conspectus.errors import PolicyError
 from conspectus.telemetry.prices import MILLION, Price, PriceList
 
 READ_ON = "2026-11-23"
-"""When the pages below were read."""
+"""Day on which the pages of `prices.json` were read."""
 
-ANTHROPIC = "https://platform.claude.com/docs/en/about-claude/pricing"
-OPENAI = "https://developers.openai.com/api/docs/pricing"
-GOOGLE = "https://ai.google.dev/gemini-api/docs/pricing"
-
-ROWS: dict[str, dict[str, tuple[float | None, ...]]] = {
-    ANTHROPIC: {
-        "claude-fable-5-1": (10, 50, 0.25, 12.5, 20),
-        "claude-fable-5": (10, 50, 1, 12.5, 20),
-        "claude-opus-5-5": (4, 20, 0.2, 5, 8),
-        "claude-opus-5": (5, 25, 0.5, 6.25, 10),
-        "claude-opus-4-8": (5, 25, 0.5, 6.25, 10),
-        "claude-opus-4-7": (5, 25, 0.5, 6.25, 10),
-        "claude-opus-4-6": (5, 25, 0.5, 6.25, 10),
-        "claude-opus-4-5": (5, 25, 0.5, 6.25, 10),
-        "claude-sonnet-5-5": (2, 10, 0.1, 2.5, 4),
-        "claude-sonnet-5": (2, 10, 0.2, 2.5, 4),
-        "claude-sonnet-4-6": (3, 15, 0.3, 3.75, 6),
-        "claude-sonnet-4-5": (3, 15, 0.3, 3.75, 6),
-        "claude-haiku-5-5": (0.1, 0.5, 0.01, 0.125, 0.2),
-        "claude-haiku-4-5": (1, 5, 0.1, 1.25, 2),
-    },
-    OPENAI: {
-        "gpt-6-astra": (10, 50, 1, 12.5),
-        "gpt-6.1-sol": (2, 10, 0.1, 2.5),
-        "gpt-6-sol": (2, 10, 0.2, 2.5),
-        "gpt-6-luna": (0.1, 0.5, 0.01, 0.125),
-        "gpt-5.6": (4, 20, 0.4, 5),
-        "gpt-5.6-sol": (4, 20, 0.4, 5),
-        "gpt-5.6-terra": (2, 12, 0.2, 2.5),
-        "gpt-5.6-luna": (0.2, 1.2, 0.02, 0.25),
-        "gpt-5.5": (5, 30, 0.5),
-        "gpt-5.4": (2.5, 15, 0.25),
-        "gpt-5.4-mini": (0.75, 4.5, 0.075),
-        "gpt-5.4-nano": (0.2, 1.25, 0.02),
-        "gpt-5.2": (1.75, 14, 0.175),
-        "gpt-5.1": (1.25, 10, 0.125),
-        "gpt-5": (1.25, 10, 0.125),
-        "gpt-5-mini": (0.25, 2, 0.025),
-        "gpt-5-nano": (0.05, 0.4, 0.005),
-        "gpt-4.1": (2, 8, 0.5),
-        "gpt-4.1-mini": (0.4, 1.6, 0.1),
-        "gpt-4.1-nano": (0.1, 0.4, 0.025),
-        "gpt-4o": (2.5, 10, 1.25),
-        "gpt-4o-mini": (0.15, 0.6, 0.075),
-        "o3": (2, 8, 0.5),
-        "o4-mini": (1.1, 4.4, 0.275),
-    },
-    GOOGLE: {
-        "gemini-3.8-flash": (0.75, 3.75, 0.075),
-        "gemini-3.5-flash": (1.5, 9, 0.15),
-        "gemini-3.1-pro-preview": (2, 12, 0.2),
-        "gemini-2.5-pro": (1.25, 10, 0.125),
-        "gemini-2.5-flash": (0.3, 2.5, 0.03),
-        "gemini-2.5-flash-lite": (0.1, 0.4, 0.01),
-    },
-}
+_FILE = resources.files("conspectus.telemetry").joinpath("prices.json")
+ROWS: dict[str, dict[str, list[float]]] = json.loads(_FILE.read_text(encoding="utf-8"))
 """US dollars for a million tokens, by the page that says so: input, output, input from the cache,
 written for at most half an hour, written for an hour. Prices of short requests; see `LONG`."""
 
@@ -100,11 +47,11 @@ def known_prices() -> PriceList:
     return PriceList(prices, "the providers' pages", READ_ON)
 
 
-def _long(name: str, row: tuple[float | None, ...]) -> dict[str, Any]:
+def _long(name: str, row: Sequence[float]) -> dict[str, Any]:
     for pattern, (tokens, input_times, output_times) in LONG.items():
         if re.match(pattern, name):
             times = (input_times, output_times, *[input_times] * 3)
-            more = (one and one * n for one, n in zip(row, times, strict=False))
+            more = (one * n for one, n in zip(row, times, strict=False))
             return {"long_from": tokens, "long": Price(*more)}  # type: ignore[arg-type]
     return {}
 

@@ -51,9 +51,9 @@ class Price:
     def __post_init__(self) -> None:
         for name in ("input", "output", "cached", "written", "written_hour"):
             value = getattr(self, name)
-            if value is None and name not in ("input", "output"):
-                continue
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 0:
+            left_out = value is None and name not in ("input", "output")
+            number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not left_out and not (number and value >= 0):
                 raise PolicyError(
                     f"the price of {name} is a number for a million tokens, not {value!r}"
                 )

@@ -12,12 +12,10 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from conspectus.events import (
     ArchiveOperation,
-    Compaction,
     CompactionStep,
     Event,
     GuardFit,
     HistoryStuck,
-    Recall,
     SummarizerCall,
     Whose,
 )
@@ -122,7 +120,5 @@ def name_of(event: Event) -> str:
             return f"conspectus.archive.{event.operation}"
         case GuardFit():
             return "conspectus.guard.rescue" if event.rescue else "conspectus.guard.fit"
-        case Compaction() | Recall():
-            return f"conspectus.{event.name}"
         case _:
             return f"conspectus.{event.name}"

@@ -43,25 +43,17 @@ class Usage:
     @classmethod
     def of(cls, call: SummarizerCall) -> Usage:
         """That of one event."""
-        return cls(
-            calls=call.calls,
-            failed=0 if call.outcome == "ok" else call.calls,
-            input_tokens=call.input_tokens,
-            output_tokens=call.output_tokens,
-            cached_tokens=call.cached_tokens,
-            reasoning_tokens=call.reasoning_tokens,
-            estimated_calls=call.calls if call.estimated else 0,
-            seconds=call.seconds,
-            price=call.price or 0.0,
-            unpriced_calls=call.calls if call.price is None else 0,
-            written_tokens=call.written_tokens,
-        )
+        found: dict[str, Any] = {one.name: getattr(call, one.name, 0) for one in fields(cls)}
+        found |= {
+            "failed": call.calls * (call.outcome != "ok"),
+            "estimated_calls": call.calls * call.estimated,
+            "unpriced_calls": call.calls * (call.price is None),
+            "price": call.price or 0.0,
+        }
+        return cls(**found)
 
     def __add__(self, other: Usage) -> Usage:
-        sums: dict[str, Any] = {
-            one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)
-        }
-        return Usage(**sums)
+        return Usage(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
 
 class UsageTally:
