@@ -11,14 +11,19 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple, cast
 
 from conspectus.ledger.book import Ledger
+from conspectus.ledger.pieces import marked_from
 from conspectus.ledger.reading import PLAIN, Stated, Statement, statements
 from conspectus.ledger.subjects import Subjects, about
 
 GAP = " … "
-"""What stands for words left out."""
+"""What stands for words left out of a line."""
+
+BREAK = "\n…\n"
+"""What stands for lines left out."""
 
 TASK_SHARE = 0.5
 """Share of the room that the task may take: two thirds as first set, the rest as last changed."""
@@ -26,10 +31,11 @@ TASK_SHARE = 0.5
 BIND_SHARE = 0.6
 """Share of the room that what binds takes before anything else has had its turn."""
 
-OPENING, CLOSING = 5, 4
-"""Sentences with which a task opens and ends: what it is about, and how it is handed in."""
+OPENING, CLOSING = 1_200, 4
+"""Characters with which a task opens, and sentences with which it ends: its subject, and how it is
+handed in."""
 
-BLOCK = 400
+BLOCK = 600
 """Characters of a pasted block that stands with the sentence that announces it, at most."""
 
 PASSES = 3
@@ -208,17 +214,14 @@ class _Choice:
         """The sentences of a task in the order in which they count: how it opens and ends, what it
         asks for, the rest of what stands before its first heading, and then the advice under
         headings."""
-        text, headed, opened = self._talk[place].text, 0, 0
+        text, headed = self._talk[place].text, 0
         closing = [at for at, one in enumerate(self._read[place]) if one.own][-CLOSING:]
         for at, one in enumerate(self._read[place]):
             line = text[text.rfind("\n", 0, one.start) + 1 : one.start]
             headed = headed or ("#" in line and at > 0)
-            if not one.own:
-                continue
-            opened += 1
-            if opened <= OPENING or at in closing:
+            if one.end <= OPENING and (one.own or len(one.text) <= BLOCK) or at in closing:
                 yield 0, at
-            else:
+            elif one.own:
                 yield (1 if one.kind == "task" and not line.strip() else 2 + headed), at
 
     def _is_new(self, one: Statement) -> bool:
@@ -289,7 +292,10 @@ class _Choice:
             last = at
         if len(taken) == len(read):
             return Kept(place, ((0, len(text)),), text, True)
-        shown = GAP.join(text[a:b] for a, b in spans)
+        spans = [(marked_from(text, start), end) for start, end in spans]
+        shown = text[slice(*spans[0])]
+        for (_, end), (start, stop) in pairwise(spans):
+            shown += (BREAK if "\n" in text[end:start] else GAP) + text[start:stop]
         before = GAP.lstrip() if 0 not in taken else ""
         after = GAP.rstrip() if len(read) - 1 not in taken else ""
         return Kept(place, tuple(spans), before + shown + after, False)

@@ -65,6 +65,18 @@ def pieces(text: str) -> Iterator[Piece]:
         yield from _divided(text, block, at, own=False)
 
 
+def marked_from(text: str, start: int) -> int:
+    """Return where the list mark, or the signs of a heading, before a sentence begin.
+
+    Example:
+        >>> marked_from("Rules:\\n- No tabs.", 9)
+        7
+    """
+    line = text.rfind("\n", 0, start) + 1
+    mark = _MARK.match(text, line, start)
+    return line + len(mark[0]) - len(mark[0].lstrip()) if mark and mark.end() == start else start
+
+
 def left_open(text: str) -> str:
     """Return the sign that closes the code block with which a text ends, if it ends in one.
 

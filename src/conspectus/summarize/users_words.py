@@ -28,6 +28,7 @@ LEFT_OUT = "(not all of it fits: the rest, at each …, is "
 """Begins the line that says so, behind which the rest of it says where that is."""
 
 _GAPS = re.compile(r"…(?:\s*…)+")
+_BLANK = re.compile(r"\n(?:[^\S\n]*\n){2,}")
 
 
 def said(entries: Sequence[Entry], before: Sequence[str] = ()) -> list[str]:
@@ -104,7 +105,7 @@ def chosen(
     kept = choose([Said(text) for text, _ in pairs], room, count, line=LINE, known=known)
     stands: list[str | None] = [None] * len(lines)
     for one in kept:
-        text = _GAPS.sub("…", one.text)  # words were left out beside those before
+        text = _BLANK.sub("\n\n", _GAPS.sub("…", one.text))  # more was left out beside a gap
         if any(map(str.isalnum, text)):
             stands[one.place] = cited(text, pairs[one.place][1])
     return stands
