@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from conspectus.summarize import journal
 from conspectus.summarize.compacting import cut, cut_command
-from conspectus.summarize.findings import THOUGHT_OF
+from conspectus.summarize.findings import THOUGHT_OF, fewer_sentences, gives_reason
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
 
 LENGTHS = (400, 300, 220, 170, 130, 100, 80)
@@ -89,11 +89,20 @@ class _Lines:
         self, most: int, fits: Callable[[], bool], places: Sequence[int] | None = None
     ) -> None:
         """Shorten lines to so many characters, the first ones first, until all fits."""
+        self.each(lambda line: _shorter(line, most), fits, places)
+
+    def each(
+        self,
+        shorter: Callable[[str], str],
+        fits: Callable[[], bool],
+        places: Sequence[int] | None = None,
+    ) -> None:
+        """Write lines in a shorter form, the first ones first, until all fits."""
         for place in range(len(self._lines)) if places is None else places:
             if fits():
                 return
             if (line := self._lines[place]) is not None:
-                self.put(place, _shorter(line, most))
+                self.put(place, shorter(line))
 
     def count_equal(self) -> None:
         """Write neighbours that say the same as one line, with how many they are."""
@@ -143,9 +152,10 @@ def condensed(
         deeds = _newest_of_each_call(_without_undone(done.left()))
         done = _Lines(_told_once([_path_once(line) for line in deeds]), count)
     done.leave_out(done.looks()[: len(done.looks()) // 2], fits)
+    found.leave_out([n for n in thoughts[:-LAST] if not gives_reason(every[n])], fits)
     for most in LENGTHS:
         # Thoughts give way before what was told, and that before deeds.
-        found.shorten(most * 2 // 3, fits, thoughts)
+        found.each(lambda line, most=most: _fewer(line, most), fits, thoughts)
         found.shorten(max(most, REPLY), fits)
         done.shorten(most, fits)
         done.count_equal()
@@ -289,6 +299,11 @@ def _thinned(came: str, most: int) -> str:
                 pair if len(pair) <= cell else f"{cut(pair, cell - 1)} " for pair in pairs
             )
     return cut(came, most)
+
+
+def _fewer(line: str, most: int) -> str:
+    text, cites = apart(line)
+    return cited(fewer_sentences(text, most), cites)
 
 
 def _shorter(line: str, most: int) -> str:

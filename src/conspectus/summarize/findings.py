@@ -27,6 +27,9 @@ ROOMIEST = 1.25
 LEAST = 24
 """Characters below which a sentence concludes nothing."""
 
+WHOLE = 260
+"""Characters up to which the one sentence of a thought stands whole in any room."""
+
 _FENCE = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _LABEL = re.compile(r"^\W*(?:THOUGHT|Thought|Reasoning|Analysis|DISCUSSION|思考)\W*[:：]\s*")
 _PLANS = re.compile(
@@ -36,6 +39,16 @@ _PLANS = re.compile(
     r"|let me|let's|let us|maybe|perhaps|wait\b|hmm|what if|i wonder|possibly|to (?:proceed|do)\b"
     r"|(?:create|run|read|modify|remove|update|add|step \d)\b)"
     r"|^(?:我(?:将|会|需要|应该|来|先)|让我|接下来|也许|可能)|(?:みましょう|してみます|します。?)$",
+    re.IGNORECASE,
+)
+
+
+_REASONS = re.compile(
+    r"\b(?:because|since|due to|caused?|root|reason|therefore|thus|hence|turns out|confirm\w*"
+    r"|(?:this|that|which) (?:means|explains|shows|is why)|decided?|instead of|so that"
+    r"|the (?:issue|problem|bug|culprit|fix|solution|error|failure) (?:is|was|lies|comes|should|must)"
+    r"|weil|deshalb|daher|ursache|grund|porque|por eso|causa|parce que|car|donc|raison)\b"
+    r"|因为|由于|原因|所以|因此|导致|问题(?:在于|是)|ので|ため|理由|つまり|때문|원인|이유|그래서",
     re.IGNORECASE,
 )
 
@@ -54,7 +67,7 @@ def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]
     for entry in entries:
         if entry.role != "assistant":
             continue
-        told = not entry.calls
+        told = not entry.calls and not _LABEL.match(entry.own)
         text = "\n".join([_said(entry.own), *thought.pop(entry.cite, ())])
         said = _concluded(text, int((TOLD if told else THOUGHT) * min(scale, ROOMIEST)), told)
         if said:
@@ -88,24 +101,55 @@ def _said(text: str) -> str:
 
 
 def _concluded(text: str, room: int, told: bool) -> str:
-    """The sentences that conclude: how a reply begins and ends, of a thought how it ends."""
+    """The sentences that conclude: how a reply begins and ends; of a thought its reasons first."""
     said = [one for one in _sentences(text) if len(one) >= (1 if told else LEAST)]
     said = [one for one in said if not one.endswith(("?", "？"))]
-    if not told:
-        said = [one for one in said if not _PLANS.match(one)]
     while said and said[-1].endswith((":", "：")):  # it announces what is not shown here
         said.pop()
-    order = list(range(len(said)))
-    order = [*order[:1], *order[:0:-1][:1], *order[1:-1]] if told else order[::-1]
+    if not told:
+        return one_line(as_notes(_thought([s for s in said if not _PLANS.match(s)], room)))
+    order = [0, *range(len(said) - 1, 0, -1)][: len(said)]
+    order = [*order[:2], *sorted(order[2:])]
     kept: dict[int, str] = {}
     for at in order:
         if len(said[at]) > room:
-            if room >= LEAST and (told or not kept):
+            if room >= LEAST:
                 kept[at] = cut(said[at], room)
             break
         kept[at] = said[at]
         room -= len(said[at]) + 1
+    return one_line(as_notes(_joined(kept)))
+
+
+def _thought(said: Sequence[str], room: int) -> str:
+    """Sentences of a thought, each whole: those that give a reason, then the last ones."""
+    kept: dict[int, str] = {}
+    reasons = [n for n, one in enumerate(said) if gives_reason(one)]
+    for at in dict.fromkeys([*reversed(reasons), *range(len(said))[-1:]]):
+        if len(said[at]) <= (room if kept else max(room, WHOLE)):
+            kept[at] = said[at]
+            room -= len(said[at]) + 1
+    return _joined(kept) or cut(said[-1] if said else "", WHOLE)
+
+
+def _joined(kept: Mapping[int, str]) -> str:
     parts = [
-        kept[at] if at - 1 in kept or at == min(kept) else f"… {kept[at]}" for at in sorted(kept)
+        kept[at] if at - 1 in kept or at == min(kept, default=0) else f"… {kept[at]}"
+        for at in sorted(kept)
     ]
-    return one_line(as_notes(" ".join(parts)))
+    return " ".join(parts)
+
+
+def gives_reason(text: str) -> bool:
+    """Return whether a text says why: a cause, a ground, or what follows."""
+    return _REASONS.search(text) is not None
+
+
+def fewer_sentences(line: str, room: int) -> str:
+    """Return a thought in fewer sentences, each whole; at least one stands."""
+    if len(line) <= room:
+        return line
+    text = line.removeprefix(THOUGHT_OF)
+    said = [text[start:end].removeprefix("… ") for start, end, _ in pieces(text)]
+    said = [one for one in said if len(one) >= LEAST]
+    return THOUGHT_OF + _thought(said, room - len(THOUGHT_OF))
