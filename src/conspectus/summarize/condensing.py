@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from conspectus.summarize import journal
 from conspectus.summarize.compacting import cut, cut_command
@@ -155,15 +156,15 @@ def condensed(
     found.leave_out([n for n in thoughts[:-LAST] if not gives_reason(every[n])], fits)
     for most in LENGTHS:
         # Thoughts give way before what was told, and that before deeds.
-        found.each(lambda line, most=most: _fewer(line, most), fits, thoughts)
-        found.shorten(max(most, REPLY), fits)
+        found.each(partial(_fewer, most), fits, thoughts)
+        found.each(partial(_fewer, max(most, REPLY)), fits)
         done.shorten(most, fits)
         done.count_equal()
         if most == LENGTHS[-3]:
             found.leave_out(thoughts[:-LAST], fits)
     done.leave_out(done.looks(), fits)
     found.leave_out(thoughts, fits)
-    found.shorten(LENGTHS[-3], fits)
+    found.each(partial(_fewer, LENGTHS[-3]), fits)
     before = sum(int(told[1]) for line in done.left() if (told := _DROPPED.match(line)))
     deeds = [line for line in done.left() if not _DROPPED.match(line)]
     done = _Lines(deeds, count)
@@ -301,7 +302,7 @@ def _thinned(came: str, most: int) -> str:
     return cut(came, most)
 
 
-def _fewer(line: str, most: int) -> str:
+def _fewer(most: int, line: str) -> str:
     text, cites = apart(line)
     return cited(fewer_sentences(text, most), cites)
 

@@ -10,12 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from conspectus.ledger.pieces import pieces
+from conspectus.ledger.reading import values_in
 from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.compacting import cut, one_line, parsed
 from conspectus.summarize.journal import thoughts
 
-TOLD, THOUGHT = 420, 240
+TOLD, THOUGHT = 420, 360
 """Characters at scale 1 of what was told to the user, and of a thought that led to an act."""
 
 THOUGHT_OF = "thought: "
@@ -106,26 +107,31 @@ def _concluded(text: str, room: int, told: bool) -> str:
     said = [one for one in said if not one.endswith(("?", "？"))]
     while said and said[-1].endswith((":", "：")):  # it announces what is not shown here
         said.pop()
-    if not told:
-        return one_line(as_notes(_thought([s for s in said if not _PLANS.match(s)], room)))
-    order = [0, *range(len(said) - 1, 0, -1)][: len(said)]
-    order = [*order[:2], *sorted(order[2:])]
+    if told:
+        return one_line(as_notes(_reply(said, room)))
+    return one_line(as_notes(_thought([s for s in said if not _PLANS.match(s)], room)))
+
+
+def _reply(said: Sequence[str], room: int) -> str:
+    """Sentences of a reply: the first, the last that names a value, the others that do, the rest."""
     kept: dict[int, str] = {}
-    for at in order:
+    named = [at for at, one in enumerate(said) if values_in(one)]
+    order = [*range(len(said))[:1], *named[-1:], *named, *reversed(range(len(said)))]
+    for at in dict.fromkeys(order):
         if len(said[at]) > room:
-            if room >= LEAST:
+            if room >= LEAST and not kept:
                 kept[at] = cut(said[at], room)
             break
         kept[at] = said[at]
         room -= len(said[at]) + 1
-    return one_line(as_notes(_joined(kept)))
+    return _joined(kept)
 
 
 def _thought(said: Sequence[str], room: int) -> str:
     """Sentences of a thought, each whole: those that give a reason, then the last ones."""
     kept: dict[int, str] = {}
     reasons = [n for n, one in enumerate(said) if gives_reason(one)]
-    for at in dict.fromkeys([*reversed(reasons), *range(len(said))[-1:]]):
+    for at in dict.fromkeys([*reversed(reasons), *reversed(range(len(said))[-2:])]):
         if len(said[at]) <= (room if kept else max(room, WHOLE)):
             kept[at] = said[at]
             room -= len(said[at]) + 1
@@ -146,10 +152,11 @@ def gives_reason(text: str) -> bool:
 
 
 def fewer_sentences(line: str, room: int) -> str:
-    """Return a thought in fewer sentences, each whole; at least one stands."""
+    """Return a finding in fewer sentences, each whole unless it is longer than the room."""
     if len(line) <= room:
         return line
     text = line.removeprefix(THOUGHT_OF)
     said = [text[start:end].removeprefix("… ") for start, end, _ in pieces(text)]
-    said = [one for one in said if len(one) >= LEAST]
-    return THOUGHT_OF + _thought(said, room - len(THOUGHT_OF))
+    if text == line:
+        return _reply(said, room)
+    return THOUGHT_OF + _thought([one for one in said if len(one) >= LEAST], room)
