@@ -9,7 +9,7 @@ from functools import partial
 
 from conspectus.summarize import journal
 from conspectus.summarize.compacting import cut, cut_command
-from conspectus.summarize.findings import THOUGHT_OF, fewer_sentences, gives_reason
+from conspectus.summarize.findings import THOUGHT_OF, fewer_sentences, tells
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
 
 LENGTHS = (400, 300, 220, 170, 130, 100, 80)
@@ -153,7 +153,7 @@ def condensed(
         deeds = _newest_of_each_call(_without_undone(done.left()))
         done = _Lines(_told_once([_path_once(line) for line in deeds]), count)
     done.leave_out(done.looks()[: len(done.looks()) // 2], fits)
-    found.leave_out([n for n in thoughts[:-LAST] if not gives_reason(every[n])], fits)
+    found.leave_out([n for n, line in enumerate(every[:-LAST]) if not tells(line)], fits)
     for most in LENGTHS:
         # Thoughts give way before what was told, and that before deeds.
         found.each(partial(_fewer, most), fits, thoughts)
@@ -272,14 +272,20 @@ def _edits(line: str, path: str) -> bool:
 
 
 def _told_once(lines: Sequence[str]) -> list[str]:
-    """Lines without the names of columns, and without values that never differed before them.
+    """Lines that name columns once, and leave out values that never differed before them.
 
     A name that has stood with two values says whose value it is, or that it has changed.
     """
-    values, told = defaultdict[str, Counter[str]](Counter), list[str]()
+    values, told, columns = defaultdict[str, Counter[str]](Counter), list[str](), set[str]()
+
+    def once(match: re.Match[str]) -> str:
+        again = match[0] in columns or match[0].endswith("[columns as before]")
+        columns.add(match[0])
+        return "" if again else match[0]
+
     for line in lines:
         call, arrow, came = line.partition(" → ")
-        came = _COLUMNS.sub("", came)
+        came = _COLUMNS.sub(once, came)
         pairs = set(_PAIR.findall(came))
         for key, value in pairs:
             if len(values[key]) == 1 and values[key][value] >= CONSTANT:
@@ -309,6 +315,7 @@ def _fewer(most: int, line: str) -> str:
 
 def _shorter(line: str, most: int) -> str:
     text, cites = apart(line)
+    most += sum(map(len, _COLUMNS.findall(text)))  # names of columns take no room from the rows
     if len(text) <= most:
         return line
     call, arrow, came = text.partition(" → ")

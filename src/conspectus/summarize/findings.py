@@ -15,6 +15,7 @@ from conspectus.messages import Entry
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.compacting import cut, one_line, parsed
 from conspectus.summarize.journal import thoughts
+from conspectus.summarize.notes import apart
 
 TOLD, THOUGHT = 420, 360
 """Characters at scale 1 of what was told to the user, and of a thought that led to an act."""
@@ -130,7 +131,7 @@ def _reply(said: Sequence[str], room: int) -> str:
 def _thought(said: Sequence[str], room: int) -> str:
     """Sentences of a thought, each whole: those that give a reason, then the last ones."""
     kept: dict[int, str] = {}
-    reasons = [n for n, one in enumerate(said) if gives_reason(one)]
+    reasons = [n for n, one in enumerate(said) if _REASONS.search(one)]
     for at in dict.fromkeys([*reversed(reasons), *reversed(range(len(said))[-2:])]):
         if len(said[at]) <= (room if kept else max(room, WHOLE)):
             kept[at] = said[at]
@@ -146,9 +147,11 @@ def _joined(kept: Mapping[int, str]) -> str:
     return " ".join(parts)
 
 
-def gives_reason(text: str) -> bool:
-    """Return whether a text says why: a cause, a ground, or what follows."""
-    return _REASONS.search(text) is not None
+def tells(line: str) -> bool:
+    """Return whether a finding outlasts the next step: a thought with a reason, a reply with a value."""
+    if line.startswith(THOUGHT_OF):
+        return _REASONS.search(line) is not None
+    return bool(values_in(apart(line)[0]))
 
 
 def fewer_sentences(line: str, room: int) -> str:

@@ -28,7 +28,9 @@ SALIENT = re.compile(
 _EXIT = re.compile(
     r"<?(?:return ?code|exit(?:ed)?(?: with)?(?: code| status)?)\W{1,3}(-?\d+)(?:</\w+>)?", re.I
 )
-_TAG_LINE = re.compile(r"^\s*(?:</?[\w-]+>\s*)+$")
+_TAG_LINE = re.compile(
+    r"^\s*(?:(?:</?[\w-]+>\s*)+$|\[?!\[|</?(?:img|a|p|div|center|br|!--)\b|<!--|(?:src|href|alt|target|width|height)=\")"
+)
 _TAGS = re.compile(r"</?(?:returncode|output|output_head|output_tail|stdout|stderr|result)>")
 _FAILED = re.compile(
     r"\W*(?:error\b|failed\b|traceback\b|fatal\b|exception\b|\w+(?:Error|Exception)\b|错误|失败|エラー|오류)",
@@ -39,6 +41,7 @@ _OUTLINE = re.compile(
     r"^\s*(?:#{1,4} \S|(?:async )?def \w|class \w|(?:export )?function \w|fn \w|func \w"
     r"|interface \w)"
 )
+_BLOB = re.compile(r"(?:data:[\w/+.-]+;base64,)?[A-Za-z0-9+/_=-]{160,}")
 _RULER = re.compile(r"[=_*#~-]{4,}")
 
 
@@ -65,7 +68,8 @@ def command(text: str, room: int, content: int) -> str:
 
 
 def unwrapped(text: str) -> str:
-    """Return an output without its status and the tags around it."""
+    """Return an output without its status, the tags around it, and data in no words."""
+    text = _BLOB.sub("…", text)
     body = _EXIT.sub("", text[:200], count=1) + text[200:] if _EXIT.search(text[:200]) else text
     lines = (line for line in body.splitlines() if not _TAG_LINE.match(line))
     return _TAGS.sub("", "\n".join(lines)).strip()
