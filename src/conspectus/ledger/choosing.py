@@ -219,7 +219,7 @@ class _Choice:
         for at, one in enumerate(self._read[place]):
             line = text[text.rfind("\n", 0, one.start) + 1 : one.start]
             headed = headed or ("#" in line and at > 0)
-            if one.end <= OPENING and (one.own or len(one.text) <= BLOCK) or at in closing:
+            if (one.end <= OPENING and (one.own or len(one.text) <= BLOCK)) or at in closing:
                 yield 0, at
             elif one.own:
                 yield (1 if one.kind == "task" and not line.strip() else 2 + headed), at

@@ -48,7 +48,8 @@ _PLANS = re.compile(
 _REASONS = re.compile(
     r"\b(?:because|since|due to|caused?|root|reason|therefore|thus|hence|turns out|confirm\w*"
     r"|(?:this|that|which) (?:means|explains|shows|is why)|decided?|instead of|so that"
-    r"|the (?:issue|problem|bug|culprit|fix|solution|error|failure) (?:is|was|lies|comes|should|must)"
+    r"|the (?:issue|problem|bug|culprit|fix|solution|error|failure) "
+    r"(?:is|was|lies|comes|should|must)"
     r"|weil|deshalb|daher|ursache|grund|porque|por eso|causa|parce que|car|donc|raison)\b"
     r"|因为|由于|原因|所以|因此|导致|问题(?:在于|是)|ので|ため|理由|つまり|때문|원인|이유|그래서",
     re.IGNORECASE,
@@ -114,7 +115,7 @@ def _concluded(text: str, room: int, told: bool) -> str:
 
 
 def _reply(said: Sequence[str], room: int) -> str:
-    """Sentences of a reply: the first, the last that names a value, the others that do, the rest."""
+    """Sentences of a reply: the first, the last that names a value, the others that do, all else."""
     kept: dict[int, str] = {}
     named = [at for at, one in enumerate(said) if values_in(one)]
     order = [*range(len(said))[:1], *named[-1:], *named, *reversed(range(len(said)))]
@@ -148,7 +149,7 @@ def _joined(kept: Mapping[int, str]) -> str:
 
 
 def tells(line: str) -> bool:
-    """Return whether a finding outlasts the next step: a thought with a reason, a reply with a value."""
+    """Return whether a finding outlasts the next step: it gives a reason or names a value."""
     if line.startswith(THOUGHT_OF):
         return _REASONS.search(line) is not None
     return bool(values_in(apart(line)[0]))
