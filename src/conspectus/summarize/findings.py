@@ -115,7 +115,7 @@ def _concluded(text: str, room: int, told: bool) -> str:
 
 
 def _reply(said: Sequence[str], room: int) -> str:
-    """Sentences of a reply: the first, the last that names a value, the others that do, all else."""
+    """Sentences of a reply: the first, the last with a value, the others with one, all else."""
     kept: dict[int, str] = {}
     named = [at for at, one in enumerate(said) if values_in(one)]
     order = [*range(len(said))[:1], *named[-1:], *named, *reversed(range(len(said)))]
