@@ -35,12 +35,13 @@ from scripted_thread import (
 from conspectus import Compactor
 from conspectus._drive import Flow, arun, run
 from conspectus.agents.state import HELD
-from conspectus.archive import Archive, Scope, recall_flow
+from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.compactor import preparation, preparing
 from conspectus.compactor.engine import LOCAL
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.middleware import SummarizationMiddleware
+from conspectus.recall import recall_flow
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
 WORKERS = (
@@ -241,7 +242,7 @@ def _sent(place: Place) -> Iterator[list[BaseMessage]]:
 def _drafts(store: Any, thread: str) -> Flow[list[str]]:
     """What summaries say that were kept before this process began."""
     archive, found = Archive(store), []
-    texts = yield from archive._wire.everything(Scope(LOCAL, thread).namespace("drafts"))
+    texts = yield from archive.wire.everything(Scope(LOCAL, thread).namespace("drafts"))
     for data in texts:
         found += STATE.findall(json.dumps(data))
     return found

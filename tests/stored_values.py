@@ -10,8 +10,8 @@ from langgraph.store.base import BaseStore
 
 from conspectus.archive import Archive, operations
 from conspectus.archive.file_store import FileStore
-from conspectus.archive.postings import terms_in
 from conspectus.archive.wire import unpack
+from conspectus.recall.postings import terms_in
 
 
 class Stored(NamedTuple):
@@ -61,5 +61,5 @@ def _ours(op: Any) -> Any:
 
 def store_of(archive: Archive) -> BaseStore:
     """The store that an archive lies in."""
-    store = archive._wire.store
+    store = archive.wire.store
     return OfFile(store) if isinstance(store, FileStore) else store

@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 from conspectus import Compactor
 from conspectus._drive import run
-from conspectus.archive import Archive, Scope, check_address, recall_flow, without_password
+from conspectus.archive import Archive, Scope, check_address, without_password
 from conspectus.cli.app import app
 from conspectus.errors import ArchiveError, ConspectusError, InputError
+from conspectus.recall import recall_flow
 from conspectus_lab.testing.archive_conformance import record_of, talk
 
 MALFORMED = (

@@ -11,8 +11,9 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Compactor
 from conspectus._drive import arun, run
-from conspectus.archive import Archive, RecallResult, Scope, recall_flow
+from conspectus.archive import Archive, Scope
 from conspectus.messages import Entry, read_messages
+from conspectus.recall import RecallResult, recall_flow
 from conspectus_lab.testing.archive_conformance import record_of
 
 CONCEPTS = (

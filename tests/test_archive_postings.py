@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conspectus.archive.postings import BLOCK, Doc, Part, Passage, digest
-from conspectus.archive.steps import Kind
+from conspectus.recall.postings import BLOCK, Doc, Part, Passage, digest
+from conspectus.recall.steps import Kind
 
 
 def part(terms: list[str]) -> Part:

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from conspectus._drive import run
-from conspectus.archive import Archive, RecallResult, Scope, recall_flow
-from conspectus.archive.dates import date_terms
-from conspectus.archive.lookup import CANDIDATES
-from conspectus.archive.rank import fused, merged, strong
-from conspectus.archive.stems import stem
-from conspectus.archive.steps import Kind, Steps
-from conspectus.archive.words import query_of
+from conspectus.archive import Archive, Scope
 from conspectus.messages import Source, read_messages
+from conspectus.recall import RecallResult, recall_flow
+from conspectus.recall.dates import date_terms
+from conspectus.recall.lookup import CANDIDATES
+from conspectus.recall.rank import fused, merged, strong
+from conspectus.recall.stems import stem
+from conspectus.recall.steps import Kind, Steps
+from conspectus.recall.words import query_of
 from conspectus_lab.testing.archive_conformance import record_of
 
 SCOPE = Scope("ann", "thread")

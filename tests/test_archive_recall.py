@@ -10,9 +10,10 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from conspectus import Compactor
 from conspectus._core.records import Record
 from conspectus._drive import run
-from conspectus.archive import Archive, RecallResult, Scope, recall_flow
+from conspectus.archive import Archive, Scope
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Entry, Source, read_messages
+from conspectus.recall import RecallResult, recall_flow
 from conspectus.tokens import estimate
 from conspectus_lab.testing.archive_conformance import record_of
 from stored_values import store_of

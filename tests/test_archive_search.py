@@ -13,15 +13,16 @@ import pytest
 
 from conspectus._core.records import Record
 from conspectus._drive import Flow, run
-from conspectus.archive import Archive, RecallResult, Scope, recall_flow
-from conspectus.archive.index import TOGETHER
+from conspectus.archive import Archive, Scope
 from conspectus.archive.operations import Op, PutOp
-from conspectus.archive.postings import Part
-from conspectus.archive.stems import stem
 from conspectus.archive.wire import unpack
-from conspectus.archive.words import _apart, query_of, terms_of
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages import Entry
+from conspectus.recall import RecallResult, index_of, recall_flow
+from conspectus.recall.index import TOGETHER
+from conspectus.recall.postings import Part
+from conspectus.recall.stems import stem
+from conspectus.recall.words import _apart, query_of, terms_of
 from conspectus_lab.testing.archive_conformance import record_of, talk
 from stored_values import store_of
 
@@ -41,6 +42,7 @@ TALK = {
 
 
 def archived(archive: Archive, scope: Scope, *texts: str) -> tuple[list[Entry], Record]:
+    index_of(archive)  # as the engine does
     entries = talk(*texts)
     archive.put(scope, entries)
     record = record_of(entries)
@@ -60,6 +62,7 @@ def found(archive: Archive, query: str, scope: Scope = SCOPE) -> set[str]:
 @pytest.fixture
 def archive(tmp_path: Path):
     with Archive.open(tmp_path / "archive.db") as archive:
+        index_of(archive)  # as the engine does
         yield archive
 
 
@@ -213,7 +216,7 @@ def test_a_new_process_reads_no_original_that_is_indexed(
 ) -> None:
     with Archive.open(tmp_path / "archive.db") as archive:
         archived(archive, SCOPE, *(f"message {n} about apples" for n in range(40)))
-    monkeypatch.setattr("conspectus.archive.index.terms_of", None)
+    monkeypatch.setattr("conspectus.recall.index.terms_of", None)
     with Archive.open(tmp_path / "archive.db") as archive:
         assert "message 17 about apples" in found(archive, "apples 17")
 
@@ -238,7 +241,7 @@ def test_a_lost_part_is_built_again(tmp_path: Path, damage: str) -> None:
                 data["blocks"] = ["no block" for _ in data["blocks"]]
             else:
                 data["data"] = "no part" if damage == "garbage" else data["data"][:200]
-            store.batch([archive._wire.put_op(place, name, data)])
+            store.batch([archive.wire.put_op(place, name, data)])
     with Archive.open(tmp_path / "archive.db") as archive:
         assert ask(archive, "apples 17") == before
         assert parts(archive).keys() == {name}
@@ -249,9 +252,9 @@ def test_an_index_that_stands_on_other_stems_is_built_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as other:
-        other.setattr("conspectus.archive.words.stem", lambda word: word)
-        other.setattr("conspectus.archive.words._taken", _apart)
-        other.setattr("conspectus.archive.postings.rules", lambda: "1.9.1")
+        other.setattr("conspectus.recall.words.stem", lambda word: word)
+        other.setattr("conspectus.recall.words._taken", _apart)
+        other.setattr("conspectus.recall.postings.rules", lambda: "1.9.1")
         with Archive.open(tmp_path / "archive.db") as archive:
             archived(archive, SCOPE, "The deployments are failing.", "Nothing else.")
             old = parts(archive)
@@ -294,16 +297,16 @@ def test_a_damaged_block_is_read_anew_where_nothing_can_be_written(
         data = unpack(item)
         assert data is not None
         data["blocks"] = ["no block"]
-        store_of(archive).batch([archive._wire.put_op(place, item.key, data)])
+        store_of(archive).batch([archive.wire.put_op(place, item.key, data)])
     with Archive.open(tmp_path / "archive.db") as archive:
-        batch = archive._wire.batch
+        batch = archive.wire.batch
 
         def reads_only(ops: Sequence[Op]) -> Flow[Any]:
             if any(isinstance(op, PutOp) for op in ops):
                 raise ArchiveError("the disk is read-only")
             return (yield from batch(ops))
 
-        monkeypatch.setattr(archive._wire, "batch", reads_only)
+        monkeypatch.setattr(archive.wire, "batch", reads_only)
         assert "message 17 about apples" in found(archive, "apples 17")
         assert "message 18 about apples" in found(archive, "apples 18")
 
@@ -318,7 +321,7 @@ def test_damaged_parts_become_one_that_is_read_anew(archive: Archive) -> None:
                 data = unpack(item)
                 assert data is not None
                 data["blocks"] = ["no block"]
-                put = archive._wire.put_op(SCOPE.namespace("index"), item.key, data)
+                put = archive.wire.put_op(SCOPE.namespace("index"), item.key, data)
                 store_of(archive).batch([put])
         parent = record_of([entry], parent)
         archive.commit(SCOPE, parent)
@@ -368,7 +371,7 @@ def test_equal_histories_of_two_tenants_have_an_index_each(archive: Archive) -> 
         archived(archive, Scope(tenant, "thread"), "an apple", "a pear")
         assert len(found(archive, "apple", Scope(tenant, "thread"))) == 1
     archive.forget("ann")
-    assert len(archive.index._corpora) == 1
+    assert len(index_of(archive)._corpora) == 1
 
 
 def test_the_index_grows_with_the_chain(archive: Archive) -> None:
@@ -418,7 +421,7 @@ def test_a_very_long_query_is_read_at_its_ends_only(monkeypatch: pytest.MonkeyPa
         read.append(word)
         return stem(word)
 
-    monkeypatch.setattr("conspectus.archive.words.stem", counted)
+    monkeypatch.setattr("conspectus.recall.words.stem", counted)
     filler = [f"w{number}x " * 40 for number in range(5_000)]
     query = query_of(f"Who painted the lighthouse? {' '.join(filler)}. Where is the blue teapot?")
     assert {stem("painted"), stem("lighthouse")} <= query.whole.words.keys()

@@ -15,7 +15,7 @@ from langgraph.store.memory import InMemoryStore
 
 from conspectus import Archive, Compactor, ConspectusError, NotFoundError
 from conspectus.archive import Scope
-from conspectus.archive.words import MOST_TERMS, query_of
+from conspectus.recall.words import MOST_TERMS, query_of
 from engine import Scripted, engine, short
 from hostile_names import LABELS, QUERIES, look_alike_pairs
 from postgres_support import postgres_schema

@@ -20,8 +20,6 @@ from conspectus import (
     is_summary_message,
 )
 from conspectus.agents.state import Held, Requested
-from conspectus.archive.for_agents import ASKED_IN
-from conspectus.archive.relevance import asks_for_something, fits
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
 from conspectus.messages.recalled import (
@@ -32,6 +30,8 @@ from conspectus.messages.recalled import (
     without_recalled,
 )
 from conspectus.middleware.recalling import asked_in
+from conspectus.recall.for_agents import ASKED_IN
+from conspectus.recall.relevance import asks_for_something, fits
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from recalling import ASKED, FILLER, PORT, RecallingAgent, look, recall, shown
 from stored_values import stored
@@ -187,7 +187,7 @@ def test_an_archive_that_cannot_be_read_fails_no_step(monkeypatch: pytest.Monkey
     def down(*_: Any, **__: Any) -> Any:
         raise ArchiveError("the disk is gone")
 
-    monkeypatch.setattr("conspectus.archive.for_agents.recall_flow", down)
+    monkeypatch.setattr("conspectus.recall.for_agents.recall_flow", down)
     agent.say(ASKED)
     assert agent.requests[-1][-1].content == ASKED
     assert shown(agent.requests[-1]) == []

@@ -94,7 +94,7 @@ def test_an_archive_that_cannot_be_read_is_said_to_the_model(
     def down(*_: Any, **__: Any) -> Any:
         raise ArchiveError("the disk is gone")
 
-    monkeypatch.setattr("conspectus.archive.for_agents.recall_flow", down)
+    monkeypatch.setattr("conspectus.recall.for_agents.recall_flow", down)
     [text] = asked(recall(query="cellar key"))
     assert "cannot be read just now (the disk is gone)" in text
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conspectus._core.items import Window
     from conspectus._core.policy import ContextSize, Policy, TriggerClause
     from conspectus._core.records import Cost, Record
-    from conspectus.archive import Archive, RecallResult
+    from conspectus.archive import Archive
     from conspectus.compactor import CompactionResult, Compactor
     from conspectus.errors import (
         ArchiveError,
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from conspectus.ledger import Fact, Ledger
     from conspectus.messages import SUMMARY_LINE, is_summary_message
     from conspectus.middleware import SummarizationMiddleware
+    from conspectus.recall import RecallResult
     from conspectus.redaction import Redacted, Redactor
     from conspectus.summarize import (
         ChatModelSummarizer,
@@ -100,7 +101,7 @@ _MODULES = {
     "conspectus._core.items": "Window",
     "conspectus._core.policy": "ContextSize Policy TriggerClause",
     "conspectus._core.records": "Cost Record",
-    "conspectus.archive": "Archive RecallResult",
+    "conspectus.archive": "Archive",
     "conspectus.compactor": "CompactionResult Compactor",
     "conspectus.errors": (
         "ArchiveError ArchiveOvertaken ArchiveTimeout ArchiveUnconfirmed ConspectusError "
@@ -109,6 +110,7 @@ _MODULES = {
     ),
     "conspectus.ledger": "Fact Ledger",
     "conspectus.messages": "SUMMARY_LINE is_summary_message",
+    "conspectus.recall": "RecallResult",
     "conspectus.redaction": "Redacted Redactor",
     "conspectus.summarize": (
         "ChatModelSummarizer EmbeddedSummarizer ExtractiveSummarizer Summarizer Summary "

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from conspectus._core.records import Record
 from conspectus._drive import Flow
-from conspectus.archive import Archive, Scope, recall_flow
-from conspectus.archive.layout import Piece, label, render
+from conspectus.archive import Archive, Scope
 from conspectus.errors import InputError, NotFoundError
 from conspectus.ledger import Ledger
 from conspectus.messages.framing import as_notes
 from conspectus.messages.recalled import recalled_text
+from conspectus.recall import recall_flow
+from conspectus.recall.layout import Piece, label, render
 from conspectus_mcp.grants import Grant
 
 PAGE = 100

@@ -16,8 +16,8 @@ from pydantic import AnyHttpUrl, Field
 
 import conspectus
 from conspectus._drive import Flow, arun
-from conspectus.archive.layout import label
 from conspectus.errors import ArchiveError, ConspectusError, NotFoundError
+from conspectus.recall.layout import label
 from conspectus.tokens import TokenMeter
 from conspectus_mcp.grants import Client, Grant, client_of
 from conspectus_mcp.looking import Looking

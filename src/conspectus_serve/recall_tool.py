@@ -9,9 +9,9 @@ from typing import Any
 
 from conspectus._drive import Flow
 from conspectus.archive import Archive
-from conspectus.archive.for_agents import ABOUT, ABOUT_TOOL, answer_flow, unreadable
 from conspectus.errors import ArchiveError, InputError
 from conspectus.messages.recalled import LEAST_RECALL
+from conspectus.recall.for_agents import ABOUT, ABOUT_TOOL, answer_flow, unreadable
 from conspectus_serve.answers.reading import Call, Found
 from conspectus_serve.fitting import Turn
 from conspectus_serve.protocols import Protocol

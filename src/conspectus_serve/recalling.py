@@ -16,11 +16,11 @@ from typing import Any
 from conspectus._core.records import Chain
 from conspectus._drive import Flow
 from conspectus.archive import Archive
-from conspectus.archive.for_agents import question_of, unasked_flow
 from conspectus.archive.values import manifest
 from conspectus.errors import ArchiveError
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import LEAST_RECALL, recalled_text
+from conspectus.recall.for_agents import question_of, unasked_flow
 from conspectus_serve.fitting import Turn
 from conspectus_serve.recall_tool import Lookups, may_have_tool, tool_in
 from conspectus_serve.speakers import brings_results, is_users, newest_user

@@ -1,4 +1,4 @@
-"""The archive: originals kept in any LangGraph store, and found again."""
+"""The archive: originals and records in a store."""
 
 from typing import TYPE_CHECKING
 
@@ -7,7 +7,6 @@ from conspectus._lazy import lazily, places_of
 if TYPE_CHECKING:
     from conspectus.archive.address import check_address, without_password
     from conspectus.archive.backend import default_archive_path
-    from conspectus.archive.recall import Hit, RecallResult, recall_flow
     from conspectus.archive.scope import Scope
     from conspectus.archive.store import Archive
     from conspectus.archive.values import Archived
@@ -15,19 +14,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Archive",
     "Archived",
-    "Hit",
-    "RecallResult",
     "Scope",
     "check_address",
     "default_archive_path",
-    "recall_flow",
     "without_password",
 ]
 
 _MODULES = {
     "conspectus.archive.address": "check_address without_password",
     "conspectus.archive.backend": "default_archive_path",
-    "conspectus.archive.recall": "Hit RecallResult recall_flow",
     "conspectus.archive.scope": "Scope",
     "conspectus.archive.store": "Archive",
     "conspectus.archive.values": "Archived",

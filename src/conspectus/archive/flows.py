@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from conspectus._core.records import FORMAT as RECORD_FORMAT
 from conspectus._core.records import Chain, Draft, Record
 from conspectus._drive import Flow
-from conspectus._langchain import is_memory_store
 from conspectus.archive.backend import Backend
-from conspectus.archive.index import SearchIndex
 from conspectus.archive.observed import observed
 from conspectus.archive.operations import GetOp, Op, PutOp
 from conspectus.archive.originals import TEXTS, Originals
@@ -51,6 +49,16 @@ ASIDE = ("turns", "slips")
 """Where notes of a program around the archive are."""
 
 
+class Follower(Protocol):
+    """Something that is built from an archive's records, such as an index for search."""
+
+    def committed_flow(self, scope: Scope, record_id: str) -> Flow[None]:
+        """Take up a record that was put in force."""
+
+    def forgotten(self, tenant: str, thread: str | None) -> None:
+        """Forget a tenant, or one thread; its values in the store are deleted already."""
+
+
 class ArchiveFlows:
     """The archive's work as flows, for callers that are flows themselves.
 
@@ -58,42 +66,48 @@ class ArchiveFlows:
         backend: an open store, and what belongs to it.
         ttl: seconds after which what is written is gone; None for no end.
         timeout: seconds that the store has for one batch; None for no limit.
+
+    Attributes:
+        wire: the store.
+        shelf: the records in it.
+        originals: the messages in it.
+        follower: is called at every commit and every `forget`; None for nobody.
     """
 
     def __init__(
         self, backend: Backend, ttl: float | None, timeout: float | None = TIMEOUT
     ) -> None:
-        self._wire = Wire(backend.store, ttl, timeout)
+        self.wire = Wire(backend.store, ttl, timeout)
         self._backend = backend
-        self._shelf = Shelf(self._wire)
-        self._originals = Originals(self._wire)
-        self.index = SearchIndex(self._wire, self._originals)
+        self.shelf = Shelf(self.wire)
+        self.originals = Originals(self.wire)
+        self.follower: Follower | None = None
 
     @property
     def ttl(self) -> float | None:
         """Seconds after which what is written is gone; None for no end."""
-        return self._wire.ttl
+        return self.wire.ttl
 
     @property
     def timeout(self) -> float | None:
         """Seconds that the store has for one batch; None for no limit."""
-        return self._wire.timeout
+        return self.wire.timeout
 
     @observed("write", counts=True)
     def put_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[None]:
         """Write originals that are not there yet."""
         wanted = {entry.key: entry for entry in entries}
-        known = yield from self._originals.read_flow(scope, list(wanted))
+        known = yield from self.originals.read_flow(scope, list(wanted))
         new = [entry for key, entry in wanted.items() if not same(known.get(key), entry)]
         if not new:
             return
         data = {entry.key: to_data(entry) for entry in new}
-        meanings = {entry.key: entry.reading for entry in new} if self._wire.semantic else {}
+        meanings = {entry.key: entry.reading for entry in new} if self.wire.semantic else {}
         while True:
             ops: list[Op] = [self._registry_op(scope)]
-            ops += self._originals.ops(scope, data, meanings)
+            ops += self.originals.ops(scope, data, meanings)
             try:
-                yield from self._wire.batch(ops)
+                yield from self.wire.batch(ops)
                 return
             except ArchiveError as error:
                 if not meanings:
@@ -110,7 +124,7 @@ class ArchiveFlows:
     def missing_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[tuple[str, ...]]:
         """Keys of those that do not come back equal."""
         wanted = {entry.key: entry for entry in entries}
-        found = yield from self._originals.read_flow(scope, list(wanted))
+        found = yield from self.originals.read_flow(scope, list(wanted))
         return tuple(key for key, entry in wanted.items() if not same(found.get(key), entry))
 
     def get_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[list[Archived]]:
@@ -127,13 +141,13 @@ class ArchiveFlows:
     @observed("read", counts=True)
     def find_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[dict[str, Archived]]:
         """Originals by key; those that are gone are left out."""
-        found = yield from self._originals.read_flow(scope, keys)
+        found = yield from self.originals.read_flow(scope, keys)
         return {key: from_data(key, data) for key, data in found.items()}
 
     @property
     def semantic(self) -> bool:
         """Whether messages are found by meaning too."""
-        return self._wire.semantic
+        return self.wire.semantic
 
     def meant_flow(self, scope: Scope, query: str, limit: int) -> Flow[list[tuple[str, float]]]:
         """Keys of the messages nearest in meaning, the best first, each with its score.
@@ -142,10 +156,10 @@ class ArchiveFlows:
         find what they find without it.
         """
         place = scope.namespace("messages")
-        if not self._wire.semantic:
+        if not self.wire.semantic:
             return []
         try:
-            [items] = yield from self._wire.batch([meaning_op(place, query, limit)])
+            [items] = yield from self.wire.batch([meaning_op(place, query, limit)])
         except ArchiveError as error:
             logger.warning(
                 "recalled by words only, without the semantic index: %s",
@@ -163,12 +177,12 @@ class ArchiveFlows:
     def save_draft_flow(self, scope: Scope, plan: str, draft: Draft) -> Flow[None]:
         """Keep a summary that has been paid for."""
         data = {"draft": draft.to_json()}
-        yield from self._wire.batch([self._wire.put_op(scope.namespace("drafts"), plan, data)])
+        yield from self.wire.batch([self.wire.put_op(scope.namespace("drafts"), plan, data)])
 
     @observed("find_draft")
     def find_draft_flow(self, scope: Scope, plan: str) -> Flow[Draft | None]:
         """The draft of a plan; None if there is none that can be used."""
-        found = yield from self._wire.read(scope.namespace("drafts"), [plan])
+        found = yield from self.wire.read(scope.namespace("drafts"), [plan])
         try:
             data = (found.get(plan) or {})["draft"]
             return Draft.from_json(data) if data.get("v") == RECORD_FORMAT else None
@@ -179,13 +193,13 @@ class ArchiveFlows:
     def save_prepared_flow(self, scope: Scope, name: str, data: Mapping[str, Any]) -> Flow[None]:
         """Say which draft is being prepared, or has been, for the record in force of this name."""
         place = scope.namespace("drafts")
-        yield from self._wire.batch([self._wire.put_op(place, label_hash(name), dict(data))])
+        yield from self.wire.batch([self.wire.put_op(place, label_hash(name), dict(data))])
 
     @observed("find_draft")
     def find_prepared_flow(self, scope: Scope, name: str) -> Flow[dict[str, Any] | None]:
         """What `save_prepared_flow` has said; None for nothing."""
         key = label_hash(name)
-        return (yield from self._wire.read(scope.namespace("drafts"), [key])).get(key)
+        return (yield from self.wire.read(scope.namespace("drafts"), [key])).get(key)
 
     @observed("commit")
     def commit_flow(
@@ -204,19 +218,19 @@ class ArchiveFlows:
         written = [record]
         if self.ttl is not None and record.parent is not None:
             # A chain lives as long as its youngest record, or it would lose its root and be void.
-            written += (yield from self._shelf.ancestry_flow(scope, record.parent)) or ()
+            written += (yield from self.shelf.ancestry_flow(scope, record.parent)) or ()
             yield aside(self._backend.sweep, self.timeout)
         head = scope.namespace("head")
         ops: list[Op] = [self._registry_op(scope)]
-        ops += yield from self._shelf.ops_flow(scope, written)
+        ops += yield from self.shelf.ops_flow(scope, written)
         if record.summary:
             named = {"record": record.id}
             place = scope.namespace("summaries")
-            ops.append(self._wire.put_op(place, label_hash(record.name), named))
-        yield from self._wire.batch(ops)
+            ops.append(self.wire.put_op(place, label_hash(record.name), named))
+        yield from self.wire.batch(ops)
         for _ in range(WRITES):
-            yield from self._wire.batch([self._wire.put_op(head, HEAD, {"record": record.id})])
-            kept = yield from self._shelf.one_flow(scope, record.id)
+            yield from self.wire.batch([self.wire.put_op(head, HEAD, {"record": record.id})])
+            kept = yield from self.shelf.one_flow(scope, record.id)
             pointer = yield from self.pointer_flow(scope)
             # A worker that was slow to write the record before has put the pointer back to it.
             if kept is None or pointer != seen:
@@ -229,19 +243,8 @@ class ArchiveFlows:
                 "disk, its quota and its time to live, and that no other process writes to this "
                 "thread."
             )
-        if not is_memory_store(self._wire.store):  # only this process asks that one
-            yield from self._add_to_index(scope, record)
-
-    def _add_to_index(self, scope: Scope, record: Record) -> Flow[None]:
-        """Index what was committed, so that no later recall has to; it does where this fails."""
-        try:
-            chain = yield from self._shelf.ancestry_flow(scope, record.id)
-            if chain:
-                yield from self.index.add_flow(scope, chain[::-1])
-        except ArchiveError as error:
-            logger.debug(
-                "a record is not indexed yet: %s", unquoted(error), extra=noted("index_behind")
-            )
+        if self.follower is not None:
+            yield from self.follower.committed_flow(scope, record.id)
 
     @staticmethod
     def _check_overtaken(pointer: str | None, record: Record, seen: str) -> None:
@@ -253,21 +256,19 @@ class ArchiveFlows:
 
     def name_flow(self, scope: Scope, name: str, record_id: str) -> Flow[None]:
         """Let a record be found by another name too; see `chain_of_flow`."""
-        op = self._wire.put_op(
-            scope.namespace("summaries"), label_hash(name), {"record": record_id}
-        )
-        yield from self._wire.batch([op])
+        op = self.wire.put_op(scope.namespace("summaries"), label_hash(name), {"record": record_id})
+        yield from self.wire.batch([op])
 
     @observed("move_head")
     def set_head_flow(self, scope: Scope, record_id: str | None) -> Flow[None]:
         """Point to a record that is there already, or to none: the history went back to it."""
         data = {"record": record_id}
-        yield from self._wire.batch([self._wire.put_op(scope.namespace("head"), HEAD, data)])
+        yield from self.wire.batch([self.wire.put_op(scope.namespace("head"), HEAD, data)])
 
     @observed("find_head")
     def pointer_flow(self, scope: Scope) -> Flow[str | None]:
         """Id of the record that is pointed to; empty for none, None where there is no pointer."""
-        found = yield from self._wire.read(scope.namespace("head"), [HEAD])
+        found = yield from self.wire.read(scope.namespace("head"), [HEAD])
         if HEAD not in found:
             return None
         return str((found[HEAD] or {}).get("record") or "")
@@ -301,17 +302,17 @@ class ArchiveFlows:
         A record whose ancestors are not all there and sound cannot say what it covers, so nothing
         of such a chain is trusted: it is empty.
         """
-        pointer = yield from self._wire.read(scope.namespace("head"), [HEAD])
+        pointer = yield from self.wire.read(scope.namespace("head"), [HEAD])
         head = (pointer.get(HEAD) or {}).get("record")
         if not isinstance(head, str):
             return ()
-        found = yield from self._shelf.ancestry_flow(scope, head)
+        found = yield from self.shelf.ancestry_flow(scope, head)
         return tuple(reversed(found or ()))
 
     @observed("chain")
     def chain_at_flow(self, scope: Scope, head: str) -> Flow[tuple[Record, ...]]:
         """The chain up to the record of this id; empty if there is none, or it is not sound."""
-        return tuple(reversed((yield from self._shelf.ancestry_flow(scope, head)) or ()))
+        return tuple(reversed((yield from self.shelf.ancestry_flow(scope, head)) or ()))
 
     @observed("chain")
     def chain_of_flow(self, scope: Scope, name: str) -> Flow[tuple[Record, ...]]:
@@ -321,15 +322,15 @@ class ArchiveFlows:
         branch, finds its records again.
         """
         key = label_hash(name)
-        found = yield from self._wire.read(scope.namespace("summaries"), [key])
+        found = yield from self.wire.read(scope.namespace("summaries"), [key])
         head = (found.get(key) or {}).get("record")
         if not isinstance(head, str):
             return ()
-        return tuple(reversed((yield from self._shelf.ancestry_flow(scope, head)) or ()))
+        return tuple(reversed((yield from self.shelf.ancestry_flow(scope, head)) or ()))
 
     def records_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
         """Every sound record of a scope, abandoned branches too; parents before children."""
-        by_id = {one.id: one for one in (yield from self._shelf.every_flow(scope))}
+        by_id = {one.id: one for one in (yield from self.shelf.every_flow(scope))}
 
         def depth(record: Record) -> int:
             seen = {record.id}
@@ -343,7 +344,7 @@ class ArchiveFlows:
 
     def threads_flow(self, tenant: str) -> Flow[tuple[str, ...]]:
         """Names of a tenant's threads, sorted."""
-        found = yield from self._wire.everything(registry_namespace(tenant))
+        found = yield from self.wire.everything(registry_namespace(tenant))
         return tuple(sorted({name for data in found if (name := name_of(data)) is not None}))
 
     @observed("forget")
@@ -355,11 +356,12 @@ class ArchiveFlows:
         else:
             count = yield from self._delete_under(thread_namespace(tenant, thread))
             name = label_hash(thread)
-            [entry] = yield from self._wire.batch([GetOp(registry, name)])
-            yield from self._wire.batch([PutOp(registry, name, None)])
+            [entry] = yield from self.wire.batch([GetOp(registry, name)])
+            yield from self.wire.batch([PutOp(registry, name, None)])
             count += entry is not None
-        self._shelf.forget()
-        self.index.forget(tenant, thread)
+        self.shelf.forget()
+        if self.follower is not None:
+            self.follower.forgotten(tenant, thread)
         yield aside(self._backend.scrub)
         return count
 
@@ -367,15 +369,15 @@ class ArchiveFlows:
         """Bring an archive of an earlier version up; answers how many values were rewritten."""
         if self._backend.renewed is not None:
             yield aside(self._renewed)
-        count = yield from renew_flow(self._wire)
-        self._shelf.forget()
+        count = yield from renew_flow(self.wire)
+        self.shelf.forget()
         yield aside(self._backend.shrink)
         return count
 
     def _renewed(self) -> None:
         assert self._backend.renewed is not None
         self._backend = self._backend.renewed()
-        self._wire.store = self._backend.store
+        self.wire.store = self._backend.store
 
     def slips_flow(
         self, names: Sequence[str], place: str | Scope
@@ -388,7 +390,7 @@ class ArchiveFlows:
                 its messages and is forgotten with it.
         """
         by_key = {label_hash(name): name for name in names}
-        found = yield from self._wire.read(_slips(place), list(by_key))
+        found = yield from self.wire.read(_slips(place), list(by_key))
         return {by_key[key]: data for key, data in found.items() if data is not None}
 
     def put_slips_flow(
@@ -397,26 +399,26 @@ class ArchiveFlows:
         """Write notes by name, all in one batch; see `slips_flow`."""
         where = _slips(place)
         ops: list[Op] = [self._registry_op(place)] if isinstance(place, Scope) else []
-        ops += [self._wire.put_op(where, label_hash(name), data) for name, data in slips.items()]
-        yield from self._wire.batch(ops)
+        ops += [self.wire.put_op(where, label_hash(name), data) for name, data in slips.items()]
+        yield from self.wire.batch(ops)
 
     def export_flow(self, scope: Scope, chain: Chain | None) -> Flow[list[dict[str, Any]]]:
         """One row of plain JSON data for each original of a chain that is there."""
         if chain is None:
             chain = yield from self.chain_flow(scope)
         keys = manifest(chain)
-        found = yield from self._originals.read_flow(scope, keys)
+        found = yield from self.originals.read_flow(scope, keys)
         return [to_row(key, data) for key in keys if (data := found.get(key)) is not None]
 
     def _registry_op(self, scope: Scope) -> PutOp:
         data = {"tenant": scope.tenant, **written(scope.thread)}
-        return self._wire.put_op(registry_namespace(scope.tenant), label_hash(scope.thread), data)
+        return self.wire.put_op(registry_namespace(scope.tenant), label_hash(scope.thread), data)
 
     def _delete_under(self, prefix: tuple[str, ...]) -> Flow[int]:
         """Look and delete until nothing is found: no order and no paging is relied on."""
         deleted: set[tuple[tuple[str, ...], str]] = set()
         while True:
-            items = (yield from self._wire.batch([search_op(prefix, PAGE)]))[0]
+            items = (yield from self.wire.batch([search_op(prefix, PAGE)]))[0]
             places = {(tuple(item.namespace), item.key) for item in items}
             if not places:
                 # Parts of messages, and what is made of them, do not count.
@@ -426,7 +428,7 @@ class ArchiveFlows:
                     "The store confirmed deletions and still holds the values, or somebody writes "
                     "them anew; stop the agent on this thread and forget it again."
                 )
-            yield from self._wire.batch([PutOp(place, key, None) for place, key in places])
+            yield from self.wire.batch([PutOp(place, key, None) for place, key in places])
             deleted |= places
 
 

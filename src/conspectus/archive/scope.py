@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from conspectus.errors import InputError
+from conspectus.events import Whose
 
 Kind = Literal["messages", "texts", "records", "summaries", "drafts", "head", "index", "turns"]
 
@@ -97,6 +98,11 @@ class Scope:
     def hashes(self) -> tuple[str, str, str]:
         """Hash of tenant, thread and session."""
         return label_hash(self.tenant), label_hash(self.thread), label_hash(self.session)
+
+    @property
+    def whose(self) -> Whose:
+        """The history as events name it."""
+        return Whose(self.tenant, self.thread, self.session)
 
     def namespace(self, kind: Kind) -> tuple[str, ...]:
         """Where values of one kind lie in a store."""

@@ -130,7 +130,7 @@ def check_thread(archive: Archive, tenant: str, thread: str) -> None:
     Raises:
         NotFoundError: with the way to the right name.
     """
-    from conspectus.archive.recall import unknown_thread
+    from conspectus.recall.flow import unknown_thread
 
     if thread not in archive.threads(tenant):
         raise unknown_thread(tenant, thread)

@@ -12,7 +12,7 @@ from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, TenantOptio
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
-    from conspectus.archive import RecallResult
+    from conspectus.recall import RecallResult
 
 
 def recall(

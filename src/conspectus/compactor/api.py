@@ -15,8 +15,7 @@ from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._core.stale import AnyStale
 from conspectus._drive import Flow, arun, run
 from conspectus._langchain import is_runnable
-from conspectus.archive import Archive, RecallResult, Scope, recall_flow
-from conspectus.archive.recall import unknown_thread
+from conspectus.archive import Archive, Scope
 from conspectus.compactor.background import AnyBackground, Preparations
 from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.closing import Closing
@@ -39,6 +38,8 @@ from conspectus.errors import InputError, PolicyError
 from conspectus.events import heard_by
 from conspectus.events.notes import noted
 from conspectus.messages import Source, read_messages
+from conspectus.recall import RecallResult, recall_flow
+from conspectus.recall.flow import unknown_thread
 from conspectus.redaction import Redact
 from conspectus.summarize import NotesSetting
 from conspectus.tokens import TokenCounter, TokenMeter

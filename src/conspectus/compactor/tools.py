@@ -15,6 +15,7 @@ from conspectus.compactor.preview import Preview
 from conspectus.events import Listener
 from conspectus.ledger.skills import Skills
 from conspectus.messages import ARCHIVED
+from conspectus.recall import index_of
 from conspectus.redaction import Redaction
 from conspectus.summarize import Shares, Summarizer
 from conspectus.tokens import TokenMeter
@@ -74,6 +75,10 @@ class Tools:
     kept_in: str | None = None
     background: Preparations | None = None
     cached: bool = False
+
+    def __post_init__(self) -> None:
+        if self.archive is not None:
+            index_of(self.archive)  # what is committed from now on is indexed at once
 
     def identity(self, focus: str) -> str:
         """All that would change a summary beside the messages that it stands for, as one string.

@@ -24,8 +24,6 @@ from conspectus.agents.state import (
     scope_of,
     turn_of,
 )
-from conspectus.archive.for_agents import question_of, unasked_flow
-from conspectus.archive.relevance import asks_for_something
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages import read_messages
@@ -37,6 +35,8 @@ from conspectus.messages.recalled import (
     with_recalled,
 )
 from conspectus.middleware.planner import Planner, Update
+from conspectus.recall.for_agents import question_of, unasked_flow
+from conspectus.recall.relevance import asks_for_something
 
 logger = logging.getLogger("conspectus")
 

@@ -17,10 +17,10 @@ from conspectus._drive import Flow, arun, run
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.identity import name_messages
 from conspectus.agents.state import asking, read_held, read_requested, scope_of
-from conspectus.archive.for_agents import ABOUT, ABOUT_TOOL, TOOL, answer_flow, unreadable
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.events import heard_by
 from conspectus.middleware.planner import Planner
+from conspectus.recall.for_agents import ABOUT, ABOUT_TOOL, TOOL, answer_flow, unreadable
 
 COMPACT = "compact_conversation"
 """Name of the tool that asks for a compaction."""

@@ -41,9 +41,10 @@ from langgraph.store.base import BaseStore, Op, SearchOp
 
 from conspectus._core.records import ClipMark, Cost, Draft, Record
 from conspectus._drive import arun, run
-from conspectus.archive import Archive, Archived, Scope, recall_flow
+from conspectus.archive import Archive, Archived, Scope
 from conspectus.errors import InputError, NotFoundError
 from conspectus.messages import Entry, Source, encode, read_messages
+from conspectus.recall import recall_flow
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from conspectus.archive.dates import date_terms
-from conspectus.archive.function_words import DENSE, ENGLISH
-from conspectus.archive.stems import stem
+from conspectus.recall.dates import date_terms
+from conspectus.recall.function_words import DENSE, ENGLISH
+from conspectus.recall.stems import stem
 
 LONGEST = 80
 """Characters of a term that count; a longer one is data, and is not taken apart."""

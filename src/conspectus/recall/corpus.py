@@ -7,8 +7,8 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
-from conspectus.archive.postings import KINDS, Doc, Part, digest
-from conspectus.archive.steps import Kind, Steps
+from conspectus.recall.postings import KINDS, Doc, Part, digest
+from conspectus.recall.steps import Kind, Steps
 
 
 class Corpus:

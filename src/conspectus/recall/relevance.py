@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from conspectus.archive.recall import Hit
-from conspectus.archive.words import Terms, query_of, terms_of
+from conspectus.recall.flow import Hit
+from conspectus.recall.words import Terms, query_of, terms_of
 
 COMMON = 2
 """Words that a message shares with a turn if it is about the same; fewer if the turn has fewer."""

@@ -9,12 +9,13 @@ from functools import partial
 from conspectus._core.records import Chain
 from conspectus._drive import Flow, Io
 from conspectus.archive.flows import ArchiveFlows
-from conspectus.archive.lookup import Match, look_up
-from conspectus.archive.postings import DamagedError
-from conspectus.archive.rank import fused
 from conspectus.archive.scope import Scope
-from conspectus.archive.words import query_of
 from conspectus.errors import InputError
+from conspectus.recall.index import index_of
+from conspectus.recall.lookup import Match, look_up
+from conspectus.recall.postings import DamagedError
+from conspectus.recall.rank import fused
+from conspectus.recall.words import query_of
 
 MEANT = 48
 """Messages near in meaning that are asked for."""
@@ -35,11 +36,11 @@ def search_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, text: str) ->
     query = query_of(text)
     if not (query.whole.words or query.whole.wholes):
         raise InputError("the query holds no word to look for; give words, a name, a path or an id")
-    corpus = yield from archive.index.corpus_flow(scope, chain)
+    corpus = yield from index_of(archive).corpus_flow(scope, chain)
     try:
         by_words: list[Match] = yield Io(partial(look_up, corpus, query))
     except DamagedError:
-        corpus = yield from archive.index.corpus_flow(scope, chain, anew=True)
+        corpus = yield from index_of(archive).corpus_flow(scope, chain, anew=True)
         by_words = yield Io(partial(look_up, corpus, query))
     meant = yield from archive.meant_flow(scope, text, MEANT)
     return _both(by_words, meant, corpus.covered) if meant else by_words
@@ -67,4 +68,4 @@ def _both(
 
 def resolve_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -> Flow[list[str]]:
     """Keys of messages with an id or cited by a name, in order, among those of the chain."""
-    return archive.index.named_flow(scope, chain, name)
+    return index_of(archive).named_flow(scope, chain, name)

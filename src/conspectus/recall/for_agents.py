@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Sequence
 from conspectus._core.records import Chain
 from conspectus._drive import Flow
 from conspectus.archive.flows import ArchiveFlows
-from conspectus.archive.recall import RecallResult, recall_flow
-from conspectus.archive.relevance import asks_for_something, fits
 from conspectus.archive.scope import Scope
 from conspectus.errors import ArchiveError, ConspectusError, InputError
 from conspectus.messages.recalled import recalled_text
+from conspectus.recall.flow import RecallResult, recall_flow
+from conspectus.recall.relevance import asks_for_something, fits
 
 TOOL = "recall"
 ABOUT_TOOL = """\

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from conspectus.archive.layout import Piece, arranged, best_place, excerpt, render, smallest
-from conspectus.archive.words import terms_of
+from conspectus.recall.layout import Piece, arranged, best_place, excerpt, render, smallest
+from conspectus.recall.words import terms_of
 
 WHOLE = 2 / 3
 """Share of the limit up to which one of several messages is shown whole, if there is room."""

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus._core.records import Chain
 from conspectus._drive import Flow
 from conspectus.archive.flows import ArchiveFlows
-from conspectus.archive.layout import Piece, excerpt, onwards
-from conspectus.archive.lookup import Match
-from conspectus.archive.observed import observed_recall
-from conspectus.archive.packing import Room
 from conspectus.archive.scope import Scope
-from conspectus.archive.search import resolve_flow, search_flow
 from conspectus.archive.values import Archived, manifest
-from conspectus.archive.words import query_of
 from conspectus.errors import InputError, NotFoundError
+from conspectus.events import Recall, observing
 from conspectus.messages.recalled import says_again
+from conspectus.recall.index import index_of
+from conspectus.recall.layout import Piece, excerpt, onwards
+from conspectus.recall.lookup import Match
+from conspectus.recall.packing import Room
+from conspectus.recall.search import resolve_flow, search_flow
+from conspectus.recall.words import query_of
 
 WHOLE_UP_TO = 720
 
@@ -71,7 +71,6 @@ class RecallResult:
     truncated: bool
 
 
-@observed_recall
 def recall_flow(
     archive: ArchiveFlows,
     scope: Scope,
@@ -117,41 +116,31 @@ def recall_flow(
     Example:
         `run(recall_flow(archive, scope, chain, query="database password", count=len))`
     """
-    if sum(way is not None for way in (query, id, range)) != 1:
-        raise InputError("recall takes exactly one of query, id and range")
-    if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
-        raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
-    if isinstance(start, bool) or not isinstance(start, int) or start < 0 or (start and id is None):
-        raise InputError(f"start is a whole number of characters, and goes with id; got {start!r}")
-    room = Room(tokens, count, cited=cited, most=most)
-    if query is not None:
-        _text("query", query)
-        return (yield from _by_query(archive, scope, chain, query, room, without))
-    if id is not None:
-        keys = yield from _keys(archive, scope, chain, id)
-        yield from _take(archive, scope, keys, room, start)
-        if not room.read:
-            raise NotFoundError(
-                f"{_shown(id)} was archived here and is gone: it has expired or was forgotten; go "
-                "on without it"
+    asked = {"query": query, "id": id, "range": range}
+    kind = next((name for name, given in asked.items() if given is not None), "")
+    with observing(Recall, scope.whose, kind=kind) as seen:
+        if sum(given is not None for given in asked.values()) != 1:
+            raise InputError("recall takes exactly one of query, id and range")
+        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 1:
+            raise InputError(f"tokens must be a whole number of at least 1, got {tokens!r}")
+        if isinstance(start, bool) or not isinstance(start, int) or start < 0 or (start and not id):
+            raise InputError(
+                f"start is a whole number of characters, and goes with id; got {start!r}"
             )
-        return _result(room)
-    assert range is not None
-    if not isinstance(range, (tuple, list)) or len(range) != 2:
-        raise InputError("range is a pair: the id of the first message and that of the last one")
-    first = yield from _keys(archive, scope, chain, range[0])
-    last = yield from _keys(archive, scope, chain, range[1])
-    order = manifest(chain)
-    start, end = order.index(first[0]), order.index(last[-1])
-    if start > end:
-        raise InputError(
-            f"the range runs backwards: {_shown(range[0])} comes after {_shown(range[1])}; "
-            "swap them"
-        )
-    yield from _take(archive, scope, order[start : end + 1], room)
-    if not room.read:
-        raise NotFoundError("all messages of that range have expired or were forgotten")
-    return _result(room)
+        room = Room(tokens, count, cited=cited, most=most)
+        try:
+            if query is not None:
+                yield from _by_query(archive, scope, chain, query, room, without)
+            elif id is not None:
+                yield from _by_id(archive, scope, chain, id, room, start)
+            elif range is not None:
+                yield from _by_range(archive, scope, chain, range, room)
+        except NotFoundError:
+            seen.tell(outcome="not_found")
+            raise
+        found = _result(room)
+        seen.tell(results=len(found.hits), tokens=found.tokens, truncated=found.truncated)
+        return found
 
 
 def unknown_thread(tenant: str, thread: str) -> NotFoundError:
@@ -174,30 +163,60 @@ def _by_query(
     query: str,
     room: Room,
     without: Collection[str],
-) -> Flow[RecallResult]:
+) -> Flow[None]:
+    _text("query", query)
     matches = yield from search_flow(archive, scope, chain, query)
     room.marks = query_of(query).surfaces
-    for start in builtins.range(0, len(matches), AT_ONCE):
+    for start in range(0, len(matches), AT_ONCE):
         part = matches[start : start + AT_ONCE]
         found = yield from archive.find_flow(scope, [match.key for match in part])
         gone = [match.key for match in part if match.key not in found]
         if gone:  # expired or forgotten elsewhere: the index must not remember them either
-            yield from archive.index.drop_flow(scope, chain, gone)
+            yield from index_of(archive).drop_flow(scope, chain, gone)
         for match in part:
             one = found.get(match.key)
             if one is None or room.full or one.id in without or _again(one):
                 continue
             room.offer(_found(one, match), alone=len(matches) == 1)
         if room.full:
-            break
-    return _result(room)
+            return
+
+
+def _by_id(
+    archive: ArchiveFlows, scope: Scope, chain: Chain, name: str, room: Room, start: int
+) -> Flow[None]:
+    keys = yield from _keys(archive, scope, chain, name)
+    yield from _take(archive, scope, keys, room, start)
+    if not room.read:
+        raise NotFoundError(
+            f"{_shown(name)} was archived here and is gone: it has expired or was forgotten; go on "
+            "without it"
+        )
+
+
+def _by_range(
+    archive: ArchiveFlows, scope: Scope, chain: Chain, ends: tuple[str, str], room: Room
+) -> Flow[None]:
+    if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+        raise InputError("range is a pair: the id of the first message and that of the last one")
+    first = yield from _keys(archive, scope, chain, ends[0])
+    last = yield from _keys(archive, scope, chain, ends[1])
+    order = manifest(chain)
+    start, end = order.index(first[0]), order.index(last[-1])
+    if start > end:
+        raise InputError(
+            f"the range runs backwards: {_shown(ends[0])} comes after {_shown(ends[1])}; swap them"
+        )
+    yield from _take(archive, scope, order[start : end + 1], room)
+    if not room.read:
+        raise NotFoundError("all messages of that range have expired or were forgotten")
 
 
 def _take(
     archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: Room, start: int = 0
 ) -> Flow[None]:
     """Messages in order until the room is used up."""
-    for first in builtins.range(0, len(keys), AT_ONCE):
+    for first in range(0, len(keys), AT_ONCE):
         part = keys[first : first + AT_ONCE]
         found = yield from archive.find_flow(scope, part)
         for at, key in enumerate(part, first):

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-from conspectus.archive.stems import rules
-from conspectus.archive.steps import Kind
+from conspectus.recall.stems import rules
+from conspectus.recall.steps import Kind
 
 VERSION = 5
 """Of this form and of the rules for terms; a part of another version, or of other stems, is built

@@ -14,8 +14,8 @@ import math
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from conspectus.archive.corpus import Corpus
-from conspectus.archive.steps import BEFORE, Kind
+from conspectus.recall.corpus import Corpus
+from conspectus.recall.steps import BEFORE, Kind
 
 _BORROWED = {d: 0.7**d for d in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
 """How much a word counts that was said so many steps earlier (negative: later)."""

@@ -6,10 +6,10 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from conspectus.archive.corpus import Corpus
-from conspectus.archive.index import WHOLE
-from conspectus.archive.rank import Asked, holding_enough, merged, plain, scores, strong
-from conspectus.archive.words import Ask, Query
+from conspectus.recall.corpus import Corpus
+from conspectus.recall.index import WHOLE
+from conspectus.recall.rank import Asked, holding_enough, merged, plain, scores, strong
+from conspectus.recall.words import Ask, Query
 
 CANDIDATES = 120
 """Passages holding terms of a query, around which is looked; for each of several sentences half."""

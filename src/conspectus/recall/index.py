@@ -20,20 +20,19 @@ from typing import Any
 from conspectus._core.records import Chain
 from conspectus._drive import Flow, Io
 from conspectus._langchain import is_memory_store
-from conspectus.archive.corpus import Corpus, is_start
+from conspectus.archive.flows import ArchiveFlows
 from conspectus.archive.operations import PutOp
-from conspectus.archive.originals import Originals
-from conspectus.archive.passages import passages
-from conspectus.archive.postings import DamagedError, Doc, Part, Passage, digest
 from conspectus.archive.scope import Scope
-from conspectus.archive.steps import Kind
 from conspectus.archive.trouble import unquoted
 from conspectus.archive.values import Archived, from_data, manifest
-from conspectus.archive.wire import Wire
-from conspectus.archive.words import names_of, terms_of
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages.recalled import says_again
+from conspectus.recall.corpus import Corpus, is_start
+from conspectus.recall.passages import passages
+from conspectus.recall.postings import DamagedError, Doc, Part, Passage, digest
+from conspectus.recall.steps import Kind
+from conspectus.recall.words import names_of, terms_of
 
 logger = logging.getLogger("conspectus")
 
@@ -52,6 +51,7 @@ LAST = 400
 WHOLE = "="
 """Opens a whole identifier where it stands among words; no word holds it."""
 
+_MAKING = Lock()
 _SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\]]{0,40}?)\s?[:：]")
 """How a transcript names who speaks, where the message itself does not: `[date] Name: ...`."""
 
@@ -59,16 +59,25 @@ _ASKS = re.compile(r"[?？][\s\"'”’)»」』]*(?:\[[^\]]*\]\s*)?\Z")
 """A text that ends in a question, but for a bracket behind it, such as a picture's description."""
 
 
+def index_of(archive: ArchiveFlows) -> SearchIndex:
+    """Return the index of an archive; from the first call on, each commit adds to it."""
+    with _MAKING:
+        if archive.follower is None:
+            archive.follower = SearchIndex(archive)
+        assert isinstance(archive.follower, SearchIndex)
+        return archive.follower
+
+
 class SearchIndex:
-    """The index of one archive.
+    """The index of one archive; see `index_of`.
 
     Args:
-        wire: its store.
-        originals: the messages in it.
+        archive: whose messages are indexed, and in whose store the index lies.
     """
 
-    def __init__(self, wire: Wire, originals: Originals) -> None:
-        self._wire, self._originals = wire, originals
+    def __init__(self, archive: ArchiveFlows) -> None:
+        self._wire, self._shelf = archive.wire, archive.shelf
+        self._originals = archive.originals
         self._lock = Lock()
         self._corpora: OrderedDict[tuple[Scope, str], Corpus] = OrderedDict()
         self._names: dict[object, dict[object, list[str]]] = {}
@@ -136,12 +145,25 @@ class SearchIndex:
         named = {*names.get(name, ()), *(k for k in keys if is_start(name) and k.startswith(name))}
         return [key for key in keys if key in named]
 
-    def add_flow(self, scope: Scope, chain: Chain) -> Flow[None]:
-        """Index the last record of a chain, and put parts together where they are many."""
-        size = 1
-        while len(chain) % (size * TOGETHER) == 0:
-            size *= TOGETHER
-        yield from self._parts_flow(scope, [chain[-size:]])
+    def committed_flow(self, scope: Scope, record_id: str) -> Flow[None]:
+        """Index a record, and put parts together where they are many.
+
+        Where this fails, a later recall does it. A store in memory is indexed by that alone, as no
+        other process asks it.
+        """
+        if is_memory_store(self._wire.store):
+            return
+        try:
+            found = (yield from self._shelf.ancestry_flow(scope, record_id)) or ()
+            size = 1
+            while found and len(found) % (size * TOGETHER) == 0:
+                size *= TOGETHER
+            if found:
+                yield from self._parts_flow(scope, [tuple(reversed(found[:size]))])
+        except ArchiveError as error:
+            logger.debug(
+                "a record is not indexed yet: %s", unquoted(error), extra=noted("index_behind")
+            )
 
     def drop_flow(self, scope: Scope, chain: Chain, keys: Collection[str]) -> Flow[None]:
         """Forget the parts of a chain that know some messages; they are built again without."""
@@ -151,7 +173,7 @@ class SearchIndex:
             self._forget(lambda one: one == scope)
         yield from self._delete(scope, held)
 
-    def forget(self, tenant: str, thread: str | None = None) -> None:
+    def forgotten(self, tenant: str, thread: str | None = None) -> None:
         """Forget what is remembered of a tenant or of one thread."""
         with self._lock:
             self._forget(lambda one: one.tenant == tenant and thread in (None, one.thread))

@@ -1,0 +1,17 @@
+"""Recall: archived originals found again by id, by range or by query."""
+
+from typing import TYPE_CHECKING
+
+from conspectus._lazy import lazily, places_of
+
+if TYPE_CHECKING:
+    from conspectus.recall.flow import Hit, RecallResult, recall_flow
+    from conspectus.recall.index import index_of
+
+__all__ = ["Hit", "RecallResult", "index_of", "recall_flow"]
+
+_MODULES = {
+    "conspectus.recall.flow": "Hit RecallResult recall_flow",
+    "conspectus.recall.index": "index_of",
+}
+__getattr__ = lazily(__name__, places_of(_MODULES))
