@@ -14,7 +14,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from conspectus import Compactor, NotFoundError
-from conspectus._core.policy import ContextSize
+from conspectus._core.sizes import ContextSize
 
 OVERHEAD = 4
 """Tokens that the counter adds for the message that recalled text would be sent in."""

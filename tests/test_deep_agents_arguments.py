@@ -14,8 +14,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import PolicyError, SummarizationMiddleware
+from conspectus._core.arguments import Arguments
 from conspectus._core.items import Size
-from conspectus._core.policy import Arguments
 from conspectus.deep_agents import (
     create_deep_agent,
     summarization_defaults,

@@ -7,7 +7,8 @@ import math
 import pytest
 
 from conspectus._core.items import Size
-from conspectus._core.policy import Policy, parse_trigger
+from conspectus._core.policy import Policy
+from conspectus._core.sizes import parse_trigger
 from conspectus.errors import PolicyError
 
 

@@ -13,8 +13,9 @@ from conspectus._lazy import lazily, places_of
 
 if TYPE_CHECKING:
     from conspectus._core.items import Window
-    from conspectus._core.policy import ContextSize, Policy, TriggerClause
+    from conspectus._core.policy import Policy
     from conspectus._core.records import Cost, Record
+    from conspectus._core.sizes import ContextSize, TriggerClause
     from conspectus.archive import Archive
     from conspectus.compactor import CompactionResult, Compactor
     from conspectus.errors import (
@@ -99,7 +100,8 @@ __all__ = [
 
 _MODULES = {
     "conspectus._core.items": "Window",
-    "conspectus._core.policy": "ContextSize Policy TriggerClause",
+    "conspectus._core.policy": "Policy",
+    "conspectus._core.sizes": "ContextSize TriggerClause",
     "conspectus._core.records": "Cost Record",
     "conspectus.archive": "Archive",
     "conspectus.compactor": "CompactionResult Compactor",

@@ -21,8 +21,9 @@ from dataclasses import replace
 
 from conspectus._core.boundaries import exchanges, never_clipped
 from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Size, Stuck, Window
-from conspectus._core.policy import SMALLEST_SUMMARY, Policy, grown, tightest
+from conspectus._core.policy import SMALLEST_SUMMARY, Policy, grown
 from conspectus._core.room import Room
+from conspectus._core.sizes import tightest
 
 
 def plan(

@@ -1,29 +1,16 @@
-"""When to compact and what to keep, in the forms that LangChain users write; checked when built."""
+"""When to compact, how much to keep, and how large a summary may be."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
+from conspectus._core.arguments import Arguments
 from conspectus._core.items import Size
+from conspectus._core.numbers import share, whole
+from conspectus._core.sizes import ContextSize, TriggerClause, check_size, parse_trigger, tightest
 from conspectus._core.stale import StaleResults
-from conspectus.errors import PolicyError
 
-Kind = Literal["tokens", "messages", "fraction"]
-ContextSize = tuple[Kind, int | float]
-"""`("tokens", 4000)`, `("messages", 20)` or `("fraction", 0.8)` of the answering model's window."""
-
-KINDS: tuple[Kind, ...] = ("tokens", "messages", "fraction")
-RIGHT_FORM = (
-    'Write ("tokens", 4000), ("messages", 20) or ("fraction", 0.8) with a fraction above 0 and '
-    "at most 1"
-)
-TRIGGER_FORM = (
-    RIGHT_FORM + '; conditions that must all hold as {"tokens": 4000, "messages": 10}; '
-    "alternatives as a list of these"
-)
 REARM = 1.1
 """After a compaction that could not get below its trigger, or a summary that failed, the history
 must grow by this factor before the same trigger counts again: no step repeats without progress."""
@@ -32,201 +19,6 @@ must grow by this factor before the same trigger counts again: no step repeats w
 LEAST_GAIN = 0.1
 """Share of a history that a compaction must free where the window does not ask for it: what is
 freed lasts about as long as `REARM` makes the next one wait."""
-
-
-def check_size(value: object, name: str) -> ContextSize:
-    """One size, or a `PolicyError` that shows the right form."""
-    if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
-        raise PolicyError(f"{name} cannot be {value!r}. {RIGHT_FORM}.")
-    kind, amount = value
-    if kind not in KINDS:
-        raise PolicyError(f"Unsupported context size type {kind} for {name}. {RIGHT_FORM}.")
-    return _check(kind, amount, name)
-
-
-def _check(kind: object, amount: object, name: str) -> ContextSize:
-    # The first sentences are those that users of LangChain's middleware look for.
-    if kind not in KINDS:
-        raise PolicyError(f"Unsupported {name} metric: {kind!r}. {RIGHT_FORM}.")
-    if isinstance(amount, bool):
-        raise PolicyError(f"{kind} {name} value must be numeric, got {amount!r}. {RIGHT_FORM}.")
-    number = amount if isinstance(amount, (int, float)) else math.nan
-    if kind == "fraction":
-        if not isinstance(amount, (int, float)):
-            raise PolicyError(
-                f"Fraction {name} values must be numeric, got {amount!r}. {RIGHT_FORM}."
-            )
-        if not 0 < number <= 1:
-            meant = f" Did you mean {number / 100:g}?" if 1 < number <= 100 else ""
-            raise PolicyError(
-                f"Fractional {name} values must be between 0 and 1, got {amount!r}.{meant} "
-                f"{RIGHT_FORM}."
-            )
-        return ("fraction", float(number))
-    if math.isfinite(number) and number <= 0:
-        raise PolicyError(
-            f"{name} thresholds must be greater than 0, got {amount!r}. {RIGHT_FORM}."
-        )
-    if not isinstance(number, int):
-        raise PolicyError(f"{kind} {name} values must be integers, got {amount!r}. {RIGHT_FORM}.")
-    return (kind, number)
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerClause:
-    """Sizes that must all be reached; None asks nothing.
-
-    Attributes:
-        tokens: size of the history, in tokens.
-        messages: its length, in messages.
-        fraction: share of the answering model's window.
-    """
-
-    tokens: int | None = None
-    messages: int | None = None
-    fraction: float | None = None
-
-    def threshold(self, limit: int | None) -> int | None:
-        """The tokens that this clause waits for, in a window of `limit` tokens."""
-        wanted = [] if self.tokens is None else [self.tokens]
-        if self.fraction is not None and limit is not None:
-            wanted.append(max(1, int(limit * self.fraction)))
-        return max(wanted, default=None)
-
-    def met(self, size: Size, limit: int | None) -> bool:
-        """Whether all of it holds; a fraction of an unknown window never does."""
-        if self.fraction is not None and limit is None:
-            return False
-        tokens = self.threshold(limit)
-        return (tokens is None or size.tokens >= tokens) and (
-            self.messages is None or size.messages >= self.messages
-        )
-
-    def __str__(self) -> str:
-        parts = [f"{self.tokens:,} tokens"] if self.tokens is not None else []
-        parts += [f"{self.messages:,} messages"] if self.messages is not None else []
-        parts += [f"{self.fraction:g} of the window"] if self.fraction is not None else []
-        return " and ".join(parts)
-
-
-def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, ...]:
-    """LangChain's trigger forms as clauses, any of which is enough.
-
-    Example:
-        >>> [str(c) for c in parse_trigger([("messages", 50), {"tokens": 4000, "messages": 10}])]
-        ['50 messages', '4,000 tokens and 10 messages']
-    """
-    if value is None:
-        return ()
-    if isinstance(value, list):
-        if not value:
-            raise PolicyError(f"{name} is an empty list; pass None for no trigger. {TRIGGER_FORM}.")
-        return tuple(clause for part in value for clause in _clause(part, name))
-    return _clause(value, name)
-
-
-def _clause(value: object, name: str) -> tuple[TriggerClause, ...]:
-    if isinstance(value, TriggerClause):
-        return (value,)
-    if isinstance(value, Mapping):
-        if not value:
-            raise PolicyError(
-                f"{name} clause must specify at least one of 'tokens', 'messages', 'fraction'. "
-                f"{TRIGGER_FORM}."
-            )
-        return (_all_of(_check(kind, amount, name) for kind, amount in value.items()),)
-    if not isinstance(value, tuple):
-        raise PolicyError(f"{name} cannot be {value!r}. {TRIGGER_FORM}.")
-    return (_all_of([check_size(value, name)]),)
-
-
-def _all_of(sizes: Iterable[ContextSize]) -> TriggerClause:
-    by_kind = dict(sizes)
-    tokens, messages = by_kind.get("tokens"), by_kind.get("messages")
-    return TriggerClause(
-        tokens=None if tokens is None else int(tokens),
-        messages=None if messages is None else int(messages),
-        fraction=by_kind.get("fraction"),
-    )
-
-
-def _whole(value: object, name: str, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise PolicyError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    return value
-
-
-def _share(value: object, name: str) -> float:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not number or not 0 <= value < 1:  # type: ignore[operator]
-        raise PolicyError(
-            f"{name} must be a share of the history, 0 or more and less than 1, got {value!r}."
-        )
-    return float(value)  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True, slots=True)
-class Arguments:
-    """When large arguments of old calls that write files are shortened, as Deep Agents does.
-
-    Attributes:
-        trigger: clauses, any of which asks for it.
-        keep: how much of the newest history is left alone.
-        longest: characters above which an argument is shortened.
-        ending: stands behind its first 20 characters.
-    """
-
-    trigger: tuple[TriggerClause, ...] = ()
-    keep: ContextSize = ("messages", 20)
-    longest: int = 2000
-    ending: str = "...(argument truncated)"
-
-    @classmethod
-    def build(cls, settings: object) -> Arguments | None:
-        """The settings of Deep Agents; None for none, or for those without a trigger.
-
-        Raises:
-            PolicyError: anything that cannot mean anything, with the right form.
-        """
-        name = "truncate_args_settings"
-        if settings is None:
-            return None
-        known = ("trigger", "keep", "max_length", "truncation_text")
-        if not isinstance(settings, Mapping) or set(settings) - set(known):
-            raise PolicyError(
-                f"{name} must be a dict with some of {', '.join(known)}, not {settings!r}"
-            )
-        usual = cls()
-        trigger = parse_trigger(settings.get("trigger"), f"{name} trigger")
-        ending = settings.get("truncation_text", usual.ending)
-        if not isinstance(ending, str):
-            raise PolicyError(f"{name} truncation_text must be a text, not {ending!r}")
-        longest = _whole(settings.get("max_length", usual.longest), f"{name} max_length")
-        keep = check_size(settings.get("keep", usual.keep), f"{name} keep")
-        return cls(trigger, keep, longest, ending) if trigger else None
-
-    def old(self, sizes: Sequence[int], limit: int | None) -> int:
-        """The place before which messages are old.
-
-        Args:
-            sizes: of the messages, in tokens as the caller counts.
-            limit: of the window; None where it is unknown.
-        """
-        kind, amount = self.keep
-        if kind == "fraction" and limit is None:
-            kind, amount = "messages", 20
-        if kind == "messages":
-            return max(0, len(sizes) - int(amount))
-        left = max(1, int(amount if kind == "tokens" else (limit or 0) * amount))
-        for place in range(len(sizes) - 1, -1, -1):
-            left -= sizes[place]
-            if left < 0:
-                return place + 1
-        return 0
-
-    def fired(self, size: Size, limit: int | None) -> bool:
-        """Whether it is time to look for them."""
-        return any(clause.met(size, limit) for clause in self.trigger)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +80,9 @@ class Policy:
             PolicyError: anything that cannot mean anything, with the right form.
         """
         if max_summary_tokens is not None:
-            _whole(max_summary_tokens, "max_summary_tokens", SMALLEST_SUMMARY)
+            whole(max_summary_tokens, "max_summary_tokens", SMALLEST_SUMMARY)
         if clip_over is not None:
-            _whole(clip_over, "clip_over", _whole(clip_to, "clip_to", 50) + 1)
+            whole(clip_over, "clip_over", whole(clip_to, "clip_to", 50) + 1)
         return cls(
             trigger=parse_trigger(trigger),
             keep=check_size(keep, "keep"),
@@ -299,7 +91,7 @@ class Policy:
             clip_to=clip_to,
             aim=check_size(("fraction", aim), "aim")[1],
             keep_first=keep_first,
-            least_gain=_share(least_gain, "least_gain"),
+            least_gain=share(least_gain, "least_gain"),
             stale=StaleResults.build(stale_results),
         )
 
@@ -406,10 +198,3 @@ summariser's own text is used up to, however long the one is that was asked for.
 
 SMALLEST_SUMMARY = 64
 """Tokens below which a summary says nothing worth its frame."""
-
-
-def tightest(trigger: Sequence[TriggerClause]) -> int | None:
-    """The smallest history, in tokens, that a clause asking for tokens alone would object to."""
-    return min(
-        (c.tokens for c in trigger if c.tokens is not None and c.messages is None), default=None
-    )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conspectus._core.items import Item
+from conspectus._core.numbers import whole
 from conspectus.errors import PolicyError
 
 LEAST_OVER = 201
@@ -82,9 +83,9 @@ class StaleResults:
         usual = cls()
         least = given.get("least")
         return cls(
-            over=_whole(given.get("over", usual.over), "over", LEAST_OVER),
-            newest=_whole(given.get("newest", usual.newest), "newest", 0),
-            least=None if least is None else _whole(least, "least", 1),
+            over=whole(given.get("over", usual.over), "stale_results over", LEAST_OVER),
+            newest=whole(given.get("newest", usual.newest), "stale_results newest", 0),
+            least=None if least is None else whole(least, "stale_results least", 1),
             tools=_tools(given.get("tools")),
             exclude=frozenset(_names(given.get("exclude", ()), "exclude")),
         )
@@ -149,8 +150,8 @@ def _tools(given: object) -> Mapping[str, OfTool] | None:
             )
         over, newest = own.get("over"), own.get("newest")
         found[name] = OfTool(
-            None if over is None else _whole(over, f"tools {name} over", LEAST_OVER),
-            None if newest is None else _whole(newest, f"tools {name} newest", 0),
+            None if over is None else whole(over, f"stale_results tools {name} over", LEAST_OVER),
+            None if newest is None else whole(newest, f"stale_results tools {name} newest", 0),
         )
     return found
 
@@ -161,11 +162,3 @@ def _names(given: object, what: str) -> list[str]:
     if names is None or len(names) < len(given):  # type: ignore[arg-type]
         raise PolicyError(f"stale_results {what} must be a list of names of tools, not {given!r}")
     return names
-
-
-def _whole(value: object, name: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise PolicyError(
-            f"stale_results {name} must be a whole number of at least {least}, not {value!r}"
-        )
-    return value

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from conspectus._core.arguments import Arguments
 from conspectus._core.boundaries import newest_user
 from conspectus._core.items import Clip, Item, Size
-from conspectus._core.policy import Arguments
 from conspectus._core.records import ClipMark, Record, View, fold, place_of_summary
 from conspectus._drive import Flow
 from conspectus._langchain import is_ai_message

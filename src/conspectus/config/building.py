@@ -12,7 +12,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
 
 from conspectus._core.choices import EMBEDDED, names_embedded
-from conspectus._core.policy import ContextSize
+from conspectus._core.sizes import ContextSize
 from conspectus.agents.identity import Tenant
 from conspectus.archive import Archive
 from conspectus.compactor.engine import AnyArchive, open_archive

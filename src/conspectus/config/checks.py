@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conspectus._core.policy import TriggerClause
+from conspectus._core.sizes import TriggerClause
 from conspectus.config.schema import AllOf, Size, SubagentSettings, SummarizationConfig
 from conspectus.config.source import Path_
 from conspectus.errors import PolicyError

@@ -18,7 +18,8 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 from pydantic_core.core_schema import ValidationInfo
 
-from conspectus._core.policy import KINDS, LEAST_GAIN
+from conspectus._core.policy import LEAST_GAIN
+from conspectus._core.sizes import KINDS
 from conspectus.archive import without_password
 from conspectus.compactor.background import PREPARE
 from conspectus.config.source import Path_, Read, Secret, Source

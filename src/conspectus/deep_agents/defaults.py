@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from conspectus._core.policy import ContextSize
+from conspectus._core.sizes import ContextSize
 from conspectus.compactor.engine import window_of
 from conspectus.compactor.models import profile_window
 from conspectus.guard.measuring import reserved_for_answer

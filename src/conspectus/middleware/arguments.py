@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from langchain_core.messages import BaseMessage
 
+from conspectus._core.arguments import Arguments
 from conspectus._core.items import Size
-from conspectus._core.policy import Arguments
 from conspectus._newest import Newest
 from conspectus.agents.state import Held
 from conspectus.messages import has_long_arguments

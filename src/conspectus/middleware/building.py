@@ -9,7 +9,8 @@ from typing import Any
 
 from langchain_core.runnables import Runnable
 
-from conspectus._core.policy import Arguments, Policy
+from conspectus._core.arguments import Arguments
+from conspectus._core.policy import Policy
 from conspectus.agents.engine import KEPT, GraphEngine
 from conspectus.compactor.engine import AnySummarizer, Engine, window_of
 from conspectus.compactor.models import model_name, profile_window

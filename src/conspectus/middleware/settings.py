@@ -10,7 +10,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import coerce_to_runnable
 
 from conspectus._core.choices import names_embedded
-from conspectus._core.policy import TRIGGER_FORM, TriggerClause
+from conspectus._core.sizes import TRIGGER_FORM, TriggerClause
 from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.engine import AnySummarizer
 from conspectus.errors import PolicyError

@@ -6,6 +6,7 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from conspectus._core.numbers import whole
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, arun, run
 from conspectus._langchain import is_runnable
@@ -87,7 +88,7 @@ class ChatModelSummarizer:
             (max_concurrency, "max_concurrency"),
         ):
             if value is not None:
-                _whole(value, name)
+                whole(value, name)
         if timeout is not None and (isinstance(timeout, bool) or not timeout > 0):
             raise PolicyError(f"timeout must be seconds above 0, or None, got {timeout!r}.")
         self._model, self._name = _model_and_name(model)
@@ -235,11 +236,6 @@ class ChatModelSummarizer:
             lambda: embedded.summarize(request), lambda: embedded.asummarize(request)
         )
         return answer
-
-
-def _whole(value: object, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise PolicyError(f"{name} must be a whole number of at least 1, got {value!r}.")
 
 
 def _model_and_name(model: object) -> tuple[Runnable[Any, Any], str]:

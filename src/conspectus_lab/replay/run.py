@@ -22,8 +22,8 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from conspectus._core.choices import names_embedded
-from conspectus._core.policy import check_size, parse_trigger
 from conspectus._core.records import Cost
+from conspectus._core.sizes import check_size, parse_trigger
 from conspectus.errors import PolicyError
 from conspectus.messages import Source
 from conspectus.summarize import ChatModelSummarizer, EmbeddedSummarizer, Summarizer

@@ -1,0 +1,75 @@
+"""Large arguments of old calls that write files: when they are shown short, as Deep Agents does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from conspectus._core.items import Size
+from conspectus._core.numbers import whole
+from conspectus._core.sizes import ContextSize, TriggerClause, check_size, parse_trigger
+from conspectus.errors import PolicyError
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """When large arguments of old calls that write files are shortened, as Deep Agents does.
+
+    Attributes:
+        trigger: clauses, any of which asks for it.
+        keep: how much of the newest history is left alone.
+        longest: characters above which an argument is shortened.
+        ending: stands behind its first 20 characters.
+    """
+
+    trigger: tuple[TriggerClause, ...] = ()
+    keep: ContextSize = ("messages", 20)
+    longest: int = 2000
+    ending: str = "...(argument truncated)"
+
+    @classmethod
+    def build(cls, settings: object) -> Arguments | None:
+        """The settings of Deep Agents; None for none, or for those without a trigger.
+
+        Raises:
+            PolicyError: anything that cannot mean anything, with the right form.
+        """
+        name = "truncate_args_settings"
+        if settings is None:
+            return None
+        known = ("trigger", "keep", "max_length", "truncation_text")
+        if not isinstance(settings, Mapping) or set(settings) - set(known):
+            raise PolicyError(
+                f"{name} must be a dict with some of {', '.join(known)}, not {settings!r}"
+            )
+        usual = cls()
+        trigger = parse_trigger(settings.get("trigger"), f"{name} trigger")
+        ending = settings.get("truncation_text", usual.ending)
+        if not isinstance(ending, str):
+            raise PolicyError(f"{name} truncation_text must be a text, not {ending!r}")
+        longest = whole(settings.get("max_length", usual.longest), f"{name} max_length")
+        keep = check_size(settings.get("keep", usual.keep), f"{name} keep")
+        return cls(trigger, keep, longest, ending) if trigger else None
+
+    def old(self, sizes: Sequence[int], limit: int | None) -> int:
+        """The place before which messages are old.
+
+        Args:
+            sizes: of the messages, in tokens as the caller counts.
+            limit: of the window; None where it is unknown.
+        """
+        kind, amount = self.keep
+        if kind == "fraction" and limit is None:
+            kind, amount = "messages", 20
+        if kind == "messages":
+            return max(0, len(sizes) - int(amount))
+        left = max(1, int(amount if kind == "tokens" else (limit or 0) * amount))
+        for place in range(len(sizes) - 1, -1, -1):
+            left -= sizes[place]
+            if left < 0:
+                return place + 1
+        return 0
+
+    def fired(self, size: Size, limit: int | None) -> bool:
+        """Whether it is time to look for them."""
+        return any(clause.met(size, limit) for clause in self.trigger)
