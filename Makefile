@@ -235,10 +235,11 @@ properties: $(READY)
 	@$(BIN)/python benchmarks/properties.py $(if $(SEED),--seed $(SEED)) \
 		$(if $(ONLY),--only "$(ONLY)" --least 0)
 
-# The notes at the end of the recorded session: WINDOW=8000 for another window, WRITE=1 for the page.
+# The notes at the end of the recorded sessions: ONLY=booking for one of them, WINDOW=8000 for another
+# window, WRITE=1 for the page.
 .PHONY: views
 views: $(READY)
-	@$(BIN)/python benchmarks/views.py $(if $(WINDOW),--window $(WINDOW)) $(if $(WRITE),--write)
+	@$(BIN)/python benchmarks/views.py $(ONLY) $(if $(WINDOW),--window $(WINDOW)) $(if $(WRITE),--write)
 
 # Defects planted one at a time: PROMISE=3, NAME="some words" for some of them, WORKERS=4 at once
 # rather than two, WRITE=1 to keep the table.

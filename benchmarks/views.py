@@ -1,9 +1,10 @@
-"""What a model sees after a whole session in a window: the notes of the recorded session, printed.
+"""The view of a model after a whole session in a window, of three recorded sessions.
 
-    make views      or: python benchmarks/views.py --window 16000
+    make views      or: python benchmarks/views.py [booking] [--window 4000]
 
-The session is played step by step to `Compactor(window=...)` with the embedded summariser, and
-compacted once more at its end. `--write` puts the notes into docs/views.md.
+A session is played step by step to `Compactor(window=...)` with the embedded summariser, and
+compacted once more at its end. `--write` puts an outline of the session and the summary message
+into docs/views.md.
 """
 
 from __future__ import annotations
@@ -11,59 +12,153 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from conspectus import CompactionResult, Compactor
 
 ROOT = Path(__file__).resolve().parents[1]
-SESSION = ROOT / "examples" / "data" / "demo-transcript.json"
+EXAMPLES = ROOT / "examples"
 PAGE = ROOT / "docs" / "views.md"
-WINDOW = 16_000
-BEGIN, END = "<!-- after -->\n```text\n", "```\n<!-- end -->"
+SHOWN = 96
+"""Characters of a message that an outline shows."""
 
 
-def played(window: int = WINDOW) -> CompactionResult:
-    """The session, step by step, and the compaction at its end."""
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A recorded session, and the window in which it is played."""
+
+    path: Path
+    window: int
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages as recorded."""
+        read: list[dict[str, Any]] = json.loads(self.path.read_text(encoding="utf-8"))
+        return read
+
+
+SESSIONS: Mapping[str, Session] = {
+    "coding": Session(EXAMPLES / "data" / "demo-transcript.json", 16_000),
+    "booking": Session(EXAMPLES / "recorded" / "booking-transcript.json", 4_000),
+    "research": Session(EXAMPLES / "recorded" / "research-transcript.json", 6_000),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A session after its last compaction, and in how many of them messages left the view."""
+
+    last: CompactionResult
+    compactions: int
+
+
+def played(messages: Sequence[dict[str, Any]], window: int) -> Played:
+    """Play a session step by step, and compact it once more at its end."""
     compactor = Compactor(window=window, archive="memory:")
     view: list[Any] = []
     step: list[Any] = []
-    for message in [*json.loads(SESSION.read_text(encoding="utf-8")), None]:
+    compactions = 0
+    for message in [*messages, None]:
         if step and (message is None or message["role"] != "tool"):
-            view = list(compactor.compact([*view, *step], thread_id="views").messages)
-            step = []
+            result = compactor.compact([*view, *step], thread_id="views")
+            compactions += result.evicted > 0
+            view, step = list(result.messages), []
         step.append(message)
-    return compactor.compact(view, thread_id="views", force=True)
+    last = compactor.compact(view, thread_id="views", force=True)
+    return Played(last, compactions + (last.evicted > 0))
 
 
-def notes(window: int = WINDOW) -> str:
-    """The summary message at the end of the session."""
-    body: str = played(window).summary
-    return body.replace("```", "'''") + "\n"
+def outline(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Each message of the user, and the steps of the agent up to the next one in one line."""
+    between: list[dict[str, Any]] = []
+    for message in [*messages, None]:
+        if message is not None and message["role"] in ("assistant", "tool"):
+            between.append(message)
+            continue
+        if between:
+            yield _steps(between)
+            between = []
+        if message is not None:
+            yield f"{message['id']} {message['role']}: {_begin(message['content'])}"
 
 
-def with_notes(page: str, text: str) -> str:
-    """The page with these notes in the place of those in it."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise SystemExit(f"{PAGE.name} has no place for the notes")
+def _steps(messages: Sequence[dict[str, Any]]) -> str:
+    calls = Counter(
+        call["function"]["name"] for m in messages for call in m.get("tool_calls", ())
+    ).most_common()
+    first, last = messages[0]["id"], messages[-1]["id"]
+    place = first if first == last else f"{first} to {last}"
+    made = f"{', '.join(f'{name} {count}' for name, count in calls)} → " if calls else ""
+    return f"  {place} agent: {made}{_begin(messages[-1]['content'])}"
+
+
+def _begin(text: str) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= SHOWN else words[:SHOWN].rstrip() + " …"
+
+
+def shown(session: Session, window: int | None = None) -> str:
+    """The part of the page on one session: sizes, its outline, and the summary message.
+
+    Args:
+        session: the session.
+        window: another window than its own.
+    """
+    messages = session.messages()
+    size = window or session.window
+    done = played(messages, size)
+    last = done.last
+    summary = next(m for m in last.messages if m["role"] == "user" and last.summary in m["content"])
+    whole = Compactor(window=1_000_000, archive=None).compact(messages, thread_id="whole")
+    return (
+        f"\n### Before: {len(messages)} messages, {whole.tokens_before:,} tokens\n\n"
+        + _block("\n".join(outline(messages)))
+        + f"\n### After {done.compactions} compactions in a window of {size:,}: "
+        + f"{len(last.messages)} messages, {last.tokens_after:,} tokens\n\n"
+        + _block(summary["content"])
+        + "\n"
+    )
+
+
+def _block(text: str) -> str:
+    return "```text\n" + text.replace("```", "'''") + "\n```\n"
+
+
+def with_part(page: str, name: str, text: str) -> str:
+    """The page with this part in the place of the one of that name."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
+    before, found, rest = page.partition(begin)
+    _, ended, after = rest.partition(end)
+    if not (found and ended):
+        raise SystemExit(f"{PAGE.name} has no place for {name}")
     return before + begin + text + end + after
+
+
+def written() -> str:
+    """The page with all parts as they are today."""
+    page = PAGE.read_text(encoding="utf-8")
+    for name, session in SESSIONS.items():
+        page = with_part(page, name, shown(session))
+    return page
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it as a command; gives the exit code."""
-    parser = argparse.ArgumentParser(description="The notes of the recorded session.")
-    parser.add_argument("--window", type=int, default=WINDOW, help="tokens")
-    parser.add_argument("--write", action="store_true", help=f"put them into {PAGE.name}")
+    parser = argparse.ArgumentParser(description="The views at the end of recorded sessions.")
+    parser.add_argument("sessions", nargs="*", help=f"some of {', '.join(SESSIONS)}; default: all")
+    parser.add_argument("--window", type=int, help="tokens; default: the session's own")
+    parser.add_argument("--write", action="store_true", help=f"write all into {PAGE.name}")
     given = parser.parse_args(arguments)
-    text = notes(given.window)
+    if unknown := set(given.sessions) - set(SESSIONS):
+        parser.error(f"no session {', '.join(sorted(unknown))}")
     if given.write:
-        page = PAGE.read_text(encoding="utf-8")
-        PAGE.write_text(with_notes(page, text), encoding="utf-8")
-    else:
-        print(text, end="")
+        PAGE.write_text(written(), encoding="utf-8")
+        return 0
+    for name in given.sessions or SESSIONS:
+        print(f"# {name}\n{shown(SESSIONS[name], given.window)}")
     return 0
 
 

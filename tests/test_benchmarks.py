@@ -163,7 +163,10 @@ def _hold(script: Callable[[str], ModuleType], data: Path, **more: Any) -> None:
 def test_the_page_of_views_shows_what_is_written_today(script: Callable[[str], ModuleType]) -> None:
     views = script("views")
     page = views.PAGE.read_text(encoding="utf-8")
-    assert views.with_notes(page, views.notes()) == page, "run `make views WRITE=1`"
+    assert views.written() == page, "run `make views WRITE=1`"
+    assert page.count("### Before") == page.count("### After") == len(views.SESSIONS) == 3
+    for name, session in views.SESSIONS.items():
+        assert views.played(session.messages(), session.window).compactions >= 4, name
 
 
 def test_readme_shows_lines_of_that_page(script: Callable[[str], ModuleType]) -> None:
