@@ -402,18 +402,6 @@ def test_the_guard_follows_the_window_of_an_edit(tmp_path: Path) -> None:
     assert summaries(list(sent)) == 1
 
 
-def test_on_an_event_loop_an_edit_counts_as_well(tmp_path: Path) -> None:
-    async def turns() -> Any:
-        edited = Edited(tmp_path)
-        for n in range(4):
-            await edited.agent.asay(f"look at module {n}")
-        edited.edit(SIX.replace("value: 6", "value: 9"))
-        await edited.agent.asay("go on")
-        return edited.agent.middleware.trigger
-
-    assert asyncio.run(turns()) == [("messages", 9)]
-
-
 @pytest.mark.slow
 def test_threads_that_run_at_once_all_go_on_while_the_file_is_edited(tmp_path: Path) -> None:
     async def turns() -> list[int]:

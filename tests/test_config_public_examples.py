@@ -10,8 +10,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.messages.utils import count_tokens_approximately
 
 from config_support import Agent, answering, loaded, summarising
-from conspectus.config import ConfigError, SummarizationConfig, load_config
-from conspectus.messages import is_summary_message
+from conspectus.config import ConfigError, SummarizationConfig
 from conspectus.middleware import SummarizationEvent
 
 WINDOW = 10_000
@@ -167,40 +166,6 @@ def test_the_defaults_are_those_of_that_page() -> None:
     assert config.trim_tokens_to_summarize == 4_000
 
 
-@pytest.mark.slow
-def test_a_named_model_writes_and_the_agents_own_stands_in_for_it_when_it_fails(
-    tmp_path: Path,
-) -> None:
-    config = loaded(tmp_path, """
-        enabled: true
-        model_name: small
-        trigger: {type: messages, value: 6}
-        keep: {type: messages, value: 2}
-        """)  # fmt: skip
-    small = answering("")
-    small.answers = lambda messages: ValueError("expired key")
-    own = answering("## Goal\n- The user has the modules looked at.")
-    agent = Agent(config, model=own, model_registry={"small": small})
-    for _ in range(4):
-        sent = agent.say("look at the next one, please")
-    assert small.calls
-    assert is_summary_message(sent[0])
-
-
-def test_an_agents_own_model_writes_where_none_is_named(tmp_path: Path) -> None:
-    _, agent = talked(loaded(tmp_path, MINIMAL))
-    assert agent.middleware.model is agent.model
-
-
-@pytest.mark.slow
-def test_the_window_is_that_of_the_model_that_answers_and_not_of_the_one_that_writes(
-    tmp_path: Path,
-) -> None:
-    # The one that writes has 128,000 tokens, of which 0.7 would be 89,600.
-    event, _ = talked(loaded(tmp_path, SEVERAL_MODELS))
-    assert size([*event.messages_to_summarize, *event.preserved_messages]) < 8_000
-
-
 def test_a_share_of_an_unknown_window_is_left_out_where_other_clauses_remain(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -220,15 +185,6 @@ def test_a_share_of_an_unknown_window_alone_is_refused_with_the_way_out(tmp_path
     config = loaded(tmp_path, "enabled: true\ntrigger: {type: fraction, value: 0.8}")
     with pytest.raises(ConfigError, match=r"line 3: .*'window: <its input limit in tokens>'"):
         Agent(config, model=answering())
-
-
-def test_malformed_indentation_names_the_line(tmp_path: Path) -> None:
-    file = tmp_path / "config.yaml"
-    file.write_text(
-        "summarization:\n  enabled: true\n  trigger:\n    type: tokens\n   value: 4000\n"
-    )
-    with pytest.raises(ConfigError, match=r"config\.yaml, line 5: .*indentation"):
-        load_config(file)
 
 
 def test_a_file_of_an_earlier_version_loads(tmp_path: Path) -> None:

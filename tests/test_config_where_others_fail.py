@@ -150,28 +150,6 @@ def test_a_reported_usage_of_system_prompt_and_tools_alone_does_not_fire_at_ever
 
 
 @pytest.mark.slow
-def test_a_failing_summariser_is_not_called_again_at_every_step(tmp_path: Path) -> None:
-    failing = answering()
-    failing.answers = lambda messages: ValueError("expired key")
-    section = """
-        enabled: true
-        model_name: small
-        trigger: {type: messages, value: 20}
-        keep: {type: messages, value: 2}
-        on_failure: keep
-        """
-    own = answering("")  # an empty summary is refused, and an empty answer is an answer
-    agent = Agent(loaded(tmp_path, section), model=own, model_registry={"small": failing})
-    for turn in range(60):
-        agent.say(f"look at berth {turn}")
-    due = 50  # turns at which the trigger was met
-    tried = len(failing.calls) / 3  # each time thrice
-    assert 2 <= tried <= due / 2
-    assert len(agent.messages) == 120  # nothing has left
-    assert not any("rror generating" in m.text for m in agent.messages)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("words", [20, 4_000])  # the notes share their room with the user's words
 def test_a_summary_is_shown_as_it_is_counted_in_whole_lines(words: int, tmp_path: Path) -> None:
     long = "## Facts\n" + "\n".join(f"- berth {n} is free on day {n}" for n in range(words))

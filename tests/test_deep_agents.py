@@ -486,6 +486,20 @@ def test_a_forked_subagent_goes_on_with_the_folded_history_and_its_chain(tmp_pat
 # Readable files
 
 
+def mirroring(chat: Any, backend: Any, due: int = 8, keep: int = 2) -> Any:
+    """An agent that is compacted after a few messages, with files of the originals in a backend."""
+    mine = summarization_middleware(
+        chat, backend, trigger=("messages", due), keep=("messages", keep), summarizer=lambda _: "S."
+    )
+    return create_deep_agent(
+        chat,
+        backend=backend,
+        middleware=[mine],
+        checkpointer=InMemorySaver(),
+        store=InMemoryStore(),
+    )
+
+
 def files(folder: Path) -> dict[str, bytes]:
     there = (folder / "conversation_history").rglob("*")
     return {str(path.relative_to(folder)): path.read_bytes() for path in there if path.is_file()}
@@ -504,16 +518,7 @@ def test_files_are_written_once_and_hold_arguments_and_media_whole(tmp_path: Pat
 
     chat = model(60_000, answers)
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
-    mine = summarization_middleware(
-        chat, backend, trigger=("messages", 12), keep=("messages", 4), summarizer=lambda m: "Short."
-    )
-    compiled = create_deep_agent(
-        chat,
-        backend=backend,
-        middleware=[mine],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore(),
-    )
+    compiled = mirroring(chat, backend, 12, 4)
     data = "data:image/png;base64," + base64.b64encode(picture).decode()
     image: Any = [
         {"type": "text", "text": "What is this?"},
@@ -540,16 +545,7 @@ def test_files_are_written_once_and_hold_arguments_and_media_whole(tmp_path: Pat
 def test_no_session_has_anothers_files(tmp_path: Path) -> None:
     backend = FilesystemBackend(root_dir=tmp_path, virtual_mode=True)
     chat = model(40_000, "Seen. " * 30)
-    mine = summarization_middleware(
-        chat, backend, trigger=("messages", 8), keep=("messages", 2), summarizer=lambda m: "Short."
-    )
-    compiled = create_deep_agent(
-        chat,
-        backend=backend,
-        middleware=[mine],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore(),
-    )
+    compiled = mirroring(chat, backend)
     for turn in range(8):
         for who in ("ann", "bob"):
             thread: Any = {"configurable": {"thread_id": who}}
@@ -579,16 +575,7 @@ def test_a_backend_that_fails_holds_nothing_up_and_is_written_later(
 
     backend = Failing(root_dir=tmp_path, virtual_mode=True)
     chat = model(40_000, "Seen. " * 30)
-    mine = summarization_middleware(
-        chat, backend, trigger=("messages", 8), keep=("messages", 2), summarizer=lambda m: "Short."
-    )
-    compiled = create_deep_agent(
-        chat,
-        backend=backend,
-        middleware=[mine],
-        checkpointer=InMemorySaver(),
-        store=InMemoryStore(),
-    )
+    compiled = mirroring(chat, backend)
     with caplog.at_level(logging.WARNING, "conspectus"):
         for turn in range(6):
             compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
@@ -613,16 +600,7 @@ def test_files_in_the_state_can_be_read_by_the_agent() -> None:
         return "Seen. " * 30
 
     chat = model(40_000, answers)
-    mine = summarization_middleware(
-        chat,
-        StateBackend(),
-        trigger=("messages", 8),
-        keep=("messages", 2),
-        summarizer=lambda m: "Short.",
-    )
-    compiled = create_deep_agent(
-        chat, middleware=[mine], checkpointer=InMemorySaver(), store=InMemoryStore()
-    )
+    compiled = mirroring(chat, StateBackend())
     for turn in range(6):
         compiled.invoke({"messages": [HumanMessage(f"Question {turn}")]}, THREAD)
     compiled.invoke({"messages": [HumanMessage("please find it")]}, THREAD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -284,6 +285,7 @@ def without_seconds(data: Any) -> Any:
     return list(map(without_seconds, data)) if isinstance(data, list | tuple) else data
 
 
+@functools.cache
 def everything() -> Evaluation:
     systems = [ConspectusSystem(keep=KEEP), LangChainSystem(KEEP), TailSystem(KEEP)]
     found: Evaluation = measured(*systems, transcripts=(TOLD, ASKED), rounds=2, recall_tokens=64)
@@ -297,7 +299,7 @@ def test_a_measurement_goes_to_json_and_back() -> None:
 
 
 def test_the_same_input_gives_the_same_figures() -> None:
-    one, two = (without_seconds(everything().to_json()) for _ in range(2))
+    one, two = (without_seconds(each().to_json()) for each in (everything, everything.__wrapped__))
     assert json.dumps(one) == json.dumps(two)
 
 

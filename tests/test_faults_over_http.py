@@ -235,33 +235,6 @@ def test_the_time_that_a_provider_asks_for_is_waited_or_it_is_not_asked_again(
 
 @pytest.mark.sampled(1)
 @both
-def test_a_span_too_long_for_the_summariser_is_read_in_parts(wires: Wires, protocol: str) -> None:
-    sent, limit = said(12), 1_200
-
-    def script(request: Request) -> Reply:
-        if request.tokens > limit:
-            return faults.context_length(limit, request.tokens)
-        read.append(request.text)
-        return GOOD
-
-    for streaming, on_loop in WAYS:
-        read: list[str] = []
-        wires.server.restart(script)
-        result = compacted(wires, wires.model(protocol, streaming=streaming), sent, on_loop=on_loop)
-        assert result.record is not None
-        assert result.record.by != EMBEDDED
-        whole = "\n".join(read)
-        shown = {id(one) for one in result.messages}
-        gone = [m for m in sent if id(m) not in shown and m.id and m.id[0] in "ht"]
-        assert len(gone) > 10
-        for message in gone:
-            first, *_, last = str(message.content).split()
-            assert first in whole
-            assert last in whole
-
-
-@pytest.mark.sampled(1)
-@both
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("on_loop", [False, True])
 def test_an_answer_that_drips_is_not_waited_for(
@@ -273,21 +246,6 @@ def test_an_answer_that_drips_is_not_waited_for(
     assert result.record is None
     assert "did not answer within" in result.reason
     assert len(wires.server.requests) == 3
-
-
-@both
-def test_the_next_summariser_takes_over(wires: Wires, waits: list[float], protocol: str) -> None:
-    def script(request: Request) -> Reply:
-        return GOOD if request.model == "second" else faults.unauthorized()
-
-    wires.server.restart(script)
-    other = wires.model("openai" if protocol == "anthropic" else "anthropic", "second")
-    result = compacted(
-        wires, wires.model(protocol), said(3), room=True, fallback=ChatModelSummarizer(other)
-    )
-    assert result.record is not None
-    assert result.record.by == model_name(other)
-    assert [one.model for one in wires.server.requests] == ["m", "second"]
 
 
 @both

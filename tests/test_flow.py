@@ -11,7 +11,6 @@ from langgraph.store.base import PutOp
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
-from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Cost, Draft
 from conspectus.archive import Archive
 from conspectus.compactor.compaction import LONGEST_WAIT
@@ -131,17 +130,6 @@ def test_the_same_order_gives_the_same_record_id_and_another_parent_another_one(
     assert first.compact(on).record_id != Bench().compact(on).record_id
 
 
-@pytest.mark.parametrize("how", ["fails", "forgets"])
-def test_an_archive_that_fails_stops_everything_before_a_summary_is_paid(how: str) -> None:
-    bench = Bench()
-    getattr(bench.store, how).add("messages")
-    result = bench.compact()
-    assert (result.outcome, result.failed) == ("kept", "archive")
-    said = {"fails": "disk full", "forgets": f"took {len(MESSAGES) - 20} messages and did not give"}
-    assert said[how] in result.reason
-    assert bench.steps == ["write", "read_back"][: 1 + (how == "forgets")]
-
-
 def test_a_commit_that_fails_leaves_the_history_as_it_was() -> None:
     bench = Bench()
     bench.store.fails.add("records")
@@ -149,17 +137,6 @@ def test_a_commit_that_fails_leaves_the_history_as_it_was() -> None:
     assert (result.outcome, result.record, result.messages) == ("kept", None, MESSAGES)
     assert result.reason.startswith("the record could not be written: ")
     assert result.cost == COST
-
-
-def test_a_draft_that_was_made_before_is_not_paid_for_again() -> None:
-    bench = Bench()
-    bench.store.fails.add("records")
-    bench.compact()
-    bench.store.fails.clear()
-    result = bench.compact()
-    assert result.outcome == "compacted"
-    assert result.cost == Cost()
-    assert bench.steps == [one for one in STEPS if one not in ("summarize", "save_draft")]
 
 
 def test_a_draft_that_no_longer_passes_is_made_anew() -> None:
@@ -221,30 +198,6 @@ def test_a_provider_that_asks_to_wait_is_given_the_time_or_not_asked_again(
     assert result.record.by == "second"
 
 
-def failing(**more: Any) -> Bench:
-    no = SummaryError("no")
-    return Bench(more, model=Writer("model", no), second=Writer("second", no))
-
-
-def test_with_room_a_failure_keeps_the_history() -> None:
-    bench = failing()
-    result = bench.compact()
-    assert (result.outcome, result.reason) == ("kept", "no")
-    assert not {"save_draft", "commit"} & set(bench.steps)
-
-
-def test_without_room_the_embedded_summariser_is_the_last_resort() -> None:
-    result = failing(window=2_000).compact()
-    assert result.record is not None
-    assert result.record.by == EMBEDDED
-
-
-def test_keep_never_takes_the_last_resort_and_raise_raises() -> None:
-    assert failing(window=2_000, on_failure="keep").compact().outcome == "stuck"
-    with pytest.raises(SummaryError, match="no"):
-        failing(on_failure="raise").compact()
-
-
 def test_error_text_is_raised_as_what_it_is() -> None:
     bench = Bench({"on_failure": "raise", "fallbacks": []}, model=Writer("model", text=""))
     with pytest.raises(SummaryRejected) as caught:
@@ -261,19 +214,3 @@ def test_clips_alone_need_no_summariser() -> None:
     result = bench.compact(history, force=False)
     assert bench.steps == ["write", "read_back", "commit"]
     assert (result.outcome, result.clipped, result.evicted) == ("compacted", 1, 0)
-
-
-def test_without_an_archive_nothing_is_claimed() -> None:
-    bench = Bench({"archive": None})
-    result = bench.compact()
-    assert bench.steps == ["summarize", "check"]
-    assert result.record is not None
-    assert not result.record.archived
-
-
-def test_events_say_start_and_end_or_failure() -> None:
-    good, bad = Bench(), failing()
-    good.compact()
-    bad.compact()
-    assert good.said == ["start", "end"]
-    assert bad.said == ["start", "attempt_failed", "attempt_failed", "failed"]

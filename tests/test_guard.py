@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import count
-from types import SimpleNamespace
 from typing import Any, Union
-from uuid import UUID
 
 import pytest
 from langchain.agents import create_agent
@@ -482,27 +478,6 @@ def test_output_is_reserved_from_the_models_own_setting() -> None:
         graph.invoke({"messages": [HumanMessage(f"Question {turn}: {LONG}")]}, CONFIG)
     sizes = [METER.messages(call.messages) for call in model.calls]
     assert WINDOW - 1_000 >= max(sizes) > WINDOW / 2
-
-
-@pytest.mark.slow
-def test_sync_and_async_send_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(asynchronous: bool) -> list[list[str]]:
-        # Ids are cited, and drawn by chance they count for more or less.
-        numbers = count()
-        drawn = SimpleNamespace(uuid4=lambda: UUID(int=next(numbers)))
-        monkeypatch.setattr("langgraph.graph.message.uuid", drawn)
-        middle = summarization()
-        agent = Agent(middle, ContextGuard(middle, window=WINDOW), limit=2_500)
-        for turn in range(10):
-            state: Any = {"messages": [HumanMessage(f"Question {turn}: {LONG}", id=f"h{turn}")]}
-            if asynchronous:
-                asyncio.run(agent.graph.ainvoke(state, CONFIG))
-            else:
-                agent.graph.invoke(state, CONFIG)
-        assert agent.refused == 1
-        return [[type(m).__name__ for m in request] for request in agent.requests]
-
-    assert run(False) == run(True)
 
 
 @pytest.mark.parametrize(

@@ -279,15 +279,6 @@ def test_a_summariser_that_fails_changes_nothing_while_there_is_room(lie: Any) -
     assert events[-1].startswith("failed")
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("lie", LIES, ids=range(len(LIES)))
-def test_without_room_the_embedded_summariser_takes_over(lie: Any) -> None:
-    _, out, model, events = failing(lambda _: lie, window=700)
-    assert [m for m in out["messages"] if is_summary(m)]
-    assert any(event.startswith("end") for event in events)
-    assert max(len(call.text) for call in model.calls) < 700 * 5
-
-
 def test_a_summariser_that_talks_without_end_stays_in_its_limit() -> None:
     _, out, _, _ = failing(lambda _: f"{SUMMARY}: " + "on and on it goes " * 3000, window=700)
     assert all(len(m.text) < 3000 for m in out["messages"] if is_summary(m))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -31,7 +30,6 @@ from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
     SUMMARY,
     StreamingModel,
-    acheck_nothing_lost,
     agent,
     calls,
     check_nothing_lost,
@@ -78,27 +76,6 @@ def test_a_long_run_is_compacted_again_and_again_and_nothing_is_lost() -> None:
     assert check_nothing_lost(graph, store) == 34
     assert len(own.model.calls) == CALLS_AND_SUMMARY
     assert max(len(call.messages) for call in model.calls) <= 10
-
-
-@pytest.mark.slow
-@on_a_loop
-async def test_an_event_loop_sees_the_same_run() -> None:
-    runs = []
-    for _ in range(2):
-        own, store = middleware(), InMemoryStore()
-        graph, model = agent(steps(20), own, store=store)
-        runs.append((own, store, graph, model))
-    await runs[0][2].ainvoke(task(), thread())
-    await asyncio.to_thread(runs[1][2].invoke, task(), thread())
-    sent = [
-        [[(m.type, m.text) for m in call.messages] for call in model.calls]
-        for _, _, _, model in runs
-    ]
-    # Citations in summaries come from random ids; all else is equal.
-    assert [[len(call) for call in one] for one in sent] == [[len(c) for c in sent[1]]] * 2
-    assert len(runs[0][0].model.calls) == len(runs[1][0].model.calls) == CALLS_AND_SUMMARY
-    check_sent(runs[0][3])
-    assert await acheck_nothing_lost(runs[0][2], runs[0][1]) == 34
 
 
 def streamed(graph: Any, loop: bool, mode: str) -> list[Any]:
@@ -428,50 +405,6 @@ def per_thread(messages: list[Any]) -> Any:
     done = next((m.text for m in reversed(messages) if isinstance(m, ToolMessage)), None)
     number = 0 if done is None else int(done.split(":")[0].rsplit("x", 1)[1]) + 1
     return calls(f"{name}x{number}") if number < int(count) else "All looked at."
-
-
-def check_own(graph: Any, store: Any, names: list[str]) -> None:
-    archive = Archive(store)
-    for name in names:
-        messages = graph.get_state(thread(name)).values["messages"]
-        [summary] = summaries(messages)
-        others = [n for n in names if n != name and f"{n}x" in str(messages)]
-        assert f"{name}x" in summary.text
-        assert not others
-        rows = str(archive.export(Scope("local", name)))
-        assert f"{name}x0" in rows
-        assert not [n for n in names if n != name and f"{n}x" in rows]
-        assert check_nothing_lost(graph, store, name) > 0
-
-
-def named_threads(count: int) -> list[str]:
-    return [f"th{chr(97 + n // 26)}{chr(97 + n % 26)}" for n in range(count)]
-
-
-def own_summary(messages: list[Any]) -> str:
-    found = re.findall(r"\bth[a-z]{2}x\d+", str(messages[-1].content))
-    return f"{SUMMARY}: {' '.join(dict.fromkeys(found))[:150]} are looked at."
-
-
-@pytest.mark.slow
-@both
-def test_fifty_threads_at_once_share_one_instance(loop: bool) -> None:
-    own = middleware(model=ScriptedChatModel(answers=own_summary, delay=0.002))
-    store = InMemoryStore()
-    graph, model = agent(ScriptedChatModel(answers=per_thread, delay=0.001), own, store=store)
-    names = named_threads(50)
-
-    async def on_loop() -> None:
-        await asyncio.gather(*(graph.ainvoke(said(f"Look at {n} 8"), thread(n)) for n in names))
-
-    if loop:
-        asyncio.run(on_loop())
-    else:
-        with ThreadPoolExecutor(50) as pool:
-            list(pool.map(lambda n: graph.invoke(said(f"Look at {n} 8"), thread(n)), names))
-    assert model.most_at_once > (10 if loop else 1)
-    check_sent(model)
-    check_own(graph, store, names)
 
 
 # Subagents that share the thread

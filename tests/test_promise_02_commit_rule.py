@@ -153,15 +153,6 @@ def test_a_failing_listener_does_not_undo_a_compaction() -> None:
     assert compacted(MESSAGES, engine(on_event=listener), force=True).outcome == "compacted"
 
 
-def test_the_callers_messages_are_never_changed() -> None:
-    import copy
-
-    before = copy.deepcopy(MESSAGES)
-    compactor = engine(window=1_500)
-    compacted(MESSAGES, compactor)
-    assert before == MESSAGES
-
-
 def test_a_failed_summary_is_not_tried_again_until_the_history_has_grown() -> None:
     scripted = Scripted(lambda _: "")
     compactor = engine(scripted, trigger=("messages", 80), keep=("messages", 10))
@@ -170,10 +161,3 @@ def test_a_failed_summary_is_not_tried_again_until_the_history_has_grown() -> No
     assert len(scripted.requests) == 1
     compacted([*MESSAGES, *talk(6)], compactor)
     assert len(scripted.requests) == 2
-
-
-def test_the_scope_of_the_helpers_is_the_compactors_own() -> None:
-    compactor = engine()
-    compacted(MESSAGES, compactor, force=True)
-    assert compactor.archive is not None
-    assert len(compactor.archive.chain(SCOPE)) == 1

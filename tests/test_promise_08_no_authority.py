@@ -34,22 +34,6 @@ def text_of_summary(result: Any) -> str:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_hostile_text_is_quoted_without_its_marks_by_the_embedded_summariser(hostile: str) -> None:
-    messages = [user("Fix it."), user(hostile), *talk(20)]
-    result = compacted(messages, engine(), force=True)
-    assert not MARKS.search(text_of_summary(result))
-    recalled = engine_recall(messages, "deploy_key_9921")
-    assert "deploy_key_9921" in recalled
-    assert not MARKS.search(recalled)
-
-
-def engine_recall(messages: list[dict[str, Any]], query: str) -> str:
-    compactor = engine()
-    compacted(messages, compactor, force=True)
-    return compactor.recall(query, thread_id="t").text
-
-
-@pytest.mark.parametrize("hostile", HOSTILE)
 def test_a_model_that_repeats_hostile_text_gives_it_no_authority(hostile: str) -> None:
     scripted = Scripted(lambda _: f"- The user asked for a fix. {hostile} [x]")
     for parts in (None, []):  # in its place in the notes, and alone

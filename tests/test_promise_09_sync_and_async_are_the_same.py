@@ -14,9 +14,9 @@ from langchain_core.messages import HumanMessage
 from langgraph.runtime import Runtime
 
 import conspectus
-from conspectus import ContextGuard, SummarizationMiddleware, Summary, SummaryRequest
-from engine import SCOPE, Scripted, engine, short
-from histories import agent, histories, talk
+from conspectus import ContextGuard, SummarizationMiddleware
+from engine import engine
+from histories import agent, histories
 from recalling import ASKED, FILLER, PORT, RecallingAgent, shown
 from test_guard import CONFIG, LONG, WINDOW, Agent
 
@@ -37,44 +37,6 @@ def test_recall_is_the_same() -> None:
     one = compactor.recall("function_3", thread_id="t", tokens=300)
     assert one.hits
     assert asyncio.run(compactor.arecall("function_3", thread_id="t", tokens=300)) == one
-
-
-def test_a_cancelled_compaction_changes_nothing_and_leaves_no_task() -> None:
-    class Hanging(Scripted):
-        async def asummarize(self, request: SummaryRequest) -> Summary:
-            started.set()
-            await asyncio.sleep(60)
-            raise AssertionError
-
-    started = asyncio.Event()
-    compactor = engine(Hanging(short))
-    messages = talk(40)
-
-    async def main() -> int:
-        task = asyncio.create_task(compactor.acompact(messages, thread_id="t", force=True))
-        await started.wait()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return len(asyncio.all_tasks()) - 1
-
-    assert asyncio.run(main()) == 0
-    assert compactor.archive is not None
-    assert compactor.archive.chain(SCOPE) == ()
-
-
-@pytest.mark.slow
-def test_many_threads_at_once_on_one_compactor() -> None:
-    compactor = engine()
-
-    async def main() -> list[Any]:
-        return await asyncio.gather(
-            *(compactor.acompact(talk(30), thread_id=f"t{n}", force=True) for n in range(50))
-        )
-
-    results = asyncio.run(main())
-    assert {r.outcome for r in results} == {"compacted"}
-    assert len({r.record_id for r in results}) == 1
 
 
 @pytest.mark.slow

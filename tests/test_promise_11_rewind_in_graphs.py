@@ -23,13 +23,11 @@ from conspectus.archive import Archive, Scope
 from conspectus.messages import read_messages
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
-    acheck_nothing_lost,
     agent,
     check_nothing_lost,
     check_sent,
     is_summary,
     middleware,
-    on_a_loop,
     said,
     steps,
     thread,
@@ -178,16 +176,6 @@ def test_recall_never_reaches_what_was_abandoned_once_the_branch_goes_on() -> No
     assert "m9" not in bench.recalled("module m9")
 
 
-def test_recall_is_mended_in_another_process_too() -> None:
-    bench = Bench()
-    bench.go(14, "m")
-    old = bench.at_head(bench.heads()[-2])
-    bench.restarted()
-    bench.go(0, "f", old.config, None)
-    assert "module m0" in bench.reachable()
-    assert "module m9" not in bench.reachable()
-
-
 def test_going_back_before_the_first_compaction_leaves_nothing_to_recall() -> None:
     bench = Bench()
     bench.go(14, "m")
@@ -263,19 +251,6 @@ def test_a_removed_message_is_not_summarised_and_nothing_is_torn() -> None:
     check_sent(bench.model)
 
 
-def test_messages_that_were_added_by_hand_are_read_and_archived() -> None:
-    bench = Bench()
-    bench.go(6, "m")
-    bench.graph.update_state(
-        thread(), {"messages": [HumanMessage("module added1: pass it on", id="added")]}
-    )
-    bench.go(8, "n")
-    check_sent(bench.model)
-    assert bench.read()["added1"] == 1
-    assert "added1" in bench.reachable()
-    assert check_nothing_lost(bench.graph, bench.store) > 0
-
-
 def test_without_its_summary_message_a_history_goes_on_from_what_is_left() -> None:
     bench = Bench()
     bench.go(6, "m")
@@ -344,24 +319,6 @@ def test_a_whole_history_that_is_put_back_is_not_summarised_again() -> None:
 # Forks and copies
 
 
-def test_an_edit_on_an_older_checkpoint_is_a_branch_of_its_own() -> None:
-    bench = Bench()
-    bench.go(14, "m")
-    old = bench.at_head(bench.heads()[2])
-    newest = next(m for m in reversed(old.values["messages"]) if isinstance(m, ToolMessage))
-    edited = newest.model_copy(update={"content": "module other9: pass the other way"})
-    fork = bench.graph.update_state(old.config, {"messages": [edited]}, as_node="tools")
-    known = bench.calls
-    bench.go(10, "f", fork, None)
-    read = bench.read(known)
-    gone = re.findall(r"module (\w+):", newest.text)[0]
-    assert read["other9"] == 1
-    assert read[gone] == 0
-    assert not set(re.findall(r"\bm1[0-3]\b", bench.reachable()))
-    assert "other9" in bench.reachable()
-    check_sent(bench.model)
-
-
 @pytest.mark.parametrize("private", [True, False])
 def test_a_copy_to_another_thread_goes_on_and_the_first_does_not_see_it(private: bool) -> None:
     bench = Bench()
@@ -401,53 +358,7 @@ def test_a_copy_lives_on_when_the_first_thread_is_forgotten() -> None:
     assert "module c1" in bench.reachable("copy")
 
 
-@on_a_loop
-async def test_time_travel_on_a_loop() -> None:
-    bench = Bench()
-    bench.script[:] = steps(14)
-    await bench.graph.ainvoke(task(), thread())
-    old = bench.at_head(bench.heads()[-2])
-    bench.script[:] = ["Enough."]
-    await bench.graph.ainvoke(None, old.config)
-    assert "module m9" not in bench.reachable()
-    assert "module m0" in bench.reachable()
-    bench.script[:] = steps(10, prefix="f")
-    await bench.graph.ainvoke(task(), thread())
-    check_sent(bench.model)
-    assert await acheck_nothing_lost(bench.graph, bench.store) > 0
-
-
 # Where the channel keeps every message
-
-
-def test_time_travel_with_a_channel_that_keeps_all() -> None:
-    bench = Bench(history="preserve")
-    bench.go(14, "m")
-    assert len(bench.values()["messages"]) == 30
-    old = bench.at_head(bench.heads()[2])
-    known = bench.calls
-    bench.go(8, "f", old.config, None)
-    read = bench.read(known)
-    assert max(read.values()) == 1
-    later = {f"m{n}" for n in range(14)} - set(re.findall(r"\bm\d+\b", str(old.values["messages"])))
-    assert not set(read) & later
-    check_sent(bench.model)
-    assert not [name for name in later if f"module {name}:" in bench.reachable()]
-
-
-def test_an_edit_of_a_covered_message_makes_the_summaries_of_it_void() -> None:
-    bench = Bench(history="preserve")
-    bench.go(8, "m")
-    covered = next(m for m in bench.values()["messages"] if isinstance(m, ToolMessage))
-    edited = covered.model_copy(update={"content": "module edited7: pass the other way"})
-    bench.graph.update_state(thread(), {"messages": [edited]})
-    known = bench.calls
-    bench.go(1, "n")
-    assert bench.read(known)["edited7"] == 1
-    assert bench.read(known)["m0"] == 0
-    check_sent(bench.model)
-    assert "edited7" in bench.reachable()
-    assert "module m0:" not in bench.reachable()
 
 
 @pytest.mark.parametrize("restart", [False, True])

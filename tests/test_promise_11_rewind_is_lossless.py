@@ -14,22 +14,6 @@ from histories import histories, talk, user
 TURNS = talk(80)
 
 
-def test_going_back_in_a_history_sent_whole_brings_back_the_earlier_record() -> None:
-    compactor = engine(keep=("messages", 10))
-    first = compacted(TURNS[:60], compactor, force=True)
-    compacted(TURNS, compactor, force=True)
-    back = compacted(TURNS[:70], compactor)
-    assert back.summary == first.summary
-    assert back.dropped == first.evicted
-    assert back.messages[1:] == TURNS[50:70] or back.messages[-20:] == TURNS[50:70]
-
-
-def test_going_back_before_the_first_record_shows_the_messages_themselves() -> None:
-    compactor = engine(keep=("messages", 10))
-    compacted(TURNS, compactor, force=True)
-    assert compacted(TURNS[:20], compactor).messages == TURNS[:20]
-
-
 def test_going_forward_again_pays_for_nothing() -> None:
     scripted = Scripted(short)
     compactor = engine(scripted, keep=("messages", 10))

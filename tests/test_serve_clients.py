@@ -217,26 +217,6 @@ def test_a_stream_comes_piece_by_piece(tmp_path: Path) -> None:
         assert b"".join(pieces) == b"data: 2\n\n"
 
 
-def test_two_tenants_are_walled(tmp_path: Path) -> None:
-    with both(tmp_path / "a.db") as (_, endpoint):
-        history = [
-            {"role": role, "content": f"{role} {turn}: {FILLER}"}
-            for turn in range(30)
-            for role in ("user", "assistant")
-        ] + [{"role": "user", "content": "Go on."}]
-        mine = post(endpoint, history, "key-a")
-        named = {"x-conspectus-thread": mine.headers["x-conspectus-thread"]}
-        theirs = post(endpoint, history[:3], "key-b", **named)
-        assert theirs.headers["x-conspectus-compacted"] == "false"
-        assert "x-conspectus-record" not in theirs.headers
-        also = post(endpoint, history, "key-b")
-        assert also.headers["x-conspectus-thread"] != mine.headers["x-conspectus-thread"]
-    with Archive.open(tmp_path / "a.db") as archive:
-        assert archive.threads(SECRET.tenant("key-a")) == (mine.headers["x-conspectus-thread"],)
-        thread = named["x-conspectus-thread"]
-        assert archive.export(Scope(SECRET.tenant("key-b"), thread)) == []
-
-
 def test_a_restart_goes_on_with_the_thread(tmp_path: Path) -> None:
     history = [
         {"role": role, "content": f"{role} {turn}: {FILLER}"}
