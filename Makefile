@@ -190,6 +190,11 @@ clients: $(READY)
 	@$(BIN)/python -W ignore benchmarks/serve_clients.py $(if $(ONLY),--only "$(ONLY)") \
 		$(if $(WINDOWS),--windows $(WINDOWS))
 
+# The compliance suite of Open Responses against `conspectus serve`. make open-responses [SUITE=a clone]
+.PHONY: open-responses
+open-responses: $(READY)
+	@$(BIN)/python -W ignore benchmarks/serve_open_responses.py $(if $(SUITE),--suite "$(SUITE)")
+
 # Workers killed between two writes; stores that fail. POSTGRES=an address to have it there too: a
 # schema is made and dropped. Killing takes some minutes.
 # make kills [SAMPLE=35] [WORKERS="agent, replace; Compactor"], make stores [ONLY="hangs"]

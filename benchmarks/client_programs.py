@@ -77,8 +77,13 @@ def cache() -> Path:
     return Path(base) / "conspectus" / "clients"
 
 
-def ran(line: list[str], **more: object) -> str:
+def ran(line: list[str], good: tuple[int, ...] = (0,), **more: object) -> str:
     """Run a command, and give its output.
+
+    Args:
+        line: the command.
+        good: exit codes that are no error.
+        more: for `subprocess.run`.
 
     Raises:
         Unavailable: it cannot be started, does not end, or ends with an error.
@@ -89,7 +94,7 @@ def ran(line: list[str], **more: object) -> str:
         )  # type: ignore[call-overload]
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Unavailable(f"`{' '.join(line)}`: {error}") from None
-    if done.returncode:
+    if done.returncode not in good:
         last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-3:]
         said = " / ".join(last) or "no words"
         raise Unavailable(f"`{' '.join(line)}` ended with {done.returncode}: {said}")

@@ -155,7 +155,7 @@ def request_of(protocol: str, moment: str, key: str) -> bytes:
 def break_off(serving: Endpoint, provider: Provider, path: str, raw: bytes, key: str) -> None:
     """Send a request up to the moment, and close the connection."""
     address = urlsplit(serving.url)
-    head = f"POST {path} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer {key}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n"
     head += f"content-type: application/json\r\ncontent-length: {len(raw)}\r\n\r\n"
     with socket.create_connection((address.hostname, address.port), timeout=60) as line:
         if provider.moment == SENDING:

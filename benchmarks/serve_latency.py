@@ -2,10 +2,13 @@
 
     make bench-serve      or: python benchmarks/serve_latency.py [--postgres ADDRESS]
 
-The same requests go to the same upstream directly and through the endpoint, each in a process of
-its own, one after the other in turns. With an address of PostgreSQL, 200 conversations at once go
-through two instances on one archive; a schema is made and dropped. Ends with 1 if a conversation
-fails, meets another, or sends a request over the window.
+The same requests go to one upstream directly, through the endpoint, through LiteLLM's proxy, which
+compacts nothing, and through Headroom's, which compresses. Each is a process of its own, and each
+request goes through all of them before the next one, in changing order, so that other work on the
+machine meets all alike. What is added is the time of a request less that of the same one directly.
+With an address of PostgreSQL, 200 conversations at once go through two instances on one archive; a
+schema is made and dropped. Ends with 1 if a conversation fails, meets another, or sends a request
+over the window.
 """
 
 from __future__ import annotations
@@ -14,28 +17,47 @@ import argparse
 import asyncio
 import json
 import os
+import secrets
 import statistics
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+from client_programs import (
+    GPT,
+    Place,
+    Unavailable,
+    cache,
+    from_pypi,
+    litellm_had,
+    litellm_proxy,
+    ran,
+)
 from rich.console import Console
 from rich.table import Table
 from serve_process import endpoint, free_port, process
 
 LENGTHS = (100, 2_000)
-REQUESTS = 300
+REQUESTS, TALK = 300, 10
+"""Requests of each length, and of each conversation."""
+
+DIRECTLY, OURS = "directly", "conspectus serve"
+MASTER = f"sk-{secrets.token_hex(24)}"
+"""The key of all requests; LiteLLM's proxy refuses to start with a weak one."""
+
 CONVERSATIONS, TURNS = 200, 12
 WINDOW = 8_000
 TEXT = "It reads what it was given, checks it, and gives back what it has found. " * 3
 
 screen = Console(width=100)
+
+Times = dict[str, list[float]]
 
 PROVIDER = """
 import json
@@ -78,47 +100,104 @@ def talk(length: int) -> list[dict[str, str]]:
     ]
 
 
-def asked(client: httpx.Client, url: str, messages: list[Any]) -> tuple[float, httpx.Response]:
+def asked(client: httpx.Client, url: str, body: bytes) -> tuple[float, httpx.Response]:
     """Milliseconds of one request, and its answer."""
-    body = json.dumps({"model": "m", "messages": messages}).encode()
     started = time.perf_counter()
     answer = client.post(f"{url}/v1/chat/completions", content=body)
-    return (time.perf_counter() - started) * 1_000, answer
+    took = (time.perf_counter() - started) * 1_000
+    if answer.status_code != 200 or answer.json()["choices"][0]["message"]["content"] != "Fine.":
+        raise SystemExit(f"{url}: {answer.status_code} {answer.text[:200]}")
+    if answer.headers.get("x-conspectus-compacted", "false") != "false":
+        raise SystemExit("a request was not to be compacted, and was")
+    return took, answer
 
 
-def latency(folder: Path, requests: int) -> None:
+@contextmanager
+def headroom(program: Path, upstream: str, home: Path) -> Iterator[str]:
+    """Headroom's proxy as it comes, but without a limit of requests and a cache of answers."""
+    port = free_port()
+    line = [str(program), "proxy", "--port", str(port), "--openai-api-url", upstream]
+    line += ["--no-rate-limit", "--no-cache"]
+    with process(line, port, {"HOME": str(home), "HF_HUB_OFFLINE": "1"}) as url:
+        yield url
+
+
+def headroom_had(folder: Path) -> tuple[Path, str]:
+    inside = from_pypi(folder, "headroom-ai[proxy]")
+    asked = "import importlib.metadata as m; print(m.version('headroom-ai'))"
+    return inside / "bin" / "headroom", ran([str(inside / "bin" / "python"), "-c", asked]).strip()
+
+
+@contextmanager
+def proxies(folder: Path, upstream: str, peers: bool) -> Iterator[dict[str, str]]:
+    """All that stands between, by name; the upstream itself first."""
+    with ExitStack() as stack:
+        serving = endpoint(upstream, str(folder / "a.db"), folder / "secret", 10**9)
+        urls = {DIRECTLY: upstream, OURS: stack.enter_context(serving).url}
+        if peers:
+            try:
+                program, version = litellm_had(cache() / "litellm")
+                place = Place(upstream, folder, folder, [], folder / "litellm.log")
+                made = litellm_proxy(program, place, MASTER)
+                urls[f"LiteLLM {version}"] = stack.enter_context(made)
+            except Unavailable as error:
+                screen.print(f"LiteLLM's proxy cannot be had or started here: {error}")
+            try:
+                program, version = headroom_had(cache() / "headroom")
+                urls[f"Headroom {version}"] = stack.enter_context(
+                    headroom(program, upstream, folder)
+                )
+            except (Unavailable, SystemExit) as error:
+                screen.print(f"Headroom cannot be had or started here: {error}")
+        yield urls
+
+
+def measured(client: httpx.Client, urls: Mapping[str, str], length: int, requests: int) -> Times:
+    """Milliseconds of each request, by what it went through."""
+    times: Times = {name: [] for name in urls}
+    order = list(urls)
+    for number in range(-(-requests // TALK)):
+        messages = [{"role": "user", "content": f"Talk {number}."}, *talk(length)[1:]]
+        for turn in range(-1, TALK):
+            body = json.dumps({"model": GPT, "messages": messages}).encode()
+            order.append(order.pop(0))
+            for name in order:
+                took, _ = asked(client, urls[name], body)
+                if turn >= 0:  # the first request of a talk is another matter
+                    times[name].append(took)
+            messages += [
+                {"role": "assistant", "content": f"Answer {turn}. {TEXT}"},
+                {"role": "user", "content": f"Question {turn}. {TEXT}"},
+            ]
+    return times
+
+
+def added(times: Times) -> dict[str, tuple[float, float]]:
+    """Median and 99th percentile of what is added, by what it is added by."""
+    found = {}
+    for name, took in times.items():
+        if name != DIRECTLY:
+            more = [one - plain for one, plain in zip(took, times[DIRECTLY], strict=True)]
+            found[name] = statistics.median(more), statistics.quantiles(more, n=100)[98]
+    return found
+
+
+def latency(folder: Path, requests: int, peers: bool) -> None:
     """The first table: each request goes on with the conversation, as an agent does."""
-    table = Table(title=f"One request that needs nothing, {requests} of each, in ms")
-    columns = (
-        "messages,direct median,direct 99 %,through median,through 99 %,added median,added 99 %"
-    )
-    for column in columns.split(","):
-        table.add_column(column, justify="right")
+    table = Table(title=f"Added to one request that needs nothing, {requests} of each, in ms")
+    for column in ("messages", "through", "median", "99 %", "median / ours", "99 % / ours"):
+        table.add_column(column, justify="left" if column == "through" else "right")
     with (
         provider() as upstream,
-        endpoint(upstream, str(folder / "a.db"), folder / "secret", 10**9) as serving,
-        httpx.Client(timeout=60) as client,
+        proxies(folder, upstream, peers) as urls,
+        httpx.Client(timeout=120, headers={"authorization": f"Bearer {MASTER}"}) as client,
     ):
-        through = serving.url
         for length in LENGTHS:
-            times = {upstream: list[float](), through: list[float]()}
-            for number in range(-(-requests // 10)):
-                messages = [{"role": "user", "content": f"Talk {number}."}, *talk(length)[1:]]
-                asked(client, through, messages)  # the first request of a talk is another matter
-                for turn in range(10):
-                    messages += [
-                        {"role": "assistant", "content": f"Answer {turn}. {TEXT}"},
-                        {"role": "user", "content": f"Question {turn}. {TEXT}"},
-                    ]
-                    for url, found in times.items():
-                        took, answer = asked(client, url, messages)
-                        if answer.headers.get("x-conspectus-compacted", "false") != "false":
-                            raise SystemExit("a request was not to be compacted, and was")
-                        found.append(took)
-            mid = [statistics.median(found) for found in times.values()]
-            end = [statistics.quantiles(found, n=100)[98] for found in times.values()]
-            row = [mid[0], end[0], mid[1], end[1], mid[1] - mid[0], end[1] - end[0]]
-            table.add_row(f"{length:,}", *(f"{value:.2f}" for value in row))
+            found = added(measured(client, urls, length, requests))
+            for name, times in found.items():
+                ratios = (one / ours for one, ours in zip(times, found[OURS], strict=True))
+                numbers = [*(f"{one:.1f}" for one in times), *(f"{one:.1f}" for one in ratios)]
+                table.add_row(f"{length:,}", name, *numbers)
     screen.print(table)
 
 
@@ -197,9 +276,10 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=REQUESTS)
     parser.add_argument("--conversations", type=int, default=CONVERSATIONS)
     parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--alone", action="store_true", help="without the other proxies")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        latency(Path(folder), given.requests)
+        latency(Path(folder), given.requests, not given.alone)
         if not given.postgres:
             screen.print("No --postgres: conversations at once are left out.")
             return 0

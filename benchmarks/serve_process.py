@@ -14,6 +14,9 @@ from socket import create_connection, create_server
 
 from conspectus_serve.secret import secret_beside
 
+SECONDS = 300
+"""In which a process must answer: some import for a minute on a busy machine."""
+
 
 @dataclass(frozen=True)
 class Endpoint:
@@ -58,7 +61,8 @@ def process(
     ):
         url = f"http://127.0.0.1:{port}"
         try:
-            for _ in range(1_200):
+            until = time.monotonic() + SECONDS
+            while time.monotonic() < until:
                 try:
                     create_connection(("127.0.0.1", port)).close()
                     break

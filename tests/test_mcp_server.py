@@ -164,6 +164,8 @@ def test_over_http_a_token_says_what_is_seen(archive: str, tmp_path: Path) -> No
             right = {"Authorization": f"Bearer {tokens['ann']}"}
             elsewhere = {**right, "Host": "evil.example"}
             assert (await http.post(url, json=ping, headers=elsewhere)).status_code == 421
+            page = {**right, "Origin": "https://evil.example"}
+            assert (await http.post(url, json=ping, headers=page)).status_code == 403
 
     with http_server(archive, grants) as url:
         run(main(url))

@@ -126,3 +126,26 @@ def test_a_result_that_does_not_come_whole_is_told(
     session.answer(Request(1, "responses", body))
     session.answer(Request(2, "responses", body))
     assert "lines of part_0000.txt did not come" in session.wrong[0]
+
+
+def test_a_suite_that_fails_is_told_and_what_fails_at_the_provider_is_not(
+    script: Callable[[str], ModuleType],
+) -> None:
+    bench = script("serve_open_responses")
+    passed = {name: {"status": "passed"} for name in ("basic", "compact-response")}
+    failed: dict[str, Any] = {"status": "failed", "errors": ["HTTP 500", "no output"]}
+    direct = {**passed, "websocket": failed, "compact-response": failed}
+    assert bench.complaints(direct, {**passed, "websocket": failed}) == []
+    told = bench.complaints(direct, {"basic": failed, "compact-response": failed})
+    assert told == [f"{name}: failed: HTTP 500; no output" for name in passed]
+    assert bench.complaints({}, {"basic": failed}) == ["the suite has no test of a compaction"]
+
+
+def test_what_is_added_is_a_request_less_the_same_one_directly(
+    script: Callable[[str], ModuleType],
+) -> None:
+    bench = script("serve_latency")
+    times = {bench.DIRECTLY: [1.0, 9.0, 2.0, 3.0], bench.OURS: [3.0, 11.0, 4.0, 9.0]}
+    [(name, (mid, end))] = bench.added(times).items()
+    assert (name, mid) == (bench.OURS, 2.0)
+    assert end > 4.0

@@ -19,9 +19,9 @@ LONG = "Its tests say so, and they say why, and what else it may come to, now an
 NEW = {"role": "user", "content": "And now?"}
 
 
-def history() -> list[Any]:
+def history(turns: int = 5) -> list[Any]:
     made: list[Any] = []
-    for turn in range(5):
+    for turn in range(turns):
         use = {"type": "tool_use", "id": f"t{turn}", "name": "read", "input": {"n": turn}}
         result = {"type": "tool_result", "tool_use_id": f"t{turn}", "content": f"r{turn}: {LONG}"}
         made += [
@@ -91,10 +91,56 @@ def test_an_edit_that_compacts_pauses_where_it_is_asked_to(tmp_path: Path) -> No
         sent = upstream.requests[0]
         assert "context_management" not in sent.body
         assert len(sent.messages) < 5
-        edit["pause_after_compaction"] = False
-        client.beta.messages.create(messages=history(), **asked)
-        assert "Here is a summary" in upstream.requests[1].text
-        assert "context_management" not in upstream.requests[1].body
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_edit_that_compacts_puts_its_block_before_the_answer(
+    tmp_path: Path, stream: bool
+) -> None:
+    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 6_000}}
+    asked: Any = {"model": "m", "max_tokens": 99, "context_management": {"edits": [edit]}}
+    with both(tmp_path / "a.db") as (upstream, _, client):
+
+        def said(messages: list[Any]) -> Any:
+            if not stream:
+                return client.beta.messages.create(messages=messages, **asked)
+            with client.beta.messages.stream(messages=messages, **asked) as events:
+                return events.get_final_message()
+
+        made = said(history(30))
+        assert [block.type for block in made.content] == ["compaction", "text"]
+        assert "Question 0." in (made.content[0].content or "")
+        assert made.content[1].text == "fine"
+        assert made.stop_reason == "end_turn"
+        assert made.usage.iterations is not None
+        assert [one.type for one in made.usage.iterations] == ["compaction", "message"]
+        assert made.usage.input_tokens == made.usage.iterations[1].input_tokens
+        [sent] = upstream.requests
+        assert "Here is a summary" in sent.text
+        assert "context_management" not in sent.body
+        blocks = [block.model_dump(exclude_none=True) for block in made.content]
+        back: Any = {"role": "assistant", "content": blocks}
+        # All before the block stands in it, as a client of Anthropic expects.
+        for messages in ([*history(30), back, NEW], [back, NEW]):
+            again = said(messages)
+            assert [block.type for block in again.content] == ["text"]
+            whole = upstream.requests[-1].messages
+            assert "Here is a summary" in str(whole[0])
+            assert whole[-1] == NEW
+            assert whole[-2] == {"role": "assistant", "content": blocks[1:]}
+            assert len(whole) == len(sent.messages) + 2
+
+
+@pytest.mark.parametrize("kept", [None, "opaque" * 400])
+def test_a_providers_own_block_goes_through_and_counts(tmp_path: Path, kept: str | None) -> None:
+    block = {"type": "compaction", "content": "What was said so far. " * 200}
+    block = block if kept is None else {**block, "encrypted_content": kept}
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "assistant", "content": [block]}]}
+    body["messages"] += [NEW]
+    with both(tmp_path / "a.db") as (upstream, endpoint, _):
+        answer = httpx.post(f"{endpoint.url}/v1/messages", json=body)
+        assert [one.body for one in upstream.requests] == [body]
+        assert int(answer.headers["x-conspectus-tokens-before"]) > 800
 
 
 def test_old_results_of_tools_are_cleared_for_any_upstream(tmp_path: Path) -> None:

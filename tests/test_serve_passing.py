@@ -50,7 +50,9 @@ def test_a_body_that_is_asked_for_with_goes_on(endpoint: Serving) -> None:
 
 
 def test_of_a_length_and_chunks_the_chunks_count(endpoint: Serving) -> None:
-    head = "POST /v1/files HTTP/1.1\r\nhost: h\r\nconnection: close\r\ncontent-length: 3\r\n"
+    head = (
+        "POST /v1/files HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 3\r\n"
+    )
     said = f"{head}transfer-encoding: chunked\r\n\r\n8\r\nall of i\r\n1\r\nt\r\n0\r\n\r\n"
     with socket.create_connection(("127.0.0.1", urlsplit(endpoint.url).port or 0)) as line:
         line.sendall(said.encode())

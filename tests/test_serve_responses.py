@@ -204,6 +204,39 @@ def test_an_item_is_its_tenants_and_outlives_a_change_of_keys(tmp_path: Path) ->
         client.responses.create(model="m", input=[item, new])
 
 
+@pytest.mark.parametrize("path", ["/responses", "/responses/compact"])
+@pytest.mark.parametrize("model", [{}, {"model": ""}, {"model": 7}])
+def test_a_compaction_without_a_model_is_refused(
+    tmp_path: Path, path: str, model: dict[str, Any]
+) -> None:
+    history = [{"role": "user", "content": "hi"}, {"type": "compaction_trigger"}]
+    body = {**model, "input": history if path == "/responses" else history[:1]}
+    with both(tmp_path / "a.db") as (upstream, endpoint, _):
+        answer = httpx.post(endpoint.openai_url + path, json=body)
+        assert answer.status_code == 400
+        assert "model is missing" in answer.json()["error"]["message"]
+        assert upstream.bodies == []
+
+
+def test_the_answer_to_a_trigger_repeats_the_settings(tmp_path: Path) -> None:
+    body = {
+        "model": "m", "input": [*long_history(), {"type": "compaction_trigger"}],
+        "instructions": "Be brief.", "temperature": 0.5, "tools": [{"type": "function"}],
+    }  # fmt: skip
+    with both(tmp_path / "a.db") as (_, endpoint, _):
+        made = httpx.post(f"{endpoint.openai_url}/responses", json=body).json()
+        assert (made["instructions"], made["temperature"], made["tools"]) == ("Be brief.", 0.5, [])
+        # All that `ResponseResource` of Open Responses asks for.
+        needed = (
+            "background completed_at created_at error frequency_penalty id incomplete_details"
+            " instructions max_output_tokens max_tool_calls metadata model object output"
+            " parallel_tool_calls presence_penalty previous_response_id prompt_cache_key reasoning"
+            " safety_identifier service_tier status store temperature text tool_choice tools"
+            " top_logprobs top_p truncation usage"
+        )
+        assert set(needed.split()) <= made.keys()
+
+
 def test_a_providers_own_item_goes_through_and_counts(tmp_path: Path) -> None:
     item: Any = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA" + "x1Yz" * 300}
     with both(tmp_path / "a.db") as (upstream, endpoint, _):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -22,6 +20,7 @@ from conspectus.config import SummarizationConfig
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus_serve.asked import COMPACT_PATH
 from conspectus_serve.clearing import with_edits
+from conspectus_serve.entrance import Entrance
 from conspectus_serve.fitting import Fitting, Turn
 from conspectus_serve.headers import Raw, to_client, to_upstream
 from conspectus_serve.items import Items
@@ -45,12 +44,6 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 WORKERS = 8
 """Requests that are looked at at once; each is a thread, so that no stream waits for another."""
 
-CREDENTIALS = ("authorization", "x-api-key", "api-key")
-"""Headers with a client's key: OpenAI's, Anthropic's, Azure's."""
-
-_DOTS = re.compile(r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\?#]|%2f|%5c)|\\", re.IGNORECASE)
-"""Steps out of a path, which the upstream would take from another place than was meant."""
-
 
 class Endpoint:
     """Answers requests.
@@ -69,7 +62,7 @@ class Endpoint:
         archive: Archive,
         secret: Secret,
     ) -> None:
-        self._settings, self._secret = settings, secret
+        self._settings, self._entrance = settings, Entrance(settings, secret)
         self._enabled = config.enabled
         models = Models(settings, config, archive)
         recalled = settings.recall_tokens if settings.recall == "auto" else 0
@@ -121,7 +114,7 @@ class Endpoint:
 
     async def _answered(self, scope: Scope_, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        self._check(request)
+        self._entrance.check(request)
         path = request.scope["path"]
         protocol = PATHS.get(path) if request.method == "POST" and self._enabled else None
         asks_upstream = path == COMPACT_PATH and self._settings.compaction == "upstream"
@@ -130,36 +123,9 @@ class Endpoint:
             await _while_there(self._through(request, read, send), _gone(receive, read))
             return
         thread = request.headers.get("x-conspectus-thread")
-        raw = await self._body(request)
-        arrived = Arrived(self._tenant(request), path, protocol, raw, thread)
+        raw = await self._entrance.body(request)
+        arrived = Arrived(self._entrance.tenant(request), path, protocol, raw, thread)
         await _while_there(self._turn(request, arrived, send), _gone(receive))
-
-    # The way in
-
-    def _check(self, request: Request) -> None:
-        token = self._settings.token
-        given = request.headers.get("x-conspectus-token", "")
-        if token is not None and not hmac.compare_digest(given.encode(), token.encode()):
-            raise Wrong(401, "send the token of this endpoint as x-conspectus-token")
-        target = request.scope.get("raw_path", b"").decode("latin-1")
-        if not target.startswith("/") or target.startswith("//") or _DOTS.search(target):
-            raise Wrong(400, "this path has steps that lead elsewhere; write it plainly")
-
-    async def _body(self, request: Request) -> bytes:
-        coding = request.headers.get("content-encoding", "identity").lower()
-        if coding not in ("", "identity"):
-            raise Wrong(415, f"a body in {coding[:20]!r} is not read here; send it as it is")
-        most, pieces, size = self._settings.max_body_bytes, [], 0
-        async for piece in request.stream():
-            size += len(piece)
-            if size > most:
-                raise Wrong(413, f"the request is larger than {most:,} bytes; send less at once")
-            pieces.append(piece)
-        return b"".join(pieces)
-
-    def _tenant(self, request: Request) -> str:
-        found = (one for name in CREDENTIALS for one in request.headers.getlist(name))
-        return self._secret.tenant(*found)
 
     # One request without a history that is looked at
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import secrets
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conspectus._core.records import Cost
 from conspectus.errors import InputError
-from conspectus_serve.items import CONTENT
 
 TRIGGER = {"type": "compaction_trigger"}
 """The item with which Codex asks for a compaction, as the last of its input."""
@@ -44,11 +39,18 @@ class Asked:
 
 
 def asked_of(path: str, body: dict[str, Any]) -> Asked:
-    """What a request asks for.
+    """Read what a request asks for.
 
     Raises:
-        InputError: a trigger stands where none may.
+        InputError: a trigger stands where none may, or a compaction is asked for without a model.
     """
+    asked = _asked(path, body)
+    if asked.alone and not (isinstance(body.get("model"), str) and body["model"]):
+        raise InputError("model is missing; name the model for which the history is compacted")
+    return asked
+
+
+def _asked(path: str, body: dict[str, Any]) -> Asked:
     if path == COMPACT_PATH:
         return Asked(body, 0, True)
     if path == "/v1/responses":
@@ -98,99 +100,3 @@ def value_of(given: Any, usual: int) -> int:
     value = given.get("value") if isinstance(given, Mapping) else None
     known = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return value if isinstance(value, int) and known else usual
-
-
-# Answers that are a compaction and nothing else
-
-
-def compacted(path: str, model: str, content: str, notes: str, cost: Cost, stream: bool) -> bytes:
-    """The body of an answer that is one compaction item, in the protocol of its path.
-
-    Args:
-        path: of the request.
-        model: that was asked for.
-        content: of the item, signed.
-        notes: its notes, for people.
-        cost: of a model that wrote them; nothing where none did.
-        stream: as events.
-    """
-    if path == "/v1/messages":
-        return _message(model, content, notes, cost, stream)
-    item = {"id": f"cmp_{secrets.token_hex(12)}", "type": "compaction", CONTENT: content}
-    usage = {
-        "input_tokens": cost.input_tokens,
-        "input_tokens_details": {"cached_tokens": cost.cached_tokens, "cache_write_tokens": 0},
-        "output_tokens": cost.output_tokens,
-        "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
-        "total_tokens": cost.tokens,
-    }
-    frame: dict[str, Any] = {
-        "id": f"resp_{secrets.token_hex(16)}",
-        "created_at": int(time.time()),
-        "model": model,
-    }
-    if path == COMPACT_PATH:
-        made = {**frame, "object": "response.compaction", "output": [item], "usage": usage}
-        return json.dumps(made).encode()
-    begun = {
-        **frame,
-        "object": "response",
-        "status": "in_progress",
-        "output": [],
-        "parallel_tool_calls": True,
-        "tool_choice": "auto",
-        "tools": [],
-    }
-    whole = {**begun, "status": "completed", "output": [item], "usage": usage}
-    if not stream:
-        return json.dumps(whole).encode()
-    at = {"output_index": 0, "item": item}
-    return _events(
-        {"type": "response.created", "response": begun},
-        {"type": "response.output_item.added", **at},
-        {"type": "response.output_item.done", **at},
-        {"type": "response.completed", "response": whole},
-    )
-
-
-def _message(model: str, content: str, notes: str, cost: Cost, stream: bool) -> bytes:
-    block = {"type": "compaction", "content": notes or "Nothing was left out.", CONTENT: content}
-    usage = {"input_tokens": cost.input_tokens, "output_tokens": cost.output_tokens}
-    begun: dict[str, Any] = {
-        "id": f"msg_{secrets.token_hex(12)}",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": {**usage, "output_tokens": 0},
-    }
-    if not stream:
-        ends = {"content": [block], "stop_reason": "compaction", "usage": usage}
-        return json.dumps({**begun, **ends}).encode()
-    delta = {**block, "type": "compaction_delta"}
-    return _events(
-        {"type": "message_start", "message": begun},
-        {
-            "type": "content_block_start",
-            "index": 0,
-            "content_block": {"type": "compaction", "content": None},
-        },
-        {"type": "content_block_delta", "index": 0, "delta": delta},
-        {"type": "content_block_stop", "index": 0},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "compaction", "stop_sequence": None},
-            "usage": usage,
-        },
-        {"type": "message_stop"},
-    )
-
-
-def _events(*events: dict[str, Any]) -> bytes:
-    made = [
-        f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
-        for number, event in enumerate(events)
-    ]
-    return "".join(made).encode()

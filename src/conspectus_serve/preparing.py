@@ -10,8 +10,9 @@ from typing import Any
 
 from conspectus._drive import Flow
 from conspectus.errors import ArchiveError, ConspectusError, InputError
-from conspectus_serve.asked import Asked, asked_of, compacted
+from conspectus_serve.asked import Asked, asked_of
 from conspectus_serve.clearing import cleared
+from conspectus_serve.compacted import block_of, compacted, iteration_of
 from conspectus_serve.fitting import Fitting, TooLarge, Turn
 from conspectus_serve.headers import Raw, said
 from conspectus_serve.items import MARK, BadItem, Item, Items
@@ -222,6 +223,9 @@ class Preparing:
         made = replace(plain, turn=turn, new=new, asked=asked, kept=keeps)
         if asked.alone and turn.fresh:
             return replace(made, content=b"", answer=self._alone(arrived.path, made, turn))
+        if asked.compact is not None and turn.fresh and turn.view is not None:
+            lead = block_of(self._item(turn, turn.view), turn.notes)
+            made = replace(made, lead=lead, iterations=[iteration_of(turn.cost)])
         if body is given and not of_item and turn.view is None:
             return made
         return (yield from self._filled(made, turn))
@@ -284,11 +288,15 @@ class Preparing:
             logger.warning("a response could not be kept: %s", error)
 
     def _alone(self, path: str, prepared: Prepared, turn: Turn) -> bytes:
-        view = turn.plain if turn.view is None else turn.view
-        item = Item(turn.found.thread, tuple(view))
-        content = self._items.written(prepared.tenant, item)
-        stream = prepared.streamed
-        return compacted(path, turn.model, content, turn.notes, turn.cost, stream)
+        content = self._item(turn, turn.plain if turn.view is None else turn.view)
+        asked, stream = prepared.body, prepared.streamed
+        if prepared.parent:
+            asked = {**asked, "previous_response_id": prepared.parent}
+        return compacted(path, asked, content, turn.notes, turn.cost, stream)
+
+    def _item(self, turn: Turn, view: Sequence[Any]) -> str:
+        """Sign an item that stands for the history up to here."""
+        return self._items.written(turn.tenant, Item(turn.found.thread, tuple(view)))
 
 
 def parsed(raw: bytes) -> dict[str, Any]:

@@ -58,6 +58,8 @@ class ServeSettings(BaseModel):
         upstream: address of the provider, with or without `/v1` at its end.
         listen: host and port. An address that is not of this machine alone needs a token.
         token: clients must send it as `x-conspectus-token`. Default: none is asked for.
+        hosts: names of this machine that clients and pages may use, beside those of loopback, where
+            no token is set. Default: none.
         archive: where originals go; see `Archive.open`. Default: the user's own archive.
         secret_file: a file with the secret that tenants are named by. Default: beside the archive;
             for PostgreSQL one must be named, as several instances share it.
@@ -89,6 +91,7 @@ class ServeSettings(BaseModel):
     upstream: Annotated[str, AfterValidator(_is_address)]
     listen: Annotated[str, AfterValidator(_is_listen)] = "127.0.0.1:8377"
     token: Annotated[str, Field(min_length=SHORTEST_TOKEN)] | None = Field(None, repr=False)
+    hosts: list[str] = []
     archive: str | None = None
     secret_file: Path | None = None
     signing_keys: list[Annotated[str, Field(min_length=SHORTEST_TOKEN)]] = Field([], repr=False)

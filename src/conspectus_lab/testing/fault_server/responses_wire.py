@@ -17,6 +17,35 @@ __all__ = ["bad_event", "empty", "error", "error_event", "stream", "torn", "whol
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why an answer is not complete, where it is not."""
 
+USUAL: dict[str, Any] = {
+    "background": False,
+    "frequency_penalty": 0,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": False,
+    "temperature": 1,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "top_logprobs": 0,
+    "top_p": 1,
+    "truncation": "disabled",
+}
+"""Settings that a response repeats, where a request has none."""
+
+REPEATED = ("instructions", "max_output_tokens", "metadata", "prompt_cache_key", "tool_choice")
+
+UNSET = {"description": None, "parameters": None, "strict": None}
+"""Fields of a tool that a response repeats, too, where a request has none."""
+
 TOO_LONG = (
     "Your input exceeds the context window of this model. Please adjust your input and try again."
 )
@@ -35,6 +64,7 @@ def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) ->
     reason = INCOMPLETE.get(answer.ends)
     return _frame(body, number) | {
         "status": "incomplete" if reason else "completed",
+        "completed_at": None if reason else 0,
         "incomplete_details": {"reason": reason} if reason else None,
         "output": _items(answer, number),
         "usage": {
@@ -146,18 +176,16 @@ def _frame(body: Mapping[str, Any], number: int) -> dict[str, Any]:
         "id": f"resp_{number}",
         "object": "response",
         "created_at": 0,
+        "completed_at": None,
         "status": "in_progress",
         "error": None,
         "incomplete_details": None,
-        "instructions": body.get("instructions"),
         "model": body.get("model", ""),
         "output": [],
-        "parallel_tool_calls": True,
-        "previous_response_id": None,
-        "store": False,
-        "tool_choice": body.get("tool_choice", "auto"),
-        "tools": body.get("tools") or [],
         "usage": None,
+        **USUAL,
+        **{field: body[field] for field in REPEATED if body.get(field) is not None},
+        "tools": [{**UNSET, **tool} for tool in body.get("tools") or []],
     }
 
 

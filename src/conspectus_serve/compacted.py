@@ -1,0 +1,158 @@
+"""Answers that are a compaction and nothing else."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from conspectus._core.records import Cost
+from conspectus_serve.asked import COMPACT_PATH
+from conspectus_serve.items import CONTENT
+
+SETTINGS: dict[str, Any] = {
+    "background": False,
+    "frequency_penalty": 0,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "presence_penalty": 0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": None,
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": True,
+    "temperature": 1,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": 1,
+    "truncation": "disabled",
+}
+"""Fields of a request that each response repeats, with their usual values (`ResponseResource` of
+Open Responses)."""
+
+
+def compacted(
+    path: str, asked: Mapping[str, Any], content: str, notes: str, cost: Cost, stream: bool
+) -> bytes:
+    """Write an answer that is one compaction item, in the protocol of its path.
+
+    Args:
+        path: of the request.
+        asked: the body of the request.
+        content: of the item, signed.
+        notes: its notes, for people.
+        cost: of a model that wrote them; nothing where none did.
+        stream: as events.
+    """
+    if path == "/v1/messages":
+        return _message(asked["model"], content, notes, cost, stream)
+    item = {"id": f"cmp_{secrets.token_hex(12)}", "type": "compaction", CONTENT: content}
+    usage = {
+        "input_tokens": cost.input_tokens,
+        "input_tokens_details": {"cached_tokens": cost.cached_tokens, "cache_write_tokens": 0},
+        "output_tokens": cost.output_tokens,
+        "output_tokens_details": {"reasoning_tokens": cost.reasoning_tokens},
+        "total_tokens": cost.tokens,
+    }
+    name, now = f"resp_{secrets.token_hex(16)}", int(time.time())
+    if path == COMPACT_PATH:
+        frame = {"id": name, "object": "response.compaction", "created_at": now}
+        made = {**frame, "model": asked["model"], "output": [item], "usage": usage}
+        return json.dumps(made).encode()
+    begun = {
+        "id": name,
+        "object": "response",
+        "created_at": now,
+        "completed_at": None,
+        "status": "in_progress",
+        "error": None,
+        "incomplete_details": None,
+        "model": asked["model"],
+        "output": [],
+        "usage": None,
+        **SETTINGS,
+        **{key: asked[key] for key in SETTINGS if isinstance(asked.get(key), (str, int, float))},
+    }
+    done = {"status": "completed", "completed_at": now, "output": [item], "usage": usage}
+    whole = {**begun, **done}
+    if not stream:
+        return json.dumps(whole).encode()
+    at = {"output_index": 0, "item": item}
+    return _events(
+        {"type": "response.created", "response": begun},
+        {"type": "response.output_item.added", **at},
+        {"type": "response.output_item.done", **at},
+        {"type": "response.completed", "response": whole},
+    )
+
+
+def block_of(content: str, notes: str) -> dict[str, Any]:
+    """Write a compaction block of Anthropic's messages.
+
+    Args:
+        content: of the item, signed.
+        notes: its notes, for people.
+    """
+    return {"type": "compaction", "content": notes or "Nothing was left out.", CONTENT: content}
+
+
+def iteration_of(cost: Cost) -> dict[str, Any]:
+    """Write the usage of a compaction, as Anthropic's messages list it beside the answer's."""
+    return {
+        "type": "compaction",
+        "input_tokens": cost.input_tokens,
+        "output_tokens": cost.output_tokens,
+        "cache_creation_input_tokens": 0,
+        "cache_read_input_tokens": cost.cached_tokens,
+    }
+
+
+def _message(model: str, content: str, notes: str, cost: Cost, stream: bool) -> bytes:
+    block = block_of(content, notes)
+    usage = {"input_tokens": cost.input_tokens, "output_tokens": cost.output_tokens}
+    begun: dict[str, Any] = {
+        "id": f"msg_{secrets.token_hex(12)}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {**usage, "output_tokens": 0},
+    }
+    if not stream:
+        ends = {"content": [block], "stop_reason": "compaction", "usage": usage}
+        return json.dumps({**begun, **ends}).encode()
+    delta = {**block, "type": "compaction_delta"}
+    return _events(
+        {"type": "message_start", "message": begun},
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "compaction", "content": None},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "compaction", "stop_sequence": None},
+            "usage": usage,
+        },
+        {"type": "message_stop"},
+    )
+
+
+def _events(*events: dict[str, Any]) -> bytes:
+    made = [
+        f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
+        for number, event in enumerate(events)
+    ]
+    return "".join(made).encode()
