@@ -105,22 +105,18 @@ def grant_file(
     return path
 
 
-async def told(client: Client, name: str, **arguments: Any) -> str:
-    """What a tool answers, which must be no error."""
+async def told(client: Client, name: str, *, wrong: bool = False, **arguments: Any) -> str:
+    """What a tool answers: no error, unless it is to be `wrong`."""
     result = await client.call_tool(name, arguments)
     [block] = result.content
     assert block.type == "text"
-    assert not result.is_error, block.text
+    assert result.is_error is wrong, block.text
     return block.text
 
 
 async def refused(client: Client, name: str, **arguments: Any) -> str:
     """The error of a tool."""
-    result = await client.call_tool(name, arguments)
-    [block] = result.content
-    assert block.type == "text"
-    assert result.is_error, block.text
-    return block.text
+    return await told(client, name, wrong=True, **arguments)
 
 
 def archived(

@@ -16,6 +16,7 @@ import uvicorn
 
 from conspectus.archive import Archive
 from conspectus.config import SummarizationConfig
+from conspectus_lab.testing.fault_server import FaultServer
 from conspectus_serve import load_settings, make_app
 from conspectus_serve.secret import Secret
 
@@ -66,6 +67,32 @@ class _Server(uvicorn.Server):
         await self.on_tick(0)
         while not self.should_exit:
             await asyncio.sleep(0.01)
+
+
+@contextmanager
+def between(
+    script: Any, archive: str | Path | Archive, config: Any = None, **settings: Any
+) -> Iterator[tuple[FaultServer, Serving]]:
+    """A scripted upstream, and an endpoint before it."""
+    with (
+        FaultServer(script) as upstream,
+        serving(upstream.anthropic_url, archive, config, **settings) as endpoint,
+    ):
+        yield upstream, endpoint
+
+
+def talked_about(asked: str, detail: str, long: str, turns: int = 30) -> list[Any]:
+    """A pasted log with one detail in its middle, which no notes hold, and much after it."""
+    rows = [f"2031-01-02 10:00:{n:02} INFO cage {n} was cleaned" for n in range(40)]
+    rows[20] = f"2031-01-02 10:00:20 INFO {detail}"
+    made: list[Any] = [
+        {"role": "user", "content": "\n".join(["The log:", *rows])},
+        {"role": "assistant", "content": f"I have read it. {long * 2}"},
+    ]
+    for turn in range(turns):
+        made.append({"role": "user", "content": f"Question {turn}."})
+        made.append({"role": "assistant", "content": f"Answer {turn}. {long}"})
+    return [*made, {"role": "user", "content": asked}]
 
 
 @contextmanager

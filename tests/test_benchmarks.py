@@ -227,19 +227,6 @@ def test_a_message_that_comes_again_after_a_compaction_is_another_message(
     assert run.compactions == 2
 
 
-def test_without_transcripts_it_says_so_and_succeeds(
-    script: Callable[[str], ModuleType],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("CONSPECTUS_DATA", str(tmp_path))
-    assert script("transcripts").main([]) == 0
-    assert capsys.readouterr().out.startswith("skipped: there are no transcripts")
-    assert script("transcripts").main(["--json"]) == 0
-    assert "skipped" in json.loads(capsys.readouterr().out)
-
-
 # Summarisers that go wrong
 
 

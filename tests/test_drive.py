@@ -8,6 +8,7 @@ import gc
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -261,6 +262,20 @@ def test_a_step_without_a_loop_is_left_behind_when_its_time_is_over() -> None:
     release.set()
 
 
+def cancelled(flow: Callable[[], Flow[None]], after: float) -> int:
+    """Cancel a flow on a loop after so many seconds; how many tasks are left of it."""
+
+    async def main() -> int:
+        task = asyncio.create_task(arun(flow()))
+        await asyncio.sleep(after)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return len(asyncio.all_tasks()) - 1
+
+    return asyncio.run(main())
+
+
 def test_cancelling_closes_the_flow_and_leaves_no_task() -> None:
     closed = []
 
@@ -279,15 +294,7 @@ def test_cancelling_closes_the_flow_and_leaves_no_task() -> None:
         finally:
             closed.append("outer")
 
-    async def main() -> int:
-        task = asyncio.create_task(arun(flow()))
-        await asyncio.sleep(0.02)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return len(asyncio.all_tasks()) - 1
-
-    assert asyncio.run(main()) == 0
+    assert cancelled(flow, 0.02) == 0
     assert closed == ["inner", "inner", "outer"]
 
 
@@ -330,15 +337,7 @@ def test_a_step_that_is_to_end_and_does_not_is_cancelled_when_its_time_is_over()
     def flow() -> Flow[None]:
         yield Io(lambda: None, hang, timeout=0.05, whole=True)
 
-    async def main() -> int:
-        task = asyncio.create_task(arun(flow()))
-        await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        return len(asyncio.all_tasks()) - 1
-
-    assert asyncio.run(main()) == 0
+    assert cancelled(flow, 0.01) == 0
     assert ended == ["cancelled"]
 
 

@@ -250,29 +250,9 @@ def test_a_message_sent_again_under_its_id_goes_on_and_is_not_said_twice(tmp_pat
         assert agent.turn("t", "ask which room?", "m2") == asked
 
 
-def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from lead_agent import files
-
-    def cut(*args: Any) -> None:
-        raise Cut
-
-    with monkeypatch.context() as patch:
-        patch.setattr(files.Files, "write", cut)
-        agent = opened(tmp_path)
-        with pytest.raises(Cut):
-            agent.turn("t", "write workspace/a.txt: hello")
-        agent.close()
-    with opened(tmp_path, own := model()) as agent:
-        assert agent.turn("t", "list workspace")["answer"] == "[empty]"
-        assert torn(sent(own)) == []
-        assert "cut off" in results(agent)[0]
-
-
-def test_a_tool_that_was_cut_off_is_run_when_the_message_is_sent_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ended in the middle of a tool."""
     from lead_agent import files
 
     def cut(*args: Any) -> None:
@@ -284,6 +264,20 @@ def test_a_tool_that_was_cut_off_is_run_when_the_message_is_sent_again(
         with pytest.raises(Cut):
             agent.turn("t", "write workspace/a.txt: hello", "m1")
         agent.close()
+
+
+@pytest.mark.usefixtures("cut_off")
+def test_a_new_message_after_a_run_was_cut_off_leaves_no_call_without_a_result(
+    tmp_path: Path,
+) -> None:
+    with opened(tmp_path, own := model()) as agent:
+        assert agent.turn("t", "list workspace")["answer"] == "[empty]"
+        assert torn(sent(own)) == []
+        assert "cut off" in results(agent)[0]
+
+
+@pytest.mark.usefixtures("cut_off")
+def test_a_tool_that_was_cut_off_is_run_when_the_message_is_sent_again(tmp_path: Path) -> None:
     with opened(tmp_path) as agent:
         agent.turn("t", "write workspace/a.txt: hello", "m1")
         assert results(agent) == ["Wrote 5 bytes to workspace/a.txt."]

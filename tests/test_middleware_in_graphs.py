@@ -277,36 +277,29 @@ class Verdict(BaseModel):
     word: str
 
 
-def test_structured_output_by_a_tool_comes_through() -> None:
-    final = AIMessage(
-        "",
-        tool_calls=[{"name": "Verdict", "args": {"modules": 12, "word": "fine"}, "id": "call_v"}],
-    )
+@pytest.mark.parametrize(
+    ("final", "strategy"),
+    [
+        (
+            AIMessage(
+                "",
+                tool_calls=[
+                    {"name": "Verdict", "args": {"modules": 12, "word": "fine"}, "id": "call_v"}
+                ],
+            ),
+            ToolStrategy(Verdict),
+        ),
+        ('{"modules": 12, "word": "fine"}', ProviderStrategy(Verdict)),
+    ],
+    ids=["by a tool", "by the provider"],
+)
+def test_structured_output_comes_through(final: Any, strategy: Any) -> None:
     own, store = middleware(), InMemoryStore()
-    graph, model = agent(
-        [*steps(12)[:-1], final, *steps(12, prefix="n")[:-1], final],
-        own,
-        store=store,
-        response_format=ToolStrategy(Verdict),
-    )
+    script = [*steps(12)[:-1], final, *steps(12, prefix="n")[:-1], final]
+    graph, model = agent(script, own, store=store, response_format=strategy)
     for _ in range(2):
         out = graph.invoke(task(), thread())
         assert out["structured_response"] == Verdict(modules=12, word="fine")
-    assert own.model.calls
-    check_sent(model)
-    assert check_nothing_lost(graph, store) > 0
-
-
-def test_structured_output_by_the_provider_comes_through() -> None:
-    own, store = middleware(), InMemoryStore()
-    graph, model = agent(
-        [*steps(12)[:-1], '{"modules": 12, "word": "fine"}'],
-        own,
-        store=store,
-        response_format=ProviderStrategy(Verdict),
-    )
-    out = graph.invoke(task(), thread())
-    assert out["structured_response"] == Verdict(modules=12, word="fine")
     assert own.model.calls
     check_sent(model)
     assert check_nothing_lost(graph, store) > 0

@@ -33,7 +33,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["retention_targets", "auto_recall"])
+@pytest.mark.parametrize("name", ["retention_targets", "auto_recall", "transcripts"])
 def test_without_transcripts_it_says_so_and_does_not_fail(
     name: str,
     script: Callable[[str], ModuleType],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,39 +15,24 @@ from conspectus._drive import run
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.engine import Engine
 from conspectus.tokens import TokenMeter
-from conspectus_lab.testing.fault_server import FaultServer
 from conspectus_serve.fitting import Turn
 from conspectus_serve.prefixes import prefixes_of
 from conspectus_serve.protocols import CHAT
 from conspectus_serve.recalling import Recalling
 from conspectus_serve.threads import Found
-from serve_support import Serving, serving
+from serve_support import Serving, between, talked_about
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
 KEY = {"authorization": "Bearer k"}
 PORT = "The relay of Oslo answers on port 48213, and its log is in /var/log/oslo.log."
 
 
-def history(turns: int = 30, asked: str = "Which port has the relay of Oslo?") -> list[Any]:
-    """A pasted text with one detail in its middle, which no notes hold, and much after it."""
-    pasted = f"Read this. {LONG * 2}{PORT} {LONG * 2}"
-    made: list[Any] = [
-        {"role": "user", "content": "Begin."},
-        {"role": "assistant", "content": pasted},
-    ]
-    for turn in range(turns):
-        made.append({"role": "user", "content": f"Question {turn}."})
-        made.append({"role": "assistant", "content": f"Answer {turn}. {LONG}"})
-    return [*made, {"role": "user", "content": asked}]
+def history(asked: str = "Which port has the relay of Oslo?") -> list[Any]:
+    return talked_about(asked, PORT, LONG)
 
 
-@contextmanager
-def both(path: Any, **more: Any) -> Iterator[tuple[FaultServer, Serving]]:
-    with (
-        FaultServer(lambda request: "fine") as upstream,
-        serving(upstream.anthropic_url, path, **more) as endpoint,
-    ):
-        yield upstream, endpoint
+def both(path: Any, **more: Any) -> Any:
+    return between(lambda request: "fine", path, **more)
 
 
 def ask(endpoint: Serving, path: str, messages: list[Any], key: Any = KEY) -> httpx.Response:

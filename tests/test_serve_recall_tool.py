@@ -6,8 +6,7 @@ The upstream is strict: calls without results, and results without calls, are re
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from conspectus.tokens import TokenMeter
 from conspectus_lab.testing.fault_server import Answer, FaultServer, ToolCall, Usage, faults
 from conspectus_serve.recall_tool import NAME, ROUNDS
 from responses_upstream import message, responding
-from serve_support import Serving, serving
+from serve_support import Serving, between, serving, talked_about
 
 LONG = "Its tests say so, and they say why, and what else it may come to, now and later. " * 6
 PORT = "The relay of Oslo answers on port 48213."
@@ -31,23 +30,11 @@ METER = TokenMeter(model="m")
 
 
 def history(asked: str = "Go on.") -> list[Any]:
-    made: list[Any] = [
-        {"role": "user", "content": "Begin."},
-        {"role": "assistant", "content": f"Read this. {LONG * 2}{PORT} {LONG * 2}"},
-    ]
-    for turn in range(30):
-        made.append({"role": "user", "content": f"Question {turn}."})
-        made.append({"role": "assistant", "content": f"Answer {turn}. {LONG}"})
-    return [*made, {"role": "user", "content": asked}]
+    return talked_about(asked, PORT, LONG)
 
 
-@contextmanager
-def both(path: Any, script: Any, **more: Any) -> Iterator[tuple[FaultServer, Serving]]:
-    with (
-        FaultServer(script) as upstream,
-        serving(upstream.anthropic_url, path, recall_tool=True, **more) as endpoint,
-    ):
-        yield upstream, endpoint
+def both(path: Any, script: Any, **more: Any) -> Any:
+    return between(script, path, recall_tool=True, **more)
 
 
 def chat(endpoint: Serving, stream: bool, **more: Any) -> dict[str, Any]:

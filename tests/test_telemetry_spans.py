@@ -88,25 +88,30 @@ async def test_the_tree_is_the_same_on_an_event_loop() -> None:
         assert tree_of(found) == ONE_COMPACTION
 
 
+def check_own_trees(found: Any, traces: list[int]) -> None:
+    """Each of six users has the tree of one compaction, of its own thread."""
+    assert sorted(tree_of(found)) == sorted(ONE_COMPACTION * 6)
+    for number, own in enumerate(traces):
+        mine = [s for s in found.spans if s.context.trace_id == own]
+        names = {(s.attributes or {}).get("conspectus.thread") for s in mine} - {None}
+        assert names == {label_hash(f"t{number}")[:16]}
+
+
 def test_many_threads_at_once_each_have_their_own_tree() -> None:
     together = threading.Barrier(6)
     with instrumented() as found:
 
-        def work(number: int) -> str:
+        def work(number: int) -> int:
             graph, _ = agent(steps(5), middleware())
             together.wait(30)
             with found.user.start_as_current_span("user") as own:
                 graph.invoke(said("go"), thread(f"t{number}"))
                 assert trace.get_current_span() is own
-            return format(own.get_span_context().trace_id, "x")
+            return int(own.get_span_context().trace_id)
 
         with ThreadPoolExecutor(6) as pool:
             traces = list(pool.map(work, range(6)))
-        assert sorted(tree_of(found)) == sorted(ONE_COMPACTION * 6)
-        for number, own in enumerate(traces):
-            mine = [s for s in found.spans if format(s.context.trace_id, "x") == own]
-            names = {(s.attributes or {}).get("conspectus.thread") for s in mine} - {None}
-            assert names == {label_hash(f"t{number}")[:16]}
+        check_own_trees(found, traces)
 
 
 @on_a_loop
@@ -121,11 +126,7 @@ async def test_many_tasks_at_once_each_have_their_own_tree() -> None:
             return own.get_span_context().trace_id
 
         traces = await asyncio.gather(*(work(number) for number in range(6)))
-        assert sorted(tree_of(found)) == sorted(ONE_COMPACTION * 6)
-        for number, own in enumerate(traces):
-            mine = [s for s in found.spans if s.context.trace_id == own]
-            names = {(s.attributes or {}).get("conspectus.thread") for s in mine} - {None}
-            assert names == {label_hash(f"t{number}")[:16]}
+        check_own_trees(found, traces)
 
 
 # Calls side by side

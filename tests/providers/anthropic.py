@@ -13,7 +13,7 @@ from typing import Any
 from langchain_anthropic import ChatAnthropic
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from providers.making import PIXEL, Maker, Provider, dumped, in_standard_content
+from providers.making import PIXEL, Maker, Provider, dumped, standard
 
 RESULTS = ("web_search_tool_result", "code_execution_tool_result", "tool_search_tool_result")
 FREE = ("tool_use", "tool_result", "image", "document")
@@ -162,14 +162,6 @@ def _programmatic(maker: Maker) -> None:
     maker.ask()
 
 
-def make_standard(maker: Maker) -> None:
-    start = len(maker.messages)
-    make(maker)
-    maker.messages[start:] = [
-        in_standard_content(m) if isinstance(m, AIMessage) else m for m in maker.messages[start:]
-    ]
-
-
 def make_dicts(maker: Maker) -> None:
     """The same as the dicts of a caller of Anthropic's own package, who keeps the stop reason."""
     start = len(maker.messages)
@@ -296,6 +288,6 @@ def _exchange(
 
 PROVIDERS = [
     Provider("Anthropic, messages", make, request, refuses),
-    Provider("Anthropic, standard content", make_standard, request, refuses),
+    Provider("Anthropic, standard content", standard(make), request, refuses),
     Provider("Anthropic, dicts", make_dicts, request_of_dicts, refuses),
 ]

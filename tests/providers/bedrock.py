@@ -12,7 +12,7 @@ from typing import Any
 from langchain_aws.chat_models.bedrock_converse import _messages_to_bedrock
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
-from providers.making import PIXEL, Maker, Provider, dumped, in_standard_content
+from providers.making import PIXEL, Maker, Provider, dumped, standard
 
 
 def _thoughts(maker: Maker) -> list[Any]:
@@ -71,14 +71,6 @@ def _answer(blocks: list[Any]) -> AIMessage:
     return AIMessage(blocks, tool_calls=calls, response_metadata=meta)
 
 
-def make_standard(maker: Maker) -> None:
-    start = len(maker.messages)
-    make(maker)
-    maker.messages[start:] = [
-        in_standard_content(m) if isinstance(m, AIMessage) else m for m in maker.messages[start:]
-    ]
-
-
 def request(messages: Sequence[Any]) -> list[Any]:
     model = "anthropic.claude-sonnet-4-5-20250929-v1:0"
     made, _ = _messages_to_bedrock(list(messages), model_id=model, provider="anthropic")
@@ -125,5 +117,5 @@ def _same(one: Any, other: Any) -> bool:
 
 PROVIDERS = [
     Provider("Bedrock, messages", make, request, refuses),
-    Provider("Bedrock, standard content", make_standard, request, refuses),
+    Provider("Bedrock, standard content", standard(make), request, refuses),
 ]

@@ -14,7 +14,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_google_genai.chat_models import _parse_chat_history
 
-from providers.making import PIXEL, Maker, Provider, dumped, in_standard_content
+from providers.making import PIXEL, Maker, Provider, dumped, standard
 
 SIGNATURES = "__gemini_function_call_thought_signatures__"
 
@@ -72,14 +72,6 @@ def make(maker: Maker) -> None:
     maker.say(AIMessage(answer, response_metadata={"model_provider": "google_genai"}))
 
 
-def make_standard(maker: Maker) -> None:
-    start = len(maker.messages)
-    make(maker)
-    maker.messages[start:] = [
-        in_standard_content(m) if isinstance(m, AIMessage) else m for m in maker.messages[start:]
-    ]
-
-
 def request(messages: Sequence[Any]) -> list[Any]:
     _, contents = _parse_chat_history(list(messages), model="gemini-3-pro-preview")
     return [content.model_dump(mode="python", exclude_none=True) for content in contents]
@@ -120,5 +112,5 @@ def refuses(contents: list[Any], whole: list[Any]) -> list[str]:
 
 PROVIDERS = [
     Provider("Google, messages", make, request, refuses, False),
-    Provider("Google, standard content", make_standard, request, refuses, False),
+    Provider("Google, standard content", standard(make), request, refuses, False),
 ]

@@ -84,6 +84,20 @@ class Provider:
     fresh: bool = True
 
 
+def standard(make: Callable[[Maker], None]) -> Callable[[Maker], None]:
+    """The same turns with answers as `output_version="v1"` gives them."""
+
+    def made(maker: Maker) -> None:
+        start = len(maker.messages)
+        make(maker)
+        maker.messages[start:] = [
+            in_standard_content(m) if isinstance(m, AIMessage) else m
+            for m in maker.messages[start:]
+        ]
+
+    return made
+
+
 def dumped(value: Any) -> str:
     return json.dumps(value, sort_keys=True, default=repr)
 

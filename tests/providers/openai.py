@@ -18,7 +18,7 @@ from langchain_mistralai.chat_models import _convert_message_to_mistral_chat_mes
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models._compat import _convert_to_v03_ai_message
 
-from providers.making import PIXEL, Maker, Provider, dumped, in_standard_content
+from providers.making import PIXEL, Maker, Provider, dumped, standard
 
 IMAGE = f"data:image/png;base64,{PIXEL}"
 
@@ -233,14 +233,6 @@ def make_responses(maker: Maker) -> None:
     maker.say(_answer(maker, [*_thoughts(maker), _words(maker)]))
 
 
-def make_standard(maker: Maker) -> None:
-    start = len(maker.messages)
-    make_responses(maker)
-    maker.messages[start:] = [
-        in_standard_content(m) if isinstance(m, AIMessage) else m for m in maker.messages[start:]
-    ]
-
-
 def make_items(maker: Maker) -> None:
     """The same as a caller of OpenAI's own package has it: a list of items."""
     maker.say({"role": "user", "content": maker.text()})
@@ -396,7 +388,10 @@ RESPONSES = [
     Provider("OpenAI Responses, first form", make_first_form, request_responses, refuses_responses),
     Provider("OpenAI Responses, messages", make_responses, request_responses, refuses_responses),
     Provider(
-        "OpenAI Responses, standard content", make_standard, request_responses, refuses_responses
+        "OpenAI Responses, standard content",
+        standard(make_responses),
+        request_responses,
+        refuses_responses,
     ),
     Provider("OpenAI Responses, items", make_items, request_raw, refuses_responses),
 ]
