@@ -9,6 +9,9 @@ from typing import Any
 
 from conspectus_lab.testing.fault_server.faults import Answer, HttpError, Usage
 
+CONTENT = "content"
+"""The field of a body that holds all that was said."""
+
 REASONS = {
     "stop": "end_turn",
     "tool_calls": "tool_use",
@@ -55,11 +58,6 @@ def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) ->
         "stop_reason": REASONS[answer.ends],
         "usage": {"input_tokens": usage.input, "output_tokens": usage.output},
     }
-
-
-def empty(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) -> dict[str, Any]:
-    """A body without any content."""
-    return {**whole(answer, body, number, usage), "content": []}
 
 
 def stream(

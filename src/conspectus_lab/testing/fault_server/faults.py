@@ -117,8 +117,8 @@ class HttpError:
 
     status: int
     message: str
-    type: str
-    openai_type: str
+    type: str = "invalid_request_error"
+    openai_type: str = "invalid_request_error"
     openai_code: str | None = None
     openai_param: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
@@ -163,7 +163,7 @@ TEXT = "This is an answer of a few words, and it goes on for a while before it c
 
 
 def context_length(limit: int, sent: int) -> HttpError:
-    """The request was too long for the model.
+    """Refuse a request that was too long for the model.
 
     Args:
         limit: tokens that the model takes.
@@ -179,10 +179,8 @@ def context_length(limit: int, sent: int) -> HttpError:
         400,
         f"This model's maximum context length is {limit} tokens. However, your messages resulted "
         f"in {sent} tokens. Please reduce the length of the messages.",
-        "invalid_request_error",
-        "invalid_request_error",
-        "context_length_exceeded",
-        "messages",
+        openai_code="context_length_exceeded",
+        openai_param="messages",
         anthropic_message=f"prompt is too long: {sent} tokens > {limit} maximum",
     )
 
@@ -198,18 +196,18 @@ TOO_LONG = (
     "Your request exceeded model token limit",
     "Prompt exceeds max length",
 )
-"""What providers say of a request that is too long, without a number: OpenAI, Anthropic, Bedrock,
-Google, Groq, llama.cpp, MiniMax, Moonshot, Zhipu."""
+"""Refusals of a request that is too long, without a number, in the words of OpenAI, Anthropic,
+Bedrock, Google, Groq, llama.cpp, MiniMax, Moonshot and Zhipu."""
 
 
 def too_long(message: str = TOO_LONG[0]) -> HttpError:
-    """The request was too long for the model, and nothing tells by how much.
+    """Refuse a request as too long, without the number of tokens.
 
     Args:
-        message: what the provider says; `TOO_LONG` has those of several.
+        message: the words; `TOO_LONG` has those of several providers.
 
     Raises:
-        ValueError: it says nothing.
+        ValueError: the message is empty.
 
     Example:
         >>> too_long("Input is too long for requested model.").status
@@ -217,48 +215,42 @@ def too_long(message: str = TOO_LONG[0]) -> HttpError:
     """
     if not message.strip():
         raise ValueError("message is empty; give the words of a provider, such as TOO_LONG[0]")
-    return HttpError(400, message, "invalid_request_error", "invalid_request_error")
+    return HttpError(400, message)
 
 
 def bad_request(message: str) -> HttpError:
-    """The request is malformed."""
-    return HttpError(400, message, "invalid_request_error", "invalid_request_error")
+    """Refuse a malformed request."""
+    return HttpError(400, message)
 
 
 def not_found(what: str) -> HttpError:
-    """There is no such model or path."""
-    return HttpError(404, f"{what} was not found", "not_found_error", "invalid_request_error")
+    """Refuse a model or a path that does not exist."""
+    return HttpError(404, f"{what} was not found", "not_found_error")
 
 
 def unauthorized() -> HttpError:
-    """The key is not known."""
+    """Refuse an unknown key."""
     return HttpError(
         401,
         "Incorrect API key provided.",
         "authentication_error",
-        "invalid_request_error",
-        "invalid_api_key",
+        openai_code="invalid_api_key",
         anthropic_message="invalid x-api-key",
     )
 
 
 def request_timeout() -> HttpError:
-    """The provider gave up waiting (408)."""
+    """Give up waiting (408)."""
     return HttpError(408, "The request timed out.", "timeout_error", "timeout")
 
 
 def too_large() -> HttpError:
-    """The request has too many bytes (413), which a gateway says before anybody has read it."""
-    return HttpError(
-        413,
-        "The request exceeds the maximum size.",
-        "request_too_large",
-        "invalid_request_error",
-    )
+    """Refuse a request of too many bytes (413), as a gateway does before anybody has read it."""
+    return HttpError(413, "The request exceeds the maximum size.", "request_too_large")
 
 
 def rate_limited(retry_after: float | None = None) -> HttpError:
-    """Too many requests or tokens in a minute.
+    """Refuse too many requests or tokens in a minute.
 
     Args:
         retry_after: seconds to wait, in the header of that name; None leaves it out.
@@ -274,25 +266,24 @@ def rate_limited(retry_after: float | None = None) -> HttpError:
 
 
 def no_credit() -> HttpError:
-    """The account is empty, which no waiting changes."""
+    """Refuse an empty account, for which no waiting helps."""
     return HttpError(
         429,
         "You exceeded your current quota.",
-        "invalid_request_error",
-        "insufficient_quota",
-        "insufficient_quota",
+        openai_type="insufficient_quota",
+        openai_code="insufficient_quota",
         anthropic_status=400,
         anthropic_message="Your credit balance is too low to access the API.",
     )
 
 
 def server_error() -> HttpError:
-    """Something went wrong inside (500)."""
+    """Fail inside the provider (500)."""
     return HttpError(500, "The server had an error.", "api_error", "server_error")
 
 
 def unavailable(retry_after: float | None = None) -> HttpError:
-    """The provider is overloaded: 503, or 529 with Anthropic.
+    """Report an overloaded provider: 503, or 529 with Anthropic.
 
     Args:
         retry_after: seconds to wait, in the header of that name; None leaves it out.
@@ -309,113 +300,74 @@ def unavailable(retry_after: float | None = None) -> HttpError:
 
 
 def blocked() -> HttpError:
-    """A filter refuses the request itself (400)."""
+    """Refuse the request itself by a filter (400)."""
     return HttpError(
         400,
         "The prompt was filtered by the content management policy.",
-        "invalid_request_error",
-        "invalid_request_error",
-        "content_filter",
-        "prompt",
+        openai_code="content_filter",
+        openai_param="prompt",
         anthropic_message="Output blocked by content filtering policy",
     )
 
 
 def slow(seconds: float, text: str = TEXT) -> Broken:
-    """An answer that comes in small pieces.
-
-    Args:
-        seconds: how long it takes in all.
-        text: the answer.
-    """
+    """Answer with this text in small pieces, which take so many seconds together."""
     return Broken("slow", Answer(text), seconds)
 
 
 def cut_before_headers() -> Broken:
-    """The connection ends before anything has come back."""
+    """End the connection before anything has come back."""
     return Broken("cut before headers", Answer())
 
 
 def cut_in_the_middle(text: str = TEXT) -> Broken:
-    """The connection ends in the middle of the body or of the stream.
-
-    Args:
-        text: an answer of which half arrives.
-    """
+    """End the connection in the middle of the body or the stream: half of the text arrives."""
     return Broken("cut in the middle", Answer(text))
 
 
 def ends_early(text: str = TEXT) -> Broken:
-    """A stream that ends cleanly and too soon, as behind a proxy that has lost its provider.
+    """End a stream cleanly and too soon, as a proxy does that has lost its provider.
 
-    An answer that is not streamed is cut in the middle.
-
-    Args:
-        text: an answer of which half arrives.
+    Half of the text arrives. An answer that is not streamed is cut in the middle.
     """
     return Broken("ends early", Answer(text))
 
 
 def error_in_the_stream(text: str = TEXT, error: HttpError | None = None) -> Broken:
-    """A stream that begins well and then says that something went wrong.
+    """Begin a stream well, and then send an error; by default, that the provider is overloaded.
 
-    An answer that is not streamed is the error.
-
-    Args:
-        text: an answer of which half arrives.
-        error: what it says. Default: that the provider is overloaded.
+    Half of the text arrives. An answer that is not streamed is the error.
     """
     return Broken("error in the stream", Answer(text), error=error or unavailable())
 
 
 def invalid_json(text: str = TEXT) -> Broken:
-    """Status 200, and half of a JSON body.
-
-    Args:
-        text: an answer of which half arrives.
-    """
+    """Answer with status 200 and half of a JSON body."""
     return Broken("invalid JSON", Answer(text))
 
 
 def empty_choices() -> Broken:
-    """Status 200, and nothing in it: no choices from OpenAI, no content from Anthropic."""
+    """Answer with status 200 and nothing: no choices from OpenAI, no content from Anthropic."""
     return Broken("empty", Answer())
 
 
 def content_filter(text: str = "") -> Answer:
-    """A filter stops the answer: `content_filter`, or `refusal` with Anthropic.
-
-    Args:
-        text: what was said until then.
-    """
+    """Stop the answer by a filter after this text: `content_filter`, `refusal` with Anthropic."""
     return Answer(text, stop="content_filter")
 
 
 def refusal(text: str) -> Answer:
-    """The model declines: in OpenAI's `refusal` field, or with Anthropic's reason `refusal`.
-
-    Args:
-        text: what it says instead.
-    """
+    """Decline with this text: in OpenAI's `refusal` field, with Anthropic's reason `refusal`."""
     return Answer(text, stop="refusal")
 
 
 def length(text: str = TEXT) -> Answer:
-    """An answer that is cut off at the output limit: `length`, or `max_tokens` with Anthropic.
-
-    Args:
-        text: what was said until then.
-    """
+    """Cut the answer off at the output limit: `length`, or `max_tokens` with Anthropic."""
     return Answer(text, stop="length")
 
 
 def lying_usage(input: int, output: int, text: str = TEXT) -> Answer:
-    """A good answer that reports tokens which nobody has counted.
-
-    Args:
-        input, output: what it reports.
-        text: the answer.
-    """
+    """Answer well, and report tokens of input and output that nobody has counted."""
     return Answer(text, usage=Usage(input, output))
 
 

@@ -28,15 +28,13 @@ PIECES = 20
 class Wire(Protocol):
     """How one of the protocols is written."""
 
+    CONTENT: str
+
     def torn(self, body: Mapping[str, Any]) -> Iterator[str]: ...
 
     def error(self, fault: HttpError, number: int) -> tuple[int, dict[str, Any]]: ...
 
     def whole(
-        self, answer: Answer, body: Mapping[str, Any], number: int, usage: Usage
-    ) -> dict[str, Any]: ...
-
-    def empty(
         self, answer: Answer, body: Mapping[str, Any], number: int, usage: Usage
     ) -> dict[str, Any]: ...
 
@@ -188,8 +186,7 @@ class _Handler(BaseHTTPRequestHandler):
             if request.stream:
                 self._stream(list(self._events(wire, request, answer, nothing=True)))
             else:
-                usage = _usage(answer, request)
-                body = wire.empty(answer, request.body, request.number, usage)
+                body = json.loads(self._body(wire, request, answer)) | {wire.CONTENT: []}
                 self._whole(json.dumps(body).encode())
         elif request.stream:
             self._broken_stream(wire, request, fault)

@@ -9,6 +9,9 @@ from typing import Any
 
 from conspectus_lab.testing.fault_server.faults import Answer, HttpError, ToolCall, Usage
 
+CONTENT = "choices"
+"""The field of a body that holds all that was said."""
+
 REASONS = {"refusal": "stop"}
 """Where OpenAI has another word for why an answer ends."""
 
@@ -56,11 +59,6 @@ def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) ->
     choice = {"index": 0, "message": message, "finish_reason": _reason(answer), "logprobs": None}
     made = _frame(body, number, "chat.completion", [choice])
     return {**made, "usage": _usage(usage)}
-
-
-def empty(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) -> dict[str, Any]:
-    """A body without any choice."""
-    return {**whole(answer, body, number, usage), "choices": []}
 
 
 def stream(

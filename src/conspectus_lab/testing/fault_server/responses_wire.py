@@ -12,7 +12,10 @@ from conspectus_lab.testing.fault_server import openai_wire
 from conspectus_lab.testing.fault_server.faults import Answer, HttpError, Usage
 from conspectus_lab.testing.fault_server.response_rules import torn
 
-__all__ = ["bad_event", "empty", "error", "error_event", "stream", "torn", "whole"]
+__all__ = ["CONTENT", "bad_event", "error", "error_event", "stream", "torn", "whole"]
+
+CONTENT = "output"
+"""The field of a body that holds all that was said."""
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why an answer is not complete, where it is not."""
@@ -77,16 +80,11 @@ def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) ->
     }
 
 
-def empty(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) -> dict[str, Any]:
-    """A body without any output."""
-    return {**whole(answer, body, number, usage), "output": []}
-
-
 def stream(
     answer: Answer, body: Mapping[str, Any], number: int, usage: Usage, nothing: bool = False
 ) -> Iterator[bytes]:
     """The events of an answer that is streamed; with `nothing`, without any output."""
-    last = (empty if nothing else whole)(answer, body, number, usage)
+    last = whole(answer, body, number, usage) | ({CONTENT: []} if nothing else {})
     begun = _frame(body, number)
     made = [
         ("response.created", {"response": begun}),
