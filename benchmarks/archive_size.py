@@ -12,7 +12,6 @@ follow. The exit code is 1 if a limit is passed.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sqlite3
@@ -24,10 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import printed
 from made_thread import made_thread
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from transcripts import holds_messages
 
 from conspectus import Compactor
@@ -115,12 +112,8 @@ def index_bytes(path: Path) -> int:
 
 def together(name: str, rows: Iterable[Row]) -> Row:
     """Several archives as one row."""
-    every = list(rows)
-    sums = (
-        sum(getattr(row, one) for row in every)
-        for one in ("messages", "originals", "database", "index")
-    )
-    return Row(name, *sums)
+    parts = [(row.messages, row.originals, row.database, row.index) for row in rows]
+    return Row(name, *map(sum, zip(*parts, strict=True)))
 
 
 def short_thread(count: int, seed: int = 3) -> list[Message]:
@@ -196,11 +189,10 @@ def limits(short: int = SHORT) -> list[tuple[Row, float | None, int | None]]:
 
 def main() -> int:
     """Print a table, or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
+    parser = printed.options(__doc__)
     parser.add_argument("transcripts", nargs="*", type=Path, default=[EXAMPLES])
     parser.add_argument("--short", type=int, default=SHORT, help="messages in each made thread")
     parser.add_argument("--each", action="store_true", help="a row for each transcript too")
-    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     each = [measured(name, messages) for name, messages in transcripts(given.transcripts)]
     if not each:
@@ -214,37 +206,31 @@ def main() -> int:
         if (times and row.times > times) or (beside and row.beside > beside)
     ]
     shown = [*each, *(row for row, *_ in judged)] if given.each else [row for row, *_ in judged]
-    if given.json:
-        rows = [{**asdict(row), "times": row.times, "beside": row.beside} for row in shown]
-        print(json.dumps({"rows": rows, "passed": passed}, indent=1))
-        return 1 if passed else 0
-    table = Table(
-        "archive of",
-        "messages",
-        "originals",
-        "database",
-        "index",
-        "times",
-        "beside",
-        box=box.SIMPLE,
+    rows = [{**asdict(row), "times": row.times, "beside": row.beside} for row in shown]
+    return printed.end(
+        given.json,
+        lambda: {"rows": rows, "passed": passed},
+        lambda: show(shown, passed),
+        not passed,
     )
-    for row in shown:
+
+
+def show(rows: Sequence[Row], passed: Sequence[str]) -> None:
+    """Print the table, and the rows that pass their limits."""
+    columns = ("archive of", "messages", "originals", "database", "index", "times", "beside")
+    table = printed.table("", columns)
+    for row in rows:
+        sizes = (row.messages, row.originals, row.database, row.index)
         table.add_row(
-            row.name,
-            f"{row.messages:,}",
-            *(f"{size:,}" for size in (row.originals, row.database, row.index)),
-            f"{row.times:.2f}",
-            f"{row.beside:,.0f}",
+            row.name, *(f"{size:,}" for size in sizes), f"{row.times:.2f}", f"{row.beside:,.0f}"
         )
-    console = Console()
-    console.print(table)
-    console.print(
+    printed.screen().print(
+        table,
         "Bytes. times: on disk for each byte of the originals; beside: on disk beyond the "
+        "originals, for each message.",
+        *(f"over its limit: {name}" for name in passed),
+        sep="\n",
     )
-    console.print("originals, for each message.")
-    for name in passed:
-        console.print(f"over its limit: {name}")
-    return 1 if passed else 0
 
 
 if __name__ == "__main__":

@@ -11,23 +11,20 @@ this folder. The exit code is 1 if a target is missed, and 0 where there is no d
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import printed
 from langchain.agents import create_agent
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.messages.utils import count_tokens_approximately
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
-from retention_targets import DATA, KEEP, Check, none_of, show
-from rich.console import Console
+from retention_targets import KEEP, Check, end, none_of
 
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.messages.recalled import without_recalled
@@ -192,20 +189,8 @@ def _answers(transcripts: Sequence[Transcript], counter: TokenCounter, model: st
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it as a command; gives the exit code."""
-    parser = argparse.ArgumentParser(description="Recall at each turn, beside its targets.")
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
-    given = parser.parse_args(arguments)
-    data = Path(os.environ.get("CONSPECTUS_DATA") or DATA)
-    found = list(checks(data))
-    if not found:
-        why = "there are no transcripts; set CONSPECTUS_DATA to a folder with locomo"
-        print(json.dumps({"skipped": why}) if given.json else f"skipped: {why}")
-        return 0
-    if given.json:
-        print(json.dumps({"figures": [asdict(check) for check in found]}, indent=1))
-    else:
-        show(found, Console(width=None if sys.stdout.isatty() else 126))
-    return 0 if all(check.holds for check in found) else 1
+    given = printed.options(__doc__).parse_args(arguments)
+    return end(given.json, list(checks(printed.transcripts_folder())), "locomo")
 
 
 if __name__ == "__main__":

@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 import deepagents
+import printed
 from deepagents.backends import FilesystemBackend
 from deepagents.middleware.summarization import SummarizationMiddleware as DeepAgentsMiddleware
 from langchain.agents import create_agent
 from langchain_core.messages import BaseMessage, HumanMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.store.memory import InMemoryStore
-from rich.console import Console
 from rich.table import Table
 
 from conspectus import SummarizationMiddleware
@@ -51,8 +51,6 @@ STRAIGHT = 1.6
 
 MORE = 1.25
 """How much more than Deep Agents' own ours may take: what each turn is shown again is in it."""
-
-screen = Console(width=110)
 
 
 def summarise(messages: list[BaseMessage]) -> str:
@@ -140,10 +138,8 @@ def grown(make: Make, steps: int, until: int = 1) -> list[int]:
 
 def report(steps: int) -> tuple[Table, bool]:
     """The table, and whether the growth is bounded."""
-    table = Table(title="Checkpoints in MB, after so many model calls", title_justify="left")
-    table.add_column("agent")
-    for part in PARTS:
-        table.add_column(f"{steps // part:,}", justify="right")
+    columns = ("agent", *(f"{steps // part:,}" for part in PARTS))
+    table = printed.table("Checkpoints in MB, after so many model calls", columns)
     found = {}
     for name, make in AGENTS.items():
         with warnings.catch_warnings():
@@ -165,7 +161,7 @@ def main() -> int:
     parser.add_argument("--steps", type=int, default=1_000)
     logging.getLogger("conspectus").setLevel(logging.ERROR)
     table, good = report(parser.parse_args().steps)
-    screen.print(table)
+    printed.screen(110).print(table)
     return 0 if good else 1
 
 

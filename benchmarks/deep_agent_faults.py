@@ -6,12 +6,13 @@ import html
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import deepagents
+import printed
 from deep_agent_run import TURN, Watch, WatchedModel, ask, call, mark
 from deepagents.backends import FilesystemBackend
 from deepagents.middleware.summarization import create_summarization_middleware
@@ -248,24 +249,22 @@ def parts_of(message: BaseMessage) -> list[str]:
 
 def fault_table(faults: Iterable[str] = FAULTS) -> tuple[Table, bool]:
     """The table, and whether what we promise held."""
-    table = Table(
-        title=f"Faults: {TURNS} turns, a window of {WINDOW:,} tokens; conspectus / Deep Agents",
-        title_justify="left",
+    figures = {
+        "summariser calls": "paid",
+        "messages lost": "lost",
+        "steps failed": "failed",
+        "over the window": "over",
+        "torn": "torn",
+    }
+    table = printed.table(
+        f"Faults: {TURNS} turns, a window of {WINDOW:,} tokens; conspectus / Deep Agents",
+        ("fault", *figures),
     )
-    table.add_column("fault")
-    for column in ("summariser calls", "messages lost", "steps failed", "over the window", "torn"):
-        table.add_column(column, justify="right")
     good = True
     for fault in faults:
         pair = [trial(fault, ours) for ours in (True, False)]
-        columns: list[Callable[[Trial], int]] = [
-            lambda t: t.paid,
-            lambda t: t.lost,
-            lambda t: t.failed,
-            lambda t: t.over,
-            lambda t: t.torn,
-        ]
-        table.add_row(fault, *(" / ".join(str(get(one)) for one in pair) for get in columns))
+        cells = (" / ".join(str(getattr(one, name)) for one in pair) for name in figures.values())
+        table.add_row(fault, *cells)
         own = pair[0]
         good &= not (own.lost or own.over or own.torn)
     return table, good

@@ -24,12 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import printed
 from deep_agent_faults import fault_table
 from deep_agent_run import WINDOW, Killed, Run, ask, summarise
 from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.checkpoint.sqlite import SqliteSaver
-from rich.console import Console
-from rich.table import Table
 
 from conspectus._drive import run as drive
 from conspectus.agents.state import HELD
@@ -38,7 +37,7 @@ from conspectus.compactor.engine import LOCAL
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.messages import read_messages
 
-screen = Console(width=110)
+screen = printed.screen(110)
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 KILLS = 12
 """How often a run is killed."""
@@ -179,23 +178,13 @@ def kills_for(requests: int, seed: int) -> list[int]:
 
 def long_run(turns: int, postgres: str | None) -> bool:
     """The first two parts; whether all held."""
-    table = Table(
-        title=f"{turns} turns, windows of {WINDOW:,} tokens; largest request of each agent",
-        title_justify="left",
-    )
-    for column in (
-        "run",
-        "main",
-        "reader",
-        "counter",
-        "torn",
-        "sessions",
-        "summaries",
-        "lost",
-        "no file",
+    columns = (
+        *("run", "main", "reader", "counter", "torn", "sessions", "summaries", "lost", "no file"),
         "same",
-    ):
-        table.add_column(column, justify="left" if column == "run" else "right")
+    )
+    table = printed.table(
+        f"{turns} turns, windows of {WINDOW:,} tokens; largest request of each agent", columns
+    )
     good = True
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -81,15 +81,15 @@ class _Told(logging.Handler):
 def trial(case: Case, way: str, step: int = 1) -> Outcome:
     """One thread through trouble."""
     flow = _compacting if way.startswith("Compactor") else _answering
+    on_a_loop = "loop" in way
 
-    async def on_a_loop() -> Outcome:
-        async with case.aopened(step) as fault:
-            return await arun(flow(case, fault))
+    async def played() -> Outcome:
+        async with case.opened(step, on_a_loop) as fault:
+            if on_a_loop:
+                return await arun(flow(case, fault))
+            return await asyncio.to_thread(run, flow(case, fault))
 
-    if "loop" in way:
-        return asyncio.run(on_a_loop())
-    with case.opened(step) as fault:
-        return run(flow(case, fault))
+    return asyncio.run(played())
 
 
 def _summary(messages: list[BaseMessage]) -> str:

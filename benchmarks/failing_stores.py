@@ -13,12 +13,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+import printed
 from command_line import Options, Progress, ended, stopped, tell
 from failing_store_trial import WAYS, Outcome, trial
 from killed_databases import schema_at
-from rich import box
-from rich.console import Console
-from rich.table import Table
 from store_failures import IN_MEMORY, SQLITE, Case, Postgres
 
 MOST_STEPS = 60
@@ -91,20 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("conspectus").propagate = False
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     title = "Stores that fail: threads, and how many of them ..."
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for name in ("trouble", "store"):
-        table.add_column(name, no_wrap=True)
-    for name in (
-        "threads",
-        "changed",
-        "lost",
-        "torn or over",
-        "told",
-        "done",
-        "went on",
-        "compacted after",
-    ):
-        table.add_column(name, justify="right")
+    columns = (
+        *("trouble", "store", "threads", "changed", "lost", "torn or over", "told", "done"),
+        *("went on", "compacted after"),
+    )
+    table = printed.table(title, columns, 2)
     said: list[tuple[str, str]] = []
     good = whole = True
     with ExitStack() as stack:
@@ -128,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             good &= bool(row.outcomes) and not row.bad
             for one in row.bad:
                 print(case.name, one, file=sys.stderr)
-    Console(width=116).print(table)
+    printed.screen(116).print(table)
     for about, text in said:
         print(f"{about}:\n    {text}")
     if not whole:

@@ -12,11 +12,9 @@ with 2 if an option makes no sense.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import os
 import re
-import sys
 import tempfile
 import types
 import warnings
@@ -25,11 +23,11 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+import printed
 import tenacity.nap
 from command_line import Options, Progress, at_least, deaf, end_children, ended, stopped, tell
 from http_fault_systems import ROOM, SYSTEMS, Clients, Conspectus, System, ask, mark
 from langchain_core.messages import HumanMessage
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -352,25 +350,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results, whole = _played(jobs, given.jobs)
     if not results:
         return stopped("no scene had come to its end")
-    if given.json:
-        data = [
-            {"case": CASES[n].name, "on": on, "protocol": protocol}
-            | {kind.name: asdict(t) for kind, t in zip(SYSTEMS, trials, strict=True)}
-            for (n, on, protocol), trials in results.items()
-        ]
-        print(json.dumps(data, indent=1, ensure_ascii=False))
-    else:
-        show(results, Console(width=126))
-    complaints = [
+    data = [
+        {"case": CASES[n].name, "on": on, "protocol": protocol}
+        | {kind.name: asdict(t) for kind, t in zip(SYSTEMS, trials, strict=True)}
+        for (n, on, protocol), trials in results.items()
+    ]
+    bad = printed.complain(
         f"{CASES[n].name}, {on}, {protocol}: {what}"
         for (n, on, protocol), trials in results.items()
         for what in wrong(CASES[n], on, trials[SYSTEMS.index(Conspectus)], protocol)
-    ]
-    for line in complaints:
-        print(f"BROKEN PROMISE: {line}", file=sys.stderr)
-    if not whole:
-        return stopped()
-    return 1 if complaints else 0
+    )
+    code = printed.end(given.json, lambda: data, lambda: show(results, printed.screen()), not bad)
+    return code if whole else stopped()
 
 
 def _played(
@@ -404,9 +395,8 @@ def show(results: dict[tuple[int, str, str], list[Trial]], screen: Console) -> N
     """The tables: one for each call that fails, and the sums."""
     titles = {"sums": "The summariser's calls fail", "answers": "The calls for answers fail"}
     for on, title in titles.items():
-        table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        for column in ("fault", "protocol", *(kind.name for kind in SYSTEMS)):
-            table.add_column(column)
+        columns = ("fault", "protocol", *(kind.name for kind in SYSTEMS))
+        table = printed.table(title, columns, len(columns))
         for number, case in enumerate(CASES):
             rows = {p: results.get((number, on, p)) for p in PROTOCOLS}
             texts = {p: [str(t) for t in trials] for p, trials in rows.items() if trials}
@@ -431,15 +421,10 @@ def show(results: dict[tuple[int, str, str], list[Trial]], screen: Console) -> N
 
 def price(results: dict[tuple[int, str, str], list[Trial]]) -> Table:
     """What it takes where the summariser's calls fail: calls for summaries, and seconds waited."""
-    table = Table(
-        title="The same: calls for summaries, and seconds waited",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+    table = printed.table(
+        "The same: calls for summaries, and seconds waited",
+        ("fault", *(kind.name for kind in SYSTEMS)),
     )
-    table.add_column("fault")
-    for kind in SYSTEMS:
-        table.add_column(kind.name, justify="right")
     for number, case in enumerate(CASES):
         rows = [found for p in PROTOCOLS if (found := results.get((number, "sums", p)))]
         if rows:

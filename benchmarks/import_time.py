@@ -10,7 +10,6 @@ more than 0.6 s, or loads it.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -19,8 +18,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
+import printed
 
 ALLOWED = 0.6
 RUNS = 5
@@ -129,26 +127,24 @@ def measured() -> dict[str, tuple[float, bool]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it as a command; gives the exit code."""
-    parser = argparse.ArgumentParser(description="What an import takes.")
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
-    given = parser.parse_args(arguments)
-    found = measured()
+    given, found = printed.options(__doc__).parse_args(arguments), measured()
     broken = [
         name
         for name, (taken, heavy) in found.items()
         if name not in WITH_LANGCHAIN and (heavy or taken > ALLOWED)
     ]
-    if given.json:
-        rows = {name: round(taken, 3) for name, (taken, _) in found.items()}
-        print(json.dumps({"seconds": rows, "allowed": ALLOWED, "broken": broken}, indent=1))
-    else:
-        table = Table("line", "CPU seconds", "loads LangChain or LangGraph", title="Imports")
+
+    def show() -> None:
+        table = printed.table("Imports", ("line", "CPU seconds", "loads LangChain or LangGraph"))
         for name, (taken, heavy) in found.items():
             table.add_row(name, f"{taken:.2f}", "yes" if heavy else "no")
-        Console(width=None if sys.stdout.isatty() else 100).print(table)
+        printed.screen(100).print(table)
         word = f"BROKEN by {', '.join(broken)}" if broken else "holds"
         print(f"What needs no LangChain loads none and takes {ALLOWED} s at most: {word}")
-    return 1 if broken else 0
+
+    rows = {name: round(taken, 3) for name, (taken, _) in found.items()}
+    data = {"seconds": rows, "allowed": ALLOWED, "broken": broken}
+    return printed.end(given.json, lambda: data, show, not broken)
 
 
 if __name__ == "__main__":

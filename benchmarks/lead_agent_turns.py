@@ -23,10 +23,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import printed
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatResult
-from rich import box
-from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples" / "lead_agent"))
@@ -257,24 +256,8 @@ class Run:
 
 def runs(turns: int, postgres: str | None, folder: Path) -> tuple[Table, bool]:
     """Every run; the table, and whether all held."""
-    table = Table(
-        title=f"{turns} turns, a window of {WINDOW:,} tokens",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-    )
-    for column in (
-        "run",
-        "starts",
-        "requests",
-        "largest",
-        "over",
-        "torn",
-        "summaries",
-        "questions",
-        "titles",
-        "same",
-    ):
-        table.add_column(column, justify="left" if column == "run" else "right")
+    columns = "run starts requests largest over torn summaries questions titles same".split()
+    table = printed.table(f"{turns} turns, a window of {WINDOW:,} tokens", columns)
     measure = Run(folder / "measure", "memory:", "measure", turns, enabled=False)
     wanted = measure.go(restarts=False)
     _row(table, "without summaries", measure, wanted, "")
@@ -314,7 +297,7 @@ def main() -> int:
     logging.getLogger("conspectus").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory() as name:
         table, good = runs(given.turns, given.postgres, Path(name))
-    screen = Console(width=120)
+    screen = printed.screen(120)
     screen.print(table)
     if given.postgres is None:
         screen.print("PostgreSQL was left out; give --postgres ADDRESS of an empty database.")

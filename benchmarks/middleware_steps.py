@@ -17,14 +17,13 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import printed
 from langchain.agents import create_agent
 from langchain.agents.middleware import SummarizationMiddleware as LangChainMiddleware
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.runtime import Runtime
-from rich.console import Console
-from rich.table import Table
 
 from conspectus import ContextGuard, SummarizationMiddleware
 from conspectus.tokens.tally import FINGERPRINTS, MESSAGES, THREADS, Tallies
@@ -34,19 +33,19 @@ NEVER = ("tokens", 10**9)
 TARGETS = {1_000: 20, 10_000: 20, 100_000: 10}
 """Times less than LangChain's that an untriggered step must cost, by messages."""
 
-screen = Console(width=100)
+screen = printed.screen(100)
 Middleware = Any
 
 
-def history(length: int) -> list[BaseMessage]:
-    """A thread of questions, tool calls, results and answers, of about 150 tokens a message."""
+def history(length: int, lines: int = 60) -> list[BaseMessage]:
+    """Make a thread of questions, tool calls, results of so many lines, and answers."""
     made: list[BaseMessage] = []
     for n in range(length // 4):
         call = {"name": "read_file", "args": {"path": f"/src/module_{n}.py"}, "id": f"call-{n}"}
         made += [
             HumanMessage(f"Question {n}: what does module {n} do? " + "Look closely. " * 20),
             AIMessage("", tool_calls=[call]),
-            ToolMessage("a line of the module\n" * 60, tool_call_id=f"call-{n}"),
+            ToolMessage("a line of the module\n" * lines, tool_call_id=f"call-{n}"),
             AIMessage(f"Module {n} does its part. " * 12),
         ]
     for n, message in enumerate(made):
@@ -54,10 +53,13 @@ def history(length: int) -> list[BaseMessage]:
     return made
 
 
-def best(step: Callable[[], object], times: int) -> float:
-    """The least seconds of several calls."""
+def best(
+    step: Callable[[], object], times: int, before: Callable[[], object] = lambda: None
+) -> float:
+    """Give the least seconds of several calls; `before` is not counted."""
     least = float("inf")
     for _ in range(times):
+        before()
         started = time.perf_counter()
         step()
         least = min(least, time.perf_counter() - started)
@@ -66,10 +68,8 @@ def best(step: Callable[[], object], times: int) -> float:
 
 def untriggered(lengths: list[int]) -> bool:
     """A step on which nothing is due, called by hand as the graph would."""
-    table = Table(title="One step on which nothing is due, best of many")
     columns = ("messages", "LangChain, ms", "ours, ms", "ratio", "ours, first look, ms", "noticed")
-    for column in columns:
-        table.add_column(column, justify="right")
+    table = printed.table("One step on which nothing is due, best of many", columns, 0)
     good = True
     for length in lengths:
         state: Any = {"messages": history(length)}
@@ -130,15 +130,9 @@ class Timed:
 
 def agent_run(steps: int, triggers: dict[str, Any]) -> None:
     """A real agent that calls a tool at every step."""
-    table = Table(title=f"An agent of {steps:,} steps, one tool call each, no checkpointer")
-    for column in (
-        "trigger",
-        "middleware",
-        "run, s",
-        "of it before_model, s",
-        "ms a step, last 100",
-    ):
-        table.add_column(column, justify="right" if "s" in column[-3:] else "left")
+    columns = ("trigger", "middleware", "run, s", "of it before_model, s", "ms a step, last 100")
+    title = f"An agent of {steps:,} steps, one tool call each, no checkpointer"
+    table = printed.table(title, columns, 2)
     for title, trigger in triggers.items():
         for name, make in _contenders(trigger).items():
             middleware = make()
@@ -160,25 +154,19 @@ def agent_run(steps: int, triggers: dict[str, Any]) -> None:
 def _contenders(trigger: Any) -> dict[str, Callable[[], list[Middleware]]]:
     model = FakeListChatModel(responses=["-"])
 
-    def theirs() -> list[Middleware]:
-        return [
-            LangChainMiddleware(
-                model, trigger=trigger, keep=("messages", 20), summarizer=lambda messages: "Read."
-            )
-        ]
-
-    def ours() -> list[Middleware]:
-        return [
-            SummarizationMiddleware(
-                model, trigger=trigger, keep=("messages", 20), summarizer=lambda messages: "Read."
-            )
-        ]
+    given: Any = {"trigger": trigger, "keep": ("messages", 20)}
+    given["summarizer"] = lambda messages: "Read."
 
     def guarded() -> list[Middleware]:
-        first = ours()
-        return [*first, ContextGuard(first[0], window=10**8)]
+        first = SummarizationMiddleware(model, **given)
+        return [first, ContextGuard(first, window=10**8)]
 
-    return {"LangChain's": theirs, "ours": ours, "ours and the guard": guarded, "none": list}
+    return {
+        "LangChain's": lambda: [LangChainMiddleware(model, **given)],
+        "ours": lambda: [SummarizationMiddleware(model, **given)],
+        "ours and the guard": guarded,
+        "none": list,
+    }
 
 
 def _calls(steps: int) -> Callable[[list[BaseMessage]], Any]:
@@ -213,9 +201,8 @@ def memory(threads: int, length: int) -> bool:
             gc.collect()
             sizes.append((n + 1, tracemalloc.get_traced_memory()[0] - before))
     tracemalloc.stop()
-    table = Table(title=f"Held by one middleware after threads of {length:,} messages each")
-    for column in ("threads served", "kB", "bytes a message"):
-        table.add_column(column, justify="right")
+    title = f"Held by one middleware after threads of {length:,} messages each"
+    table = printed.table(title, ("threads served", "kB", "bytes a message"), 0)
     for served, size in sizes:
         table.add_row(f"{served:,}", f"{size / 1e3:,.0f}", f"{size / served / length:.0f}")
     screen.print(table)

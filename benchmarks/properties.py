@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import printed
 from command_line import Options, at_least, ended, tell, whole
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 ROOT = Path(__file__).resolve().parents[1]
 LEAST = 100_000
@@ -168,18 +167,13 @@ def _ended_with_us(command: Sequence[str], env: Mapping[str, str]) -> int:
 
 def show(rows: Sequence[Row], screen: Console) -> None:
     """The table."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("promise")
-    table.add_column("through")
-    for name in ("tests", "examples", "steps"):
-        table.add_column(name, justify="right")
-    table.add_column("outcome")
+    columns = ("promise", "through", "outcome", "tests", "examples", "steps")
+    table = printed.table("", columns, 3)
     for row in rows:
         outcome = f"{row.failed} failed" if row.failed else "held"
         counts = [f"{n:,}" if n else "" for n in (row.tests, row.examples, row.steps)]
-        table.add_row(
-            f"{row.promise}. {PROMISES[row.promise]}", row.through or "?", *counts, outcome
-        )
+        name = f"{row.promise}. {PROMISES[row.promise]}"
+        table.add_row(name, row.through or "?", outcome, *counts)
     screen.print(table)
 
 
@@ -219,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         said = f"{asked.only!r} is in no name of a property test"
         names = "; ".join(f"{number}. {name}" for number, name in PROMISES.items())
         parser.error(f"ONLY= or --only: {said}, and there are these promises: {names}")
-    show(rows, Console(width=None if sys.stdout.isatty() else 110))
+    show(rows, printed.screen(110))
     total, steps = sum(row.examples for row in rows), sum(row.steps for row in rows)
     print(f"{total:,} examples of {sum(r.tests for r in rows)} property tests, {steps:,} steps.")
     wrong = judged(rows, code, asked.least)

@@ -13,8 +13,6 @@ is larger than its limit.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 import tempfile
 import time
@@ -22,10 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import printed
 from made_thread import made_thread
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from conspectus import Compactor
 from conspectus.archive import Archive
@@ -126,12 +123,12 @@ def measure(sizes: Sequence[int] = SIZES) -> dict[str, Any]:
 
 
 def show(found: dict[str, Any], screen: Console) -> None:
-    """The table and the claim."""
-    table = Table(title=f"One recall of {TOKENS:,} tokens, milliseconds", box=box.SIMPLE_HEAD)
+    """Print the table and the claim."""
     names = ("messages", *QUESTIONS, "index", "taken up")
-    for name in names:
-        table.add_column({"index": "first", "taken up": "first, opened anew"}.get(name, name))
-        table.columns[-1].justify = "right"
+    headings = {"index": "first", "taken up": "first, opened anew"}
+    table = printed.table(
+        f"One recall of {TOKENS:,} tokens, milliseconds", [headings.get(n, n) for n in names], 0
+    )
     for row in found["rows"]:
         table.add_row(*(f"{row[name]:,}" for name in names))
     screen.print(table)
@@ -145,15 +142,9 @@ def show(found: dict[str, Any], screen: Console) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it as a command; gives the exit code."""
-    parser = argparse.ArgumentParser(description="The cost of a recall by length of the thread.")
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
-    given = parser.parse_args(arguments)
-    found = measure()
-    if given.json:
-        print(json.dumps(found, indent=1))
-    else:
-        show(found, Console(width=None if sys.stdout.isatty() else 100))
-    return 0 if found["holds"] else 1
+    given, found = printed.options(__doc__).parse_args(arguments), measure()
+    screen = printed.screen(100)
+    return printed.end(given.json, lambda: found, lambda: show(found, screen), found["holds"])
 
 
 if __name__ == "__main__":

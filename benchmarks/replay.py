@@ -11,23 +11,20 @@ fewer than two times; and 0 where there are no transcripts.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
+import printed
 from rich.console import Console
-from rich.table import Table
 
 from conspectus_lab.replay import PolicyRun, Replay, replay
+from conspectus_lab.replay.results import broken_promises
+from conspectus_lab.replay.results import totals as added_up
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
 FOLDER = "agent"
 LEAST = 2_000
 """Tokens of the smallest window."""
@@ -37,6 +34,8 @@ SHARE, LESS, TRIES = 4, 0.7, 6
 
 COMPACTIONS = 2
 OURS, THEIRS = "conspectus", "langchain"
+SHOWN = "requests compactions broken over read_share missing sent_tokens".split()
+"""Figures of a replay that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +49,9 @@ class Row:
     @property
     def wrong(self) -> list[str]:
         """What Conspectus promises and did not keep."""
-        run = self.ours
-        share = run.read_share
-        checks = {
-            f"{run.broken} requests with broken pairs": run.broken > 0,
-            f"{run.over} requests over the window": run.over > 0,
-            f"{share or 0:.2%} of the text that left was read": share is not None and share < 1,
-            f"{run.missing} originals missing": run.missing > 0,
-            f"it ended early: {run.stopped}": bool(run.stopped),
-            f"{len(run.compactions)} compactions": len(run.compactions) < COMPACTIONS,
-        }
-        name = f"{self.replay.name} at {self.replay.window:,}"
-        return [f"{name}: {what}" for what, holds in checks.items() if holds]
+        found, times = broken_promises(self.replay, self.ours), len(self.ours.compactions)
+        few = f"{self.replay.name} at {self.replay.window:,}: {times} compactions"
+        return found if times >= COMPACTIONS else [*found, few]
 
 
 def measure(files: Sequence[Path]) -> Iterator[Row]:
@@ -99,17 +89,10 @@ def _in(
 
 def figures(runs: Sequence[PolicyRun]) -> dict[str, Any]:
     """The numbers of one policy over all transcripts."""
-    characters = sum(one.characters for run in runs for one in run.compactions)
-    read = sum(one.read for run in runs for one in run.compactions)
+    every = added_up(runs)
     return {
         "transcripts": len(runs),
-        "requests": sum(len(run.steps) for run in runs),
-        "compactions": sum(len(run.compactions) for run in runs),
-        "broken": sum(run.broken for run in runs),
-        "over": sum(run.over for run in runs),
-        "read_share": read / characters if characters else None,
-        "missing": sum(run.missing for run in runs),
-        "sent_tokens": sum(run.sent for run in runs),
+        **{name: every[name] for name in SHOWN},
         "stopped": sum(bool(run.stopped) for run in runs),
         "seconds": round(sum(run.seconds for run in runs), 1),
     }
@@ -125,11 +108,9 @@ def totals(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
 
 def show(rows: Sequence[Row], screen: Console) -> None:
     """A row for each transcript and policy would be long: all together, and what is wrong."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     names = [name for name in figures([]) if name != "transcripts"]
-    table.add_column(f"{len(rows)} transcripts")
-    for name in names:
-        table.add_column(name.replace("_", " "), justify="right")
+    headings = (f"{len(rows)} transcripts", *(name.replace("_", " ") for name in names))
+    table = printed.table("", headings)
     for policy, data in totals(rows).items():
         cells = [data[name] for name in names]
         shown = [
@@ -150,37 +131,33 @@ def show(rows: Sequence[Row], screen: Console) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it as a command; gives the exit code."""
-    parser = argparse.ArgumentParser(description="Replay real transcripts.")
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    parser = printed.options(__doc__)
     parser.add_argument("--limit", type=int, help="transcripts at most")
     given = parser.parse_args(arguments)
-    folder = Path(os.environ.get("CONSPECTUS_DATA") or DATA) / FOLDER
-    files = sorted(folder.glob("*.json"))[: given.limit]
+    files = sorted((printed.transcripts_folder() / FOLDER).glob("*.json"))[: given.limit]
     if not files:
-        why = f"there are no transcripts in {folder}; set CONSPECTUS_DATA to the folder above it"
-        print(json.dumps({"skipped": why}) if given.json else f"skipped: {why}")
-        return 0
-    screen = Console(markup=False, highlight=False, width=None if sys.stdout.isatty() else 140)
+        return printed.skip(given.json, FOLDER)
     rows = []
     with Console(stderr=True).status("") as status:
         for row in measure(files):
             rows.append(row)
             status.update(f"{len(rows)} of {len(files)}: {row.replay.name}")
-    if given.json:
-        each = [
-            {
-                "name": row.replay.name,
-                "window": row.replay.window,
-                OURS: figures([row.ours]),
-                THEIRS: figures([row.theirs]),
-                "wrong": row.wrong,
-            }
-            for row in rows
-        ]
-        print(json.dumps({"rows": each, "totals": totals(rows)}, indent=1))
-    else:
-        show(rows, screen)
-    return 1 if any(row.wrong for row in rows) else 0
+    each = [
+        {
+            "name": row.replay.name,
+            "window": row.replay.window,
+            OURS: figures([row.ours]),
+            THEIRS: figures([row.theirs]),
+            "wrong": row.wrong,
+        }
+        for row in rows
+    ]
+    return printed.end(
+        given.json,
+        lambda: {"rows": each, "totals": totals(rows)},
+        lambda: show(rows, printed.screen(140)),
+        not any(row.wrong for row in rows),
+    )
 
 
 if __name__ == "__main__":

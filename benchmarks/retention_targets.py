@@ -9,23 +9,17 @@ exit code is 1 if a target is missed, and 0 where there is no data.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich import box
+import printed
 from rich.console import Console
-from rich.table import Table
 
 from conspectus_lab.commands.eval import read_transcripts
 from conspectus_lab.evaluate import ConspectusSystem, Evaluation, SystemResult, beside, evaluate
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
 KEEP = ("messages", 20)
 QUOTED = {512: None, 1024: None, 2048: 0.8}
 """The least `quoted` by size of the summary, in tokens; None where it is only shown: short notes
@@ -138,44 +132,42 @@ def none_of(what: str, count: int) -> Check:
 
 def show(found: Sequence[Check], screen: Console) -> None:
     """The table and one line of totals."""
-    table = Table(
-        title="What survives a compaction, embedded summariser, keep 20 messages",
+    table = printed.table(
+        "What survives a compaction, embedded summariser, keep 20 messages",
+        ("figure", "target", "holds", "now", "beside"),
+        3,
         caption="beside: LangChain's middleware for quoted, plain BM25 over the tail for answers",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
     )
-    for place, name in enumerate(("figure", "now", "target", "beside", "holds")):
-        table.add_column(name, justify="right" if place in (1, 3) else "left", no_wrap=True)
     for check in found:
         value = f"{check.value:,}" if isinstance(check.value, int) else f"{check.value:.4f}"
         other = "" if check.beside is None else f"{check.beside:.4f}"
         style = "" if check.holds else "bold red"
         holds = "yes" if check.holds else "MISSED"
-        table.add_row(check.what, value, check.target, other, holds, style=style)
+        table.add_row(check.what, check.target, holds, value, other, style=style)
     screen.print(table)
     held = sum(check.holds for check in found)
     screen.print(f"{held} of {len(found)} figures are as promised")
 
 
+def end(as_json: bool, found: Sequence[Check], folders: str) -> int:
+    """Print the figures; gives the exit code."""
+    if not found:
+        return printed.skip(as_json, folders)
+    return printed.end(
+        as_json,
+        lambda: {"figures": [asdict(check) for check in found]},
+        lambda: show(found, printed.screen()),
+        all(check.holds for check in found),
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it as a command; gives the exit code."""
-    parser = argparse.ArgumentParser(description="What survives a compaction, beside its targets.")
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    parser = printed.options(__doc__)
     parser.add_argument("--only", choices=FOLDERS, help="one folder only")
     given = parser.parse_args(arguments)
-    data = Path(os.environ.get("CONSPECTUS_DATA") or DATA)
-    found = list(checks(data, [given.only] if given.only else FOLDERS))
-    if not found:
-        why = (
-            "there are no transcripts; set CONSPECTUS_DATA to a folder with agent, locomo, crosswoz"
-        )
-        print(json.dumps({"skipped": why}) if given.json else f"skipped: {why}")
-        return 0
-    if given.json:
-        print(json.dumps({"figures": [asdict(check) for check in found]}, indent=1))
-    else:
-        show(found, Console(width=None if sys.stdout.isatty() else 126))
-    return 0 if all(check.holds for check in found) else 1
+    found = checks(printed.transcripts_folder(), [given.only] if given.only else FOLDERS)
+    return end(given.json, list(found), ", ".join(FOLDERS))
 
 
 if __name__ == "__main__":

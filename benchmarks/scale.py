@@ -12,7 +12,6 @@ more than 1.3 times as much in the longest thread as in the shortest.
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import subprocess
@@ -23,11 +22,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import printed
 from langchain_core.messages.utils import count_tokens_approximately
 from made_thread import made_thread
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from conspectus import CompactionResult, Compactor
 from conspectus.archive import Archive, Scope
@@ -153,24 +151,13 @@ def _apart(size: int, where: str, most_runs: int) -> dict[str, Any]:
 
 def show(found: dict[str, Any], screen: Console) -> None:
     """The table and the claim."""
-    table = Table(title="One compaction, embedded summariser", box=box.SIMPLE_HEAD)
-    for name in (
-        "messages",
-        "archive",
-        "tokens",
-        "after",
-        "seconds",
-        "µs a message",
-        "ratio",
-        "peak MB",
-        "bytes a message",
-        "LangChain count, µs",
-    ):
-        table.add_column(name, justify="left" if name == "archive" else "right", no_wrap=True)
+    sizes = ("messages", "tokens", "after", "seconds", "µs a message", "ratio", "peak MB")
+    columns = ("archive", *sizes, "bytes a message", "LangChain count, µs")
+    table = printed.table("One compaction, embedded summariser", columns)
     for row in found["rows"]:
         table.add_row(
-            f"{row['messages']:,}",
             row["archive"],
+            f"{row['messages']:,}",
             f"{row['tokens_before']:,}",
             f"{row['tokens_after']:,}",
             f"{row['seconds']:.2f}",
@@ -195,8 +182,7 @@ def show(found: dict[str, Any], screen: Console) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it as a command; gives the exit code."""
-    parser = argparse.ArgumentParser(description="The cost of a compaction by length.")
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    parser = printed.options(__doc__)
     parser.add_argument("--one", type=int, help="measure this many messages, in this process")
     parser.add_argument("--archive", choices=(MEMORY, SQLITE), default=MEMORY)
     parser.add_argument("--runs", type=int, default=1)
@@ -205,12 +191,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(json.dumps(measure_one(given.one, given.archive, given.runs)))
         return 0
     found = measure()
-    if given.json:
-        print(json.dumps(found, indent=1))
-    else:
-        show(found, Console(width=None if sys.stdout.isatty() else 126))
-    wrong = any(row["wrong"] for row in found["rows"])
-    return 0 if found["holds"] and not wrong else 1
+    good = found["holds"] and not any(row["wrong"] for row in found["rows"])
+    screen = printed.screen()
+    return printed.end(given.json, lambda: found, lambda: show(found, screen), good)
 
 
 if __name__ == "__main__":

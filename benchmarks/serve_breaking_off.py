@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
-from serve_process import Endpoint, endpoint
+from serve_process import Endpoint, endpoint, request
 
 from conspectus.archive import Archive
 from conspectus_lab.testing.fault_server import FaultServer, Reply, Request, faults
@@ -27,7 +26,6 @@ STREAMED = "in the middle of a stream"
 MOMENTS = (SENDING, SUMMARISING, WAITING, WHOLE, STREAMED)
 
 WINDOW, TURNS = 4_000, 14
-TEXT = "It reads what it was given, checks it, and gives back what it has found. " * 6
 SUMMARY = "## Goal\n- The user wants what was asked to be looked at, turn by turn [m1]"
 PATIENCE = 20.0
 """Seconds in which a connection is given up, at most."""
@@ -110,14 +108,18 @@ def stage(folder: Path, moment: str) -> Iterator[tuple[FaultServer, Provider, En
 def left_behind(folder: Path, moment: str, protocol: str, path: str) -> Left:
     """Break off at a moment, and look at what is left; then send the same again."""
     key, other = (f"{name} {moment} {protocol}" for name in ("key", "nay"))
+
+    def ask(key: str) -> bytes:
+        return json.dumps(request(protocol, key, TURNS, moment == STREAMED)).encode()
+
     with stage(folder, moment) as (server, provider, serving):
-        break_off(serving, provider, path, request_of(protocol, moment, key), key)
+        break_off(serving, provider, path, ask(key), key)
         time.sleep(NOTICED)
         provider.go.set()
         connections = closed(server)
-        again = post(serving, path, request_of(protocol, moment, key), key)
+        again = post(serving, path, ask(key), key)
         paid = provider.summaries
-        post(serving, path, request_of(protocol, moment, other), other)
+        post(serving, path, ask(other), other)
         calls = paid - (provider.summaries - paid)  # more than a client pays for that stays
     with Archive.open(folder / "leaving.db") as archive:
         threads = len(archive.threads(serving.tenant(key)))
@@ -137,19 +139,6 @@ def post(serving: Endpoint, path: str, body: bytes, key: str) -> httpx.Response:
     """A client that stays."""
     named = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     return httpx.post(serving.url + path, content=body, headers=named, timeout=60)
-
-
-def request_of(protocol: str, moment: str, key: str) -> bytes:
-    """A request whose history must be compacted."""
-    said = [
-        {"role": role, "content": f"{role} {turn} of {key}: {TEXT}"}
-        for turn in range(TURNS)
-        for role in ("user", "assistant")
-    ]
-    said.append({"role": "user", "content": "Go on."})
-    field = "input" if protocol == "Responses" else "messages"
-    body: dict[str, Any] = {"model": "m", field: said, "stream": moment == STREAMED}
-    return json.dumps(body | ({"max_tokens": 100} if protocol == "Messages" else {})).encode()
 
 
 def break_off(serving: Endpoint, provider: Provider, path: str, raw: bytes, key: str) -> None:

@@ -10,18 +10,16 @@ archive nor, word for word, in the last request.
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import printed
 from client_programs import CLIENTS, KEY, Client, Place, Unavailable, cache
 from client_session import Kept, Session, size
 from command_line import Options, Progress, ended
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from serve_process import endpoint
 
 from conspectus_lab.testing.fault_server import FaultServer
@@ -96,16 +94,11 @@ def went_through(
 
 def show(rows: Sequence[Went], screen: Console) -> None:
     """The table."""
-    table = Table(
-        title="Clients through conspectus serve", title_justify="left", box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )  # fmt: skip
     names = (
         "client,version,protocol,window,windows,requests,over,refused,compacted,threads,messages,"
         "archived,in view,missing"
     ).split(",")
-    for name in names:
-        table.add_column(name, justify="left" if name in names[:3] else "right")
+    table = printed.table("Clients through conspectus serve", names, 3)
     for one in rows:
         kept = one.kept
         every = kept.archived + kept.in_view + len(kept.missing)
@@ -133,21 +126,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     absent: list[str] = []
     for client in chosen:
         try:
-            program, version = client.had(
-                cache() / client.name.split()[0].partition("'")[0].lower()
-            )
+            program, version = client.had(cache() / client.folder)
             rows.append(went_through(client, program, version, given.windows))
         except Unavailable as error:
             absent.append(f"{client.name} cannot be had or started here: {error}")
         progress.step(client.name)
     if rows:
-        show(rows, Console(width=140))
+        show(rows, printed.screen(140))
     for line in absent:
         print(line)
-    complaints = [f"{one.client.name}: {what}" for one in rows for what in one.wrong]
-    for line in complaints:
-        print(f"BROKEN PROMISE: {line}", file=sys.stderr)
-    return 1 if complaints else 0
+    complaints = (f"{one.client.name}: {what}" for one in rows for what in one.wrong)
+    return int(printed.complain(complaints))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,6 @@ this does not hold.
 
 from __future__ import annotations
 
-import json
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -26,12 +24,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import printed
 from command_line import Options, Progress, ended
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from serve_breaking_off import MOMENTS, Left, left_behind
-from serve_process import Endpoint, endpoint
+from serve_process import PROTOCOLS, Endpoint, endpoint, request
 
 from conspectus_lab.testing.fault_server import FaultServer, Reply, Request, faults
 
@@ -39,7 +36,6 @@ WINDOW = 4_000
 SILENCE = 2
 """Seconds that the provider may be silent."""
 
-TEXT = "It reads what it was given, checks it, and gives back what it has found. " * 6
 HANGS = "hangs"
 GOOD = "This is an answer."
 
@@ -73,12 +69,6 @@ FAULTS: dict[str, Reply] = {
 
 OURS = {"cut_before_headers": "502", HANGS: "504"}
 """Where nothing comes that could be passed on: the endpoint's own errors."""
-
-PROTOCOLS = {
-    "Chat": ("/v1/chat/completions", "messages"),
-    "Responses": ("/v1/responses", "input"),
-    "Messages": ("/v1/messages", "messages"),
-}
 
 UNLIKE = frozenset(("date", "server", "connection", "keep-alive", "transfer-encoding"))
 """Headers of one connection, which say nothing of the answer."""
@@ -135,18 +125,6 @@ def post(url: str, body: Any, key: str, seconds: float = 60.0) -> Received:
     return Received(status, tuple(one for one in told if one not in ours), got, whole, ours)
 
 
-def asked(protocol: str, who: str, turns: int, stream: bool) -> dict[str, Any]:
-    """A request with so many turns before the question."""
-    said = [
-        {"role": role, "content": f"{role} {turn} of {who}: {TEXT}"}
-        for turn in range(turns)
-        for role in ("user", "assistant")
-    ]
-    said.append({"role": "user", "content": f"What does {who} ask?"})
-    body = {"model": "m", PROTOCOLS[protocol][1]: said, "stream": stream}
-    return body | ({"max_tokens": 100} if protocol == "Messages" else {})
-
-
 @dataclass(frozen=True)
 class Scene:
     """One fault, as it is met.
@@ -173,7 +151,7 @@ def play(
 ) -> Scene:
     """One fault, directly and through the endpoint, and the request after it."""
     path, who = PROTOCOLS[protocol][0], f"{fault} {protocol} {stream} {turns}"
-    body, key = asked(protocol, who, turns, stream), f"key of {who}"
+    body, key = request(protocol, who, turns, stream), f"key of {who}"
     with faulty(fault) as reply:
         server.restart(reply)
         through = post(serving.url + path, body, key)
@@ -254,16 +232,11 @@ def cell(scenes: Sequence[Scene]) -> str:
 def show(scenes: Sequence[Scene], left: Sequence[Left], screen: Console) -> None:
     """The two tables."""
     if scenes:
-        table = Table(
-            title="What a client gets: the same directly and through the endpoint, "
+        table = printed.table(
+            "What a client gets: the same directly and through the endpoint, "
             "or directly -> through it",
-            title_justify="left",
-            box=box.SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
+            ["fault", *(f"{p}{s}" for p in PROTOCOLS for s in ("", ", streamed"))],
         )
-        table.add_column("fault", no_wrap=True)
-        for column in (f"{p}{s}" for p in PROTOCOLS for s in ("", ", streamed")):
-            table.add_column(column)
         for name in dict.fromkeys(one.fault for one in scenes):
             rows = [one for one in scenes if one.fault == name]
             cells = [
@@ -278,18 +251,11 @@ def show(scenes: Sequence[Scene], left: Sequence[Left], screen: Console) -> None
         if same < len(scenes):
             screen.print("* an error of the endpoint's own: nothing came that could be passed on")
     if left:
-        table = Table(
-            title="A client breaks off", title_justify="left", box=box.SIMPLE_HEAD,
-            padding=(0, 1, 0, 0),
-        )  # fmt: skip
         names = ("moment", "protocol", "connections left", "threads", "paid for again", "next try")
-        for column in names:
-            table.add_column(column, justify="left" if column in names[:2] else "right")
+        table = printed.table("A client breaks off", names, 2)
         for one in left:
-            table.add_row(
-                one.moment, one.protocol, str(one.connections), str(one.threads), str(one.again),
-                str(one.next),
-            )  # fmt: skip
+            numbers = (one.connections, one.threads, one.again, one.next)
+            table.add_row(one.moment, one.protocol, *map(str, numbers))
         screen.print(table)
 
 
@@ -323,21 +289,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if moment in chosen
             for protocol in PROTOCOLS
         ]
-    if given.json:
-        print(
-            json.dumps({"faults": [told(one) for one in scenes], "left": [vars(o) for o in left]})
-        )
-    else:
-        show(scenes, left, Console(width=126))
     complaints = [
         f"{one.fault}, {one.protocol}{', streamed' * one.stream}, {one.turns} turns: {what}"
         for one in scenes
         for what in one.wrong
     ]
     complaints += [f"{one.moment}, {one.protocol}: {what}" for one in left for what in one.wrong]
-    for line in complaints:
-        print(f"BROKEN PROMISE: {line}", file=sys.stderr)
-    return 1 if complaints else 0
+    return printed.end(
+        given.json,
+        lambda: {"faults": [told(one) for one in scenes], "left": [vars(one) for one in left]},
+        lambda: show(scenes, left, printed.screen()),
+        not printed.complain(complaints),
+    )
 
 
 def told(scene: Scene) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from socket import create_connection, create_server
+from typing import Any
 
 from conspectus_serve.secret import secret_beside
 
@@ -95,3 +96,25 @@ def endpoint(
     line += [] if config is None else ["--config", str(config)]
     with process(line, port, env) as url:
         yield Endpoint(url, archive, secret)
+
+
+PROTOCOLS = {
+    "Chat": ("/v1/chat/completions", "messages"),
+    "Responses": ("/v1/responses", "input"),
+    "Messages": ("/v1/messages", "messages"),
+}
+"""The path of each protocol, and the field of a request that holds the history."""
+
+TEXT = "It reads what it was given, checks it, and gives back what it has found. " * 6
+
+
+def request(protocol: str, who: str, turns: int, stream: bool) -> dict[str, Any]:
+    """Make a request with so many turns of somebody before the question."""
+    said = [
+        {"role": role, "content": f"{role} {turn} of {who}: {TEXT}"}
+        for turn in range(turns)
+        for role in ("user", "assistant")
+    ]
+    said.append({"role": "user", "content": f"What does {who} ask?"})
+    body = {"model": "m", PROTOCOLS[protocol][1]: said, "stream": stream}
+    return body | ({"max_tokens": 100} if protocol == "Messages" else {})

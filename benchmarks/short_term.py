@@ -10,17 +10,13 @@ that summarises, whose model answers at once. Ends with 1 if a target is missed.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import time
 import warnings
-from collections.abc import Callable
 from typing import Any
 
-from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolMessage
-from rich.console import Console
-from rich.table import Table
+import printed
+from langchain_core.messages import AIMessage, HumanMessage
+from middleware_steps import best, history
 
 from conspectus import short_term as ours
 
@@ -32,8 +28,6 @@ LENGTHS = (1_000, 10_000)
 TARGETS = {"nothing due": 10.0, "nothing due, first look": 1.0}
 """Times less than LangMem's that a call must cost."""
 
-screen = Console(width=100)
-
 
 class Model:
     """Answers at once."""
@@ -42,37 +36,9 @@ class Model:
         return AIMessage("The modules were looked at, and each does its part.")
 
 
-def history(length: int) -> list[AnyMessage]:
-    """Questions, tool calls, results and answers, of about 100 tokens a message."""
-    made: list[AnyMessage] = []
-    for n in range(length // 4):
-        call = {"name": "read_file", "args": {"path": f"/src/module_{n}.py"}, "id": f"call-{n}"}
-        made += [
-            HumanMessage(f"Question {n}: what does module {n} do? " + "Look closely. " * 20),
-            AIMessage("", tool_calls=[call]),
-            ToolMessage("a line of the module\n" * 30, tool_call_id=f"call-{n}"),
-            AIMessage(f"Module {n} does its part. " * 12),
-        ]
-    made.append(HumanMessage("And now?"))
-    for n, message in enumerate(made):
-        message.id = f"m{n}"
-    return made
-
-
-def best(step: Callable[[], object], times: int, before: Callable[[], object]) -> float:
-    """The least milliseconds of several calls; `before` is not counted."""
-    least = float("inf")
-    for _ in range(times):
-        before()
-        started = time.perf_counter()
-        step()
-        least = min(least, time.perf_counter() - started)
-    return 1_000 * least
-
-
 def measured(library: Any, length: int, times: int) -> dict[str, float]:
     """The milliseconds of a call in each situation."""
-    messages = history(length)
+    messages = [*history(length, lines=30), HumanMessage("And now?", id="now")]
     covered = library.RunningSummary("All well.", {m.id for m in messages[:-9]}, messages[-10].id)
     box = {"messages": messages}
 
@@ -88,30 +54,26 @@ def measured(library: Any, length: int, times: int) -> dict[str, float]:
     def renew() -> None:
         box["messages"] = [message.model_copy() for message in messages]
 
-    def stay() -> None:
-        """The objects are those of the call before."""
-
     found: dict[str, float] = {}
     call(None, 10**9, 10**9)
-    found["nothing due"] = best(lambda: call(None, 10**9, 10**9), times, stay)
-    found["nothing due, first look"] = best(lambda: call(None, 10**9, 10**9), times, renew)
-    found["summarised already"] = best(lambda: call(covered, 10**6, 10**6), times, stay)
+    found["nothing due"] = 1_000 * best(lambda: call(None, 10**9, 10**9), times)
+    found["nothing due, first look"] = 1_000 * best(lambda: call(None, 10**9, 10**9), times, renew)
+    found["summarised already"] = 1_000 * best(lambda: call(covered, 10**6, 10**6), times)
     # Some hundred messages are new, as at each summary of a long run.
     box["messages"] = messages
     some = library.RunningSummary("All well.", {m.id for m in messages[:-101]}, messages[-102].id)
-    found["100 new, summarising"] = best(lambda: call(some, 4_000, 4_000), times, renew)
+    found["100 new, summarising"] = 1_000 * best(lambda: call(some, 4_000, 4_000), times, renew)
     return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    """Run it as a command; gives the exit code."""
+    parser = printed.options(__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer tries, shorter histories")
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
     asked = parser.parse_args()
     lengths, times = ((200, 1_000), 2) if asked.quick else (LENGTHS, 7)
-    table = Table(title="One call, milliseconds, best of several")
-    for column in ("messages", "situation", "LangMem", "Conspectus", "times less"):
-        table.add_column(column, justify="left" if column == "situation" else "right")
+    columns = ("situation", "messages", "LangMem", "Conspectus", "times less")
+    table = printed.table("One call, milliseconds, best of several", columns)
     rows, good = [], True
     for length in lengths:
         known, own = measured(theirs, length, times), measured(ours, length, times)
@@ -119,14 +81,12 @@ def main() -> int:
             ratio = known[situation] / milliseconds
             good = good and ratio >= TARGETS.get(situation, 0.0)
             figures = (f"{known[situation]:.2f}", f"{milliseconds:.2f}", f"{ratio:.1f}")
-            table.add_row(f"{length:,}", situation, *figures)
+            table.add_row(situation, f"{length:,}", *figures)
             rows.append([length, situation, known[situation], milliseconds, ratio])
-    if asked.json:
-        print(json.dumps(rows))
-    else:
-        screen.print(table)
-        screen.print("Targets met." if good else "A TARGET IS MISSED.")
-    return 0 if good else 1
+    said = "Targets met." if good else "A TARGET IS MISSED."
+    return printed.end(
+        asked.json, lambda: rows, lambda: printed.screen(100).print(table, said), good
+    )
 
 
 if __name__ == "__main__":

@@ -29,9 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import printed
 from command_line import Options, Progress, at_least, ended, stopped, whole
-from rich import box
-from rich.console import Console
 from rich.table import Table
 from soak_agents import Settings, Soaked, living
 from soak_callers import SoakedCaller, SoakedNode
@@ -53,7 +52,7 @@ from worker_places import aplace, own_schema, place
 
 from conspectus._drive import arun, run
 
-screen = Console(width=110)
+screen = printed.screen(110)
 
 SCHEMAS = "conspectus_soak"
 
@@ -266,14 +265,13 @@ class Soak:
         for table in self.tables():
             screen.print(table)
         for one in self.wrong:
-            screen.print(f"[red]{one}[/red]", highlight=False)
+            screen.print(one, style="red")
 
     def tables(self) -> list[Table]:
         """What to print."""
         counts, growth = self.counts, self.growth
-        main = _table(f"{self.agents} agents, {self.seconds / 60:g} minutes, seed {self.seed}")
-        main.add_column("what")
-        main.add_column("count", justify="right")
+        title = f"{self.agents} agents, {self.seconds / 60:g} minutes, seed {self.seed}"
+        main = printed.table(title, ("what", "count"))
         rows: dict[str, Any] = {
             "turns": counts.turns,
             "steps": counts.steps,
@@ -296,16 +294,12 @@ class Soak:
             main.add_row("in use at the end", f"{last.in_use / 2**20:,.0f} MB")
             main.add_row("of the process then", f"{last.resident / 2**20:,.0f} MB")
             main.add_row("held by the soak itself then", f"{self.held / 2**20:,.1f} MB")
-        faults = _table("what went wrong, on purpose, and what came of it")
-        faults.add_column("kind")
-        faults.add_column("times", justify="right")
+        title = "what went wrong, on purpose, and what came of it"
+        faults = printed.table(title, ("kind", "times"))
         for kind, times in sorted(counts.failures.items(), key=lambda one: (-one[1], one[0])):
             faults.add_row(kind, f"{times:,}")
-        late = _table("milliseconds of ours in a step, without the models")
-        late.add_column("kind")
-        late.add_column("steps", justify="right")
-        for p in PERCENTILES:
-            late.add_column("max" if p == 100 else f"{p:g} %", justify="right")
+        columns = ("kind", "steps", *("max" if p == 100 else f"{p:g} %" for p in PERCENTILES))
+        late = printed.table("milliseconds of ours in a step, without the models", columns)
         for kind, seconds in sorted(counts.latencies.items()):
             found = [f"{1_000 * one:,.1f}" for one in percentiles(seconds)]
             late.add_row(kind, f"{counts.timed[kind]:,}", *found)
@@ -315,10 +309,6 @@ class Soak:
 def _in_words(growth: Slope) -> str:
     low, mid, high = (one * 1_000 / 1_024 for one in (growth.low, growth.each, growth.high))
     return f"{mid:+,.1f} KB in 1,000 steps (95 %: {low:+,.1f} to {high:+,.1f})"
-
-
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, RemoveMessage
@@ -27,7 +28,50 @@ def name_of(text: str) -> str:
     return mark_of(text).hex()
 
 
-class SoakedCaller(Soaked):
+class Called(Soaked):
+    """An agent each of whose turns is one call of ours, which may be stopped."""
+
+    def called(
+        self, kind: str, stops: float, call: Callable[[], Any], acall: Callable[[], Any]
+    ) -> Flow[Any]:
+        """Call, on an event loop or not, and take the time; None where nothing came of it."""
+        start, waited, failed = time.perf_counter(), self.writer.spent, self.faults
+        self.writer.interrupt = self.chance(stops)
+        after = self.random.random() * 0.1 if self.chance(0.03) else None
+
+        async def awaited() -> Any:
+            try:
+                return await asyncio.wait_for(acall(), after)
+            except TimeoutError:
+                raise Cancelled from None
+
+        try:
+            found = yield Io(stoppable(call), lambda: astopped(awaited))
+        except Cancelled:
+            self.fail("a step was cancelled")
+            return None
+        except ConspectusError as error:
+            self.fail(f"step failed: {type(error).__name__}")
+            return None
+        finally:
+            self.writer.interrupt = False
+        self.counts.add(steps=1)
+        self.timed(kind, start, waited, failed)
+        return found
+
+    def originals(self, scope: Scope) -> Flow[list[Any]]:
+        """Find all originals of records in the archive, those of abandoned branches too.
+
+        A caller that went back finds its own by the summary.
+        """
+        archive, found = Archive(self.store), list[Any]()
+        for record in (yield from archive.records_flow(scope)):
+            keys = [*record.covers, *(mark.key for mark in record.clips)]
+            found += (yield from archive.find_flow(scope, keys)).values()
+        return [one.message for one in found]
+
+
+class SoakedCaller(Called):
     """A caller of `Compactor`, who sends back what it got, and what is new."""
 
     def begin(self) -> None:
@@ -57,36 +101,15 @@ class SoakedCaller(Soaked):
         # What was said stands in the caller's list, whatever becomes of the compaction.
         self.view = [*self.view, *new]
         self.ever.update((name_of(one["content"]), mark_of(one["content"])) for one in new)
-        start, waited, failed = (
-            time.perf_counter(),
-            self.writer.spent,
-            self.faults,
+        sent, where = self.view, {"thread_id": self.thread}
+        result = yield from self.called(
+            "Compactor",
+            0.02,
+            lambda: self.compactor.compact(sent, **where),
+            lambda: self.compactor.acompact(sent, **where),
         )
-        self.writer.interrupt = self.chance(0.02)
-        sent, after = self.view, self.random.random() * 0.1 if self.chance(0.03) else None
-
-        async def acall() -> Any:
-            work = self.compactor.acompact(sent, thread_id=self.thread)
-            try:
-                return await asyncio.wait_for(work, after)
-            except TimeoutError:
-                raise Cancelled from None
-
-        try:
-            result = yield Io(
-                stoppable(lambda: self.compactor.compact(sent, thread_id=self.thread)),
-                lambda: astopped(acall),
-            )
-        except Cancelled:
-            self.fail("a step was cancelled")
+        if result is None:
             return
-        except ConspectusError as error:
-            self.fail(f"step failed: {type(error).__name__}")
-            return
-        finally:
-            self.writer.interrupt = False
-        self.counts.add(steps=1)
-        self.timed("Compactor", start, waited, failed)
         self.view = result.messages
         if result.outcome == "stuck":
             self.fail("stuck: nothing makes it fit, or the archive fails")
@@ -103,17 +126,12 @@ class SoakedCaller(Soaked):
         self.view = mark
 
     def there(self) -> Flow[dict[str, set[str]]]:
-        archive, scope = Archive(self.store), Scope(LOCAL, self.thread)
-        texts = {str(one["content"]) for one in self.view}
-        # Records of abandoned branches too: a caller that went back finds its own by the summary.
-        for record in (yield from archive.records_flow(scope)):
-            keys = [*record.covers, *(mark.key for mark in record.clips)]
-            found = yield from archive.find_flow(scope, keys)
-            texts.update(str(one.message["content"]) for one in found.values())
+        kept = yield from self.originals(Scope(LOCAL, self.thread))
+        texts = {str(one["content"]) for one in [*self.view, *kept]}
         return {name_of(text): {text} for text in texts}
 
 
-class SoakedNode(Soaked):
+class SoakedNode(Called):
     """A graph's node of the short-term memory; its state is kept here."""
 
     def begin(self) -> None:
@@ -141,34 +159,14 @@ class SoakedNode(Soaked):
         messages = [*self.state["messages"], *new]
         self.state = {**self.state, "messages": messages}
         given, config = self.state, {"configurable": {"thread_id": self.thread}}
-        start, waited, failed = (
-            time.perf_counter(),
-            self.writer.spent,
-            self.faults,
+        update = yield from self.called(
+            "short_term",
+            0.03,
+            lambda: self.node.invoke(given, config),
+            lambda: self.node.ainvoke(given, config),
         )
-        self.writer.interrupt = self.chance(0.03)
-        after = self.random.random() * 0.1 if self.chance(0.03) else None
-
-        async def acall() -> Any:
-            try:
-                return await asyncio.wait_for(self.node.ainvoke(given, config), after)
-            except TimeoutError:
-                raise Cancelled from None
-
-        try:
-            update = yield Io(
-                stoppable(lambda: self.node.invoke(given, config)), lambda: astopped(acall)
-            )
-        except Cancelled:
-            self.fail("a step was cancelled")
+        if update is None:
             return
-        except ConspectusError as error:
-            self.fail(f"step failed: {type(error).__name__}")
-            return
-        finally:
-            self.writer.interrupt = False
-        self.counts.add(steps=1)
-        self.timed("short_term", start, waited, failed)
         shown = [m for m in update["messages"] if not isinstance(m, RemoveMessage)]
         # While the archive fails nothing is summarised, and the history stays as long as it is.
         if update.get("context", {}).get("running_summary") != given["context"].get(
@@ -190,12 +188,8 @@ class SoakedNode(Soaked):
         self.state = dict(mark)
 
     def there(self) -> Flow[dict[str, set[str]]]:
-        archive, scope = Archive(self.store), Scope(LOCAL, self.thread)
+        kept = yield from self.originals(Scope(LOCAL, self.thread))
         found: dict[str, set[str]] = {}
-        for message in self.state["messages"]:
+        for message in [*self.state["messages"], *kept]:
             found.setdefault(str(message.id), set()).add(str(message.text))
-        for record in (yield from archive.records_flow(scope)):
-            keys = [*record.covers, *(mark.key for mark in record.clips)]
-            for one in (yield from archive.find_flow(scope, keys)).values():
-                found.setdefault(str(one.message.id), set()).add(str(one.message.text))
         return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from deepagents.backends import FilesystemBackend
@@ -29,6 +30,23 @@ from conspectus.middleware import PreservedState, SummarizationMiddleware
 
 TRIES = 6
 """How often a step that failed is tried again before the turn is given up."""
+
+
+class Spent:
+    """Seconds inside its blocks, added up."""
+
+    def __init__(self) -> None:
+        self._sum = self._began = 0.0
+
+    def seconds(self) -> float:
+        """Give the sum so far."""
+        return self._sum
+
+    def __enter__(self) -> None:
+        self._began = time.perf_counter()
+
+    def __exit__(self, *error: object) -> None:
+        self._sum += time.perf_counter() - self._began
 
 
 class SoakedAgent(Soaked):
@@ -90,60 +108,46 @@ class SoakedAgent(Soaked):
         return fetch
 
     def _time(self, middle: Any, guard: Any) -> None:
-        """Take the time of the hooks, without what they call in turn."""
-        before, abefore, wrap, awrap = (
-            middle.before_model,
-            middle.abefore_model,
-            guard.wrap_model_call,
-            guard.awrap_model_call,
-        )
-        note = self.timed
+        """Take the time of the hooks, without that of the handlers that they call."""
+
+        @contextmanager
+        def clock(kind: str, inside: Callable[[], float] = lambda: 0.0) -> Iterator[None]:
+            start, waited, failed = self._now()
+            try:
+                yield
+            finally:
+                self.timed(kind, start + inside(), waited, failed)
+
+        before, abefore = middle.before_model, middle.abefore_model
+        wrap, awrap = guard.wrap_model_call, guard.awrap_model_call
 
         def before_model(state: Any, runtime: Any) -> Any:
-            start, waited, failed = self._now()
-            try:
+            with clock("middleware"):
                 return before(state, runtime)
-            finally:
-                note("middleware", start, waited, failed)
 
         async def abefore_model(state: Any, runtime: Any) -> Any:
-            start, waited, failed = self._now()
-            try:
+            with clock("middleware"):
                 return await abefore(state, runtime)
-            finally:
-                note("middleware", start, waited, failed)
 
         def wrap_model_call(request: Any, handler: Any) -> Any:
-            start, waited, failed = self._now()
-            inside = [0.0]
+            spent = Spent()
 
             def timed(given: Any) -> Any:
-                began = time.perf_counter()
-                try:
+                with spent:
                     return handler(given)
-                finally:
-                    inside[0] += time.perf_counter() - began
 
-            try:
+            with clock("guard", spent.seconds):
                 return wrap(request, timed)
-            finally:
-                note("guard", start + inside[0], waited, failed)
 
         async def awrap_model_call(request: Any, handler: Any) -> Any:
-            start, waited, failed = self._now()
-            inside = [0.0]
+            spent = Spent()
 
             async def timed(given: Any) -> Any:
-                began = time.perf_counter()
-                try:
+                with spent:
                     return await handler(given)
-                finally:
-                    inside[0] += time.perf_counter() - began
 
-            try:
+            with clock("guard", spent.seconds):
                 return await awrap(request, timed)
-            finally:
-                note("guard", start + inside[0], waited, failed)
 
         middle.before_model, middle.abefore_model = before_model, abefore_model
         guard.wrap_model_call, guard.awrap_model_call = wrap_model_call, awrap_model_call

@@ -1,8 +1,8 @@
 """Stores that really fail: a full disk, a lock, a lost connection, a server that stalls; and stores
 that hang, forget or give back something else.
 
-A case opens its store twice, for code with an event loop and without one. What it gives is a
-`Fault`: the store, how trouble begins and ends, and where it is to be looked for.
+A case opens its store for code with an event loop or without one. It gives a `Fault`: the store,
+how trouble begins and ends, and the store in which to look afterwards.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from base64 import b64decode
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import (
     AbstractAsyncContextManager,
-    AbstractContextManager,
     asynccontextmanager,
+    closing,
     contextmanager,
-    nullcontext,
     suppress,
 )
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,8 @@ class Case:
     Attributes:
         name: as the table has it.
         database: likewise.
-        opened, aopened: give a `Fault`; take the number of the step at which it strikes.
+        opened: gives a `Fault`; takes the number of the step at which it strikes, and whether the
+            store is for an event loop.
         each_step: it strikes at one step after another, so long as there is one.
         harmless: it does not keep anything from being compacted.
         whole: only for histories that somebody else holds whole.
@@ -87,8 +88,7 @@ class Case:
 
     name: str
     database: str
-    opened: Callable[[int], AbstractContextManager[Fault]]
-    aopened: Callable[[int], AbstractAsyncContextManager[Fault]]
+    opened: Callable[[int, bool], AbstractAsyncContextManager[Fault]]
     each_step: bool = False
     harmless: bool = False
     whole: bool = False
@@ -157,25 +157,29 @@ class Moody(BaseStore):
         return out
 
 
-def moody(name: str, mood: Callable[[], Mood], **more: Any) -> Case:
-    """A case of a store in memory."""
-
-    def fault(step: int) -> Fault:
-        store = Moody()
-
-        def begin() -> None:
-            store.mood = mood()
-
-        def end() -> None:
-            store.mood = Mood()
-
-        return Fault(store, begin, end)
+def in_memory(
+    name: str, begin: Callable[[Moody], None], end: Callable[[Moody], None], **more: Any
+) -> Case:
+    """Make a case of a store in memory."""
 
     @asynccontextmanager
-    async def aopened(step: int) -> AsyncIterator[Fault]:
-        yield fault(step)
+    async def opened(step: int, loop: bool) -> AsyncIterator[Fault]:
+        store = Moody()
+        yield Fault(store, lambda: begin(store), lambda: end(store))
 
-    return Case(name, "memory", lambda step: nullcontext(fault(step)), aopened, **more)
+    return Case(name, "memory", opened, **more)
+
+
+def moody(name: str, mood: Callable[[], Mood], **more: Any) -> Case:
+    """Make a case of a store in memory that gets into a mood, and out of it."""
+
+    def begin(store: Moody) -> None:
+        store.mood = mood()
+
+    def end(store: Moody) -> None:
+        store.mood = Mood()
+
+    return in_memory(name, begin, end, **more)
 
 
 def _raising() -> None:
@@ -193,29 +197,9 @@ def _other_content(text: str) -> str:
     return json.dumps(data).replace("the mark", "the  mark") if "message" in data else text
 
 
-def forgetful_later() -> Case:
-    """Confirms, gives back, and has forgotten all of it when trouble begins."""
-
-    def fault() -> Fault:
-        store = Moody()
-
-        def begin() -> None:
-            store.inner = InMemoryStore()
-
-        return Fault(store, begin, lambda: None)
-
-    @asynccontextmanager
-    async def aopened(step: int) -> AsyncIterator[Fault]:
-        yield fault()
-
-    return Case(
-        "forgets all after a while",
-        "memory",
-        lambda step: nullcontext(fault()),
-        aopened,
-        harmless=True,
-        whole=True,
-    )
+def _forget(store: Moody) -> None:
+    """Lose all that was confirmed and given back."""
+    store.inner = InMemoryStore()
 
 
 IN_MEMORY = (
@@ -225,7 +209,7 @@ IN_MEMORY = (
     moody("confirms and forgets all", lambda: Mood(writes=lambda: False)),
     moody("confirms and forgets every third", lambda: Mood(writes=_every_third())),
     moody("gives back other content", lambda: Mood(reads=_other_content)),
-    forgetful_later(),
+    in_memory("forgets all after a while", _forget, lambda store: None, harmless=True, whole=True),
 )
 
 
@@ -268,45 +252,37 @@ def _filling(
     return (begin, end) if own else (limit(1), limit(1_000_000))
 
 
-@contextmanager
-def full_disk(step: int) -> Iterator[Fault]:
-    """SQLITE_FULL."""
-    with small_disk() as (folder, own), sqlite_store(folder) as store:
-        yield Fault(store, *_filling(folder, own, store.conn.execute))
-
-
 @asynccontextmanager
-async def afull_disk(step: int) -> AsyncIterator[Fault]:
-    """`full_disk` on an event loop."""
+async def full_disk(step: int, loop: bool) -> AsyncIterator[Fault]:
+    """SQLITE_FULL."""
+    running = asyncio.get_running_loop()
     with small_disk() as (folder, own):
-        async with asqlite_store(folder) as store:
-            loop = asyncio.get_running_loop()
+        async with sqlite_store(folder, loop) as store:
 
             def execute(sql: str) -> None:
-                asyncio.run_coroutine_threadsafe(store.conn.execute(sql), loop).result()
+                done = store.conn.execute(sql)
+                if loop:
+                    asyncio.run_coroutine_threadsafe(done, running).result()
 
             yield Fault(store, *_filling(folder, own, execute))
 
 
-@contextmanager
-def sqlite_store(folder: Path) -> Iterator[SqliteStore]:
-    """A store on a file, which waits 50 ms for a lock."""
-    connection = sqlite3.connect(
-        folder / "store.db", timeout=0.05, isolation_level=None, check_same_thread=False
-    )
-    store = SqliteStore(connection)
-    store.setup()
-    yield store
-    connection.close()
-
-
 @asynccontextmanager
-async def asqlite_store(folder: Path) -> AsyncIterator[AsyncSqliteStore]:
-    """`sqlite_store` on an event loop."""
-    async with AsyncSqliteStore.from_conn_string(str(folder / "store.db")) as store:
-        await store.setup()
-        await store.conn.execute("PRAGMA busy_timeout = 50")
-        yield store
+async def sqlite_store(folder: Path, loop: bool) -> AsyncIterator[Any]:
+    """Open a store on a file, which waits 50 ms for a lock."""
+    path = folder / "store.db"
+    if loop:
+        async with AsyncSqliteStore.from_conn_string(str(path)) as store:
+            await store.setup()
+            await store.conn.execute("PRAGMA busy_timeout = 50")
+            yield store
+        return
+    with closing(
+        sqlite3.connect(path, timeout=0.05, isolation_level=None, check_same_thread=False)
+    ) as connection:
+        plain = SqliteStore(connection)
+        plain.setup()
+        yield plain
 
 
 class Locker:
@@ -332,28 +308,19 @@ class Locker:
             self._process = None
 
 
-@contextmanager
-def locked_file(step: int) -> Iterator[Fault]:
-    """SQLITE_BUSY."""
-    with tempfile.TemporaryDirectory() as name, sqlite_store(Path(name)) as store:
-        locker = Locker(Path(name) / "store.db")
-        yield Fault(store, locker.begin, locker.end)
-        locker.end()
-
-
 @asynccontextmanager
-async def alocked_file(step: int) -> AsyncIterator[Fault]:
-    """`locked_file` on an event loop."""
+async def locked_file(step: int, loop: bool) -> AsyncIterator[Fault]:
+    """SQLITE_BUSY."""
     with tempfile.TemporaryDirectory() as name:
-        async with asqlite_store(Path(name)) as store:
+        async with sqlite_store(Path(name), loop) as store:
             locker = Locker(Path(name) / "store.db")
             yield Fault(store, locker.begin, locker.end)
             locker.end()
 
 
 SQLITE = (
-    Case("the disk is full", "SQLite", full_disk, afull_disk),
-    Case("locked by another process", "SQLite", locked_file, alocked_file),
+    Case("the disk is full", "SQLite", full_disk),
+    Case("locked by another process", "SQLite", locked_file),
 )
 
 
@@ -371,32 +338,16 @@ class Postgres:
         self.address = address
 
     def cases(self) -> tuple[Case, ...]:
-        """All of them."""
+        """Give all of them."""
         name = "PostgreSQL"
-        cut, acut = self._cut, self._acut
+        alone, pooled = partial(self._cut, False), partial(self._cut, True)
+        locked, timed = partial(self._locked, 0), partial(self._locked, 100)
         return (
-            Case(
-                "connection terminated, at each step",
-                name,
-                lambda step: cut(step, False),
-                lambda step: acut(step, False),
-                each_step=True,
-            ),
-            Case(
-                "the same, from a pool",
-                name,
-                lambda step: cut(step, True),
-                lambda step: acut(step, True),
-                each_step=True,
-            ),
-            Case("locked by another process", name, self._locked, self._alocked, patience=PATIENCE),
-            Case(
-                "the same, with statement_timeout",
-                name,
-                lambda step: self._locked(step, 100),
-                lambda step: self._alocked(step, 100),
-            ),
-            Case("the server stalls", name, self._stalled, self._astalled, patience=PATIENCE),
+            Case("connection terminated, at each step", name, alone, each_step=True),
+            Case("the same, from a pool", name, pooled, each_step=True),
+            Case("locked by another process", name, locked, patience=PATIENCE),
+            Case("the same, with statement_timeout", name, timed),
+            Case("the server stalls", name, self._stalled, patience=PATIENCE),
         )
 
     def _connect(self, **more: Any) -> Any:
@@ -406,17 +357,21 @@ class Postgres:
         own: Any = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
         return psycopg.connect(self.address, **own, **more)
 
-    def _opened(self, pool: bool = False, address: str = "") -> AbstractContextManager[Any]:
+    @asynccontextmanager
+    async def _opened(
+        self, loop: bool, address: str = "", pool: bool = False
+    ) -> AsyncIterator[Any]:
         from langgraph.store.postgres import PostgresStore
-
-        size: Any = {"min_size": 1, "max_size": 1} if pool else None
-        return PostgresStore.from_conn_string(address or self.address, pool_config=size)
-
-    def _aopened(self, pool: bool = False, address: str = "") -> AbstractAsyncContextManager[Any]:
         from langgraph.store.postgres.aio import AsyncPostgresStore
 
         size: Any = {"min_size": 1, "max_size": 1} if pool else None
-        return AsyncPostgresStore.from_conn_string(address or self.address, pool_config=size)
+        given: Any = {"conn_string": address or self.address, "pool_config": size}
+        if loop:
+            async with AsyncPostgresStore.from_conn_string(**given) as store:
+                yield store
+        else:
+            with PostgresStore.from_conn_string(**given) as plain:
+                yield plain
 
     def _cutter(
         self, at: int
@@ -448,27 +403,11 @@ class Postgres:
         store.mood = Mood(before=before)
         return store, begin, end, lambda: struck, f"{self.address}&application_name={name}"
 
-    @contextmanager
-    def _cut(self, step: int, pool: bool) -> Iterator[Fault]:
-        store, begin, end, struck, address = self._cutter(step)
-        with self._opened(pool, address) as inner:
-            store.inner = inner
-            if pool:
-                yield Fault(store, begin, end, struck=struck)
-                return
-            with self._opened() as other:
-                yield Fault(store, begin, end, other, struck=struck)
-
     @asynccontextmanager
-    async def _acut(self, step: int, pool: bool) -> AsyncIterator[Fault]:
+    async def _cut(self, pool: bool, step: int, loop: bool) -> AsyncIterator[Fault]:
         store, begin, end, struck, address = self._cutter(step)
-        async with self._aopened(pool, address) as inner:
-            store.inner = inner
-            if pool:
-                yield Fault(store, begin, end, struck=struck)
-                return
-            async with self._aopened() as other:
-                yield Fault(store, begin, end, other, struck=struck)
+        async with self._opened(loop, address, pool) as store.inner, self._opened(loop) as other:
+            yield Fault(store, begin, end, None if pool else other, struck=struck)
 
     @contextmanager
     def _lock(self) -> Iterator[tuple[Callable[[], object], Callable[[], object]]]:
@@ -480,28 +419,16 @@ class Postgres:
 
             yield begin, other.rollback
 
-    @contextmanager
-    def _locked(self, step: int, timeout: int = 0) -> Iterator[Fault]:
-        with self._opened(address=self._with_timeout(timeout)) as store, self._lock() as lock:
-            yield Fault(store, *lock)
-
     @asynccontextmanager
-    async def _alocked(self, step: int, timeout: int = 0) -> AsyncIterator[Fault]:
-        async with self._aopened(address=self._with_timeout(timeout)) as store:
+    async def _locked(self, milliseconds: int, step: int, loop: bool) -> AsyncIterator[Fault]:
+        address = f"{self.address}%20-cstatement_timeout%3D{milliseconds}"
+        async with self._opened(loop, address) as store:
             with self._lock() as lock:
                 yield Fault(store, *lock)
 
-    def _with_timeout(self, milliseconds: int) -> str:
-        return f"{self.address}%20-cstatement_timeout%3D{milliseconds}"
-
-    @contextmanager
-    def _stalled(self, step: int) -> Iterator[Fault]:
-        with Proxy(self.address) as proxy, self._opened(address=proxy.address) as store:
-            yield Fault(store, proxy.stall, proxy.go_on)
-
     @asynccontextmanager
-    async def _astalled(self, step: int) -> AsyncIterator[Fault]:
+    async def _stalled(self, step: int, loop: bool) -> AsyncIterator[Fault]:
         with Proxy(self.address) as proxy:
-            async with self._aopened(address=proxy.address) as store, self._aopened() as other:
-                # What was being waited for is given up with its connection.
-                yield Fault(store, proxy.stall, proxy.go_on, other)
+            async with self._opened(loop, proxy.address) as store, self._opened(loop) as other:
+                # On a loop what was being waited for is given up with its connection.
+                yield Fault(store, proxy.stall, proxy.go_on, other if loop else None)

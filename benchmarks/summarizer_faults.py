@@ -10,21 +10,19 @@ never gets into it; every original is there afterwards. The exit code is 1 if th
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import printed
 from fault_cases import CASES, MARK, Case
 from langgraph.store.memory import InMemoryStore
 from made_thread import RULE, made_thread
 from promises import judge
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from conspectus import ChatModelSummarizer, CompactionResult, Compactor
 from conspectus._core.choices import EMBEDDED
@@ -61,10 +59,6 @@ class Run:
     calls: int = 0
     why: str = ""
     wrong: list[str] = field(default_factory=list)
-
-    def data(self) -> dict[str, Any]:
-        """The run as plain data."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def measure(cases: Sequence[Case] = CASES, messages: int = MESSAGES) -> list[Run]:
@@ -131,11 +125,8 @@ def show(runs: Sequence[Run], screen: Console) -> None:
     for room in (True, False):
         some = [run for run in runs if run.room is room]
         what = "with room: the history may stay" if room else "without room: it does not fit"
-        table = Table(
-            title=f"The model summarises badly, {what}", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-        )
-        for name in ("case", "outcome", "by", "changed", "all there", "calls", "why"):
-            table.add_column(name, justify="right" if name == "calls" else "left", no_wrap=True)
+        columns = ("case", "outcome", "by", "changed", "all there", "calls", "why")
+        table = printed.table(f"The model summarises badly, {what}", columns, len(columns))
         for run in some:
             yes_no = ["yes" if flag else "no" for flag in (run.changed, run.all_there)]
             why = run.why if len(run.why) <= WHY else run.why[: WHY - 1] + "…"
@@ -158,15 +149,11 @@ def show(runs: Sequence[Run], screen: Console) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it as a command; gives the exit code."""
-    parser = argparse.ArgumentParser(description="Summarisers that go wrong.")
-    parser.add_argument("--json", action="store_true", help="print the table as data")
-    given = parser.parse_args(arguments)
-    runs = measure()
-    if given.json:
-        print(json.dumps([run.data() for run in runs], indent=1, ensure_ascii=False))
-    else:
-        show(runs, Console(width=None if sys.stdout.isatty() else 126))
-    return 1 if any(run.wrong for run in runs) else 0
+    given, runs = printed.options(__doc__).parse_args(arguments), measure()
+    good, screen = not any(run.wrong for run in runs), printed.screen()
+    return printed.end(
+        given.json, lambda: [asdict(run) for run in runs], lambda: show(runs, screen), good
+    )
 
 
 if __name__ == "__main__":

@@ -11,9 +11,7 @@ results differ, if nobody is told anything, or if what is off is told of after a
 
 from __future__ import annotations
 
-import argparse
 import io
-import json
 import logging
 import sys
 import time
@@ -21,6 +19,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
+import printed
 from made_thread import made_thread
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
@@ -28,7 +27,6 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from rich.console import Console
-from rich.table import Table
 
 from conspectus import Compactor
 from conspectus.events import Compaction, Event, observing
@@ -159,12 +157,8 @@ def measure(messages: int = 40, runs: int = 15, calls: int = CALLS) -> dict[str,
 
 def show(found: dict[str, Any], screen: Console) -> None:
     """The table."""
-    table = Table(
-        title=f"One compaction of {found['messages']:,} messages, {found['events']} events"
-    )
-    table.add_column("telemetry")
-    for name in ("ms", "ratio"):
-        table.add_column(name, justify="right")
+    title = f"One compaction of {found['messages']:,} messages, {found['events']} events"
+    table = printed.table(title, ("telemetry", "ms", "ratio"))
     for row in found["rows"]:
         table.add_row(row["telemetry"], f"{row['ms']:.2f}", f"{row['ratio']:.2f}")
     screen.print(table)
@@ -178,15 +172,9 @@ def show(found: dict[str, Any], screen: Console) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure and show."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
-    asked = parser.parse_args(arguments)
-    found = measure()
-    if asked.json:
-        print(json.dumps(found, indent=2))
-    else:
-        show(found, Console(width=100))
-    return 1 if found["wrong"] else 0
+    asked, found = printed.options(__doc__).parse_args(arguments), measure()
+    screen = printed.screen(100)
+    return printed.end(asked.json, lambda: found, lambda: show(found, screen), not found["wrong"])
 
 
 if __name__ == "__main__":

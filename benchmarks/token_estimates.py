@@ -10,7 +10,6 @@ Without the vocabularies the counts that were stored with the texts are the refe
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import statistics
@@ -21,9 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
+import printed
 from token_texts import texts
 from vocabularies import folder, load
 
@@ -147,27 +144,22 @@ def speed(text: str) -> dict[str, float]:
 
 def show(rows: Sequence[Row], source: str, times: Mapping[str, float]) -> None:
     """Print the table."""
-    table = Table(
-        title="Estimates of tokens: % off the real count, and the worst single text",
-        box=box.SIMPLE,
+    table = printed.table(
+        "Estimates of tokens: % off the real count, and the worst single text",
+        ("class", "texts", "chars", *KNOWN, "by 4", "unknown"),
         caption="by 4: what four characters a token would be off, at the worst family; "
         "unknown: against the largest family",
     )
-    for head in ("class", "texts", "chars", *KNOWN, "by 4", "unknown"):
-        table.add_column(head, justify="left" if head == "class" else "right")
     for row in rows:
         cells = [f"{row.error[f]:+.1f} ({row.worst[f]:+.1f})" for f in KNOWN]
         four = f"{max(row.four.values(), key=abs):+.0f}"
         table.add_row(
             row.name, str(row.texts), f"{row.characters:,}", *cells, four, f"{row.unknown:+.1f}"
         )
-    real = Table(title="Characters a token, really", box=box.SIMPLE)
-    for head in ("class", *KNOWN):
-        real.add_column(head, justify="left" if head == "class" else "right")
+    real = printed.table("Characters a token, really", ("class", *KNOWN))
     for row in rows:
         real.add_row(row.name, *(f"{row.ratio[f]:.2f}" for f in KNOWN))
-    console = Console(width=112)
-    console.print(table, real)
+    printed.screen(112).print(table, real)
     cell, name, family = max((abs(r.error[f]), r.name, f) for r in rows for f in KNOWN)
     least = min(rows, key=lambda row: row.unknown)
     print(f"Reference: {source}. Worst cell: {cell:.1f} % ({name}, {family}); 10 % is allowed.")
@@ -196,8 +188,7 @@ def store(by_class: Mapping[str, Sequence[str]]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    parser = printed.options(__doc__)
     parser.add_argument("--store", action="store_true", help="write the stored counts anew")
     given = parser.parse_args()
     by_class = texts()
@@ -206,12 +197,9 @@ def main() -> int:
     counts, source = real_counts(by_class)
     rows = measure(by_class, counts)
     times = speed("\n".join(by_class["English"]) * 20)
-    if given.json:
-        data = {"reference": source, "rows": [asdict(row) for row in rows], "microseconds": times}
-        print(json.dumps(data, indent=2))
-    else:
-        show(rows, source, times)
-    return 0 if all(row.holds for row in rows) else 1
+    data = {"reference": source, "rows": [asdict(row) for row in rows], "microseconds": times}
+    good = all(row.holds for row in rows)
+    return printed.end(given.json, lambda: data, lambda: show(rows, source, times), good)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,7 @@ code is 1 if any promise was broken, and 0 where there are no transcripts.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -23,17 +21,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import printed
 from langchain_core.messages import convert_to_messages
 from promises import Verdict, judge, unanswered
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from conspectus import CompactionResult, Compactor, TokenMeter
 from conspectus.archive import Archive, Scope
 
-ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
 WINDOWS = (2_000, 4_000, 8_000, 16_000, 32_000)
 AS_OBJECTS = 8_000
 """The window at which the same histories are also sent as LangChain messages."""
@@ -84,14 +79,8 @@ class Row:
     def data(self) -> dict[str, Any]:
         """The numbers of the table."""
         done = [run for run in self.runs if run.outcome == "compacted"]
-        count = {
-            name: sum(run.outcome == name for run in self.runs)
-            for name in ("compacted", "kept", "stuck")
-        }
-        total = {
-            name: sum(getattr(run.verdict, name) for run in self.runs)
-            for name in ("broken", "missing", "altered", "over")
-        }
+        count = {name: sum(run.outcome == name for run in self.runs) for name in OUTCOMES}
+        total = {name: sum(getattr(run.verdict, name) for run in self.runs) for name in FAULTS[:4]}
         return {
             "folder": self.folder,
             "form": self.form,
@@ -217,24 +206,12 @@ def _archive_of(compactor: Compactor) -> Archive:
     return compactor.archive
 
 
-COLUMNS = (
-    "folder",
-    "form",
-    "window",
-    "runs",
-    "compacted",
-    "kept",
-    "stuck",
-    "broken",
-    "missing",
-    "altered",
-    "over",
-    "again",
-    "median_after",
-    "evicted",
-    "seconds",
-)
 FAULTS = ("broken", "missing", "altered", "over", "again")
+OUTCOMES = ("compacted", "kept", "stuck")
+COLUMNS = (
+    *("folder", "form", "window", "runs", *OUTCOMES, *FAULTS),
+    *("median_after", "evicted", "seconds"),
+)
 
 
 def totals(rows: Sequence[Row]) -> dict[str, Any]:
@@ -258,16 +235,12 @@ def _line(row: Row, run: Run, what: str) -> str:
 
 def show(rows: Sequence[Row], screen: Console) -> None:
     """The table and one line of totals."""
-    table = Table(
-        title="Real transcripts, embedded summariser, originals in a SQLite file",
+    table = printed.table(
+        "Real transcripts, embedded summariser, originals in a SQLite file",
+        [name.removesuffix("_after") for name in COLUMNS],
+        2,
         caption="median: tokens after the first compaction; again: the whole history, sent again",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
     )
-    for name in COLUMNS:
-        left = name in COLUMNS[:2]
-        heading = name.removesuffix("_after")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     last = ""
     for row in rows:
         if last and row.folder != last:
@@ -294,22 +267,20 @@ def show(rows: Sequence[Row], screen: Console) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run it as a command; gives the exit code."""
-    parser = argparse.ArgumentParser(description="Real transcripts at five windows.")
-    parser.add_argument("--json", action="store_true", help="print the numbers as data")
+    parser = printed.options(__doc__)
     parser.add_argument("--limit", type=int, help="transcripts of each folder at most")
     given = parser.parse_args(arguments)
-    data = Path(os.environ.get("CONSPECTUS_DATA") or DATA)
+    data = printed.transcripts_folder()
     if not transcripts(data):
-        why = "there are no transcripts; set CONSPECTUS_DATA to a folder of folders of *.json"
-        print(json.dumps({"skipped": why}) if given.json else f"skipped: {why}")
-        return 0
+        return printed.skip(given.json, "folders of *.json")
     rows = list(measure(data, limit=given.limit))
     found = totals(rows)
-    if given.json:
-        print(json.dumps({"rows": [row.data() for row in rows], "totals": found}, indent=1))
-    else:
-        show(rows, Console(width=None if sys.stdout.isatty() else 126))
-    return 1 if found["wrong"] else 0
+    return printed.end(
+        given.json,
+        lambda: {"rows": [row.data() for row in rows], "totals": found},
+        lambda: show(rows, printed.screen()),
+        not found["wrong"],
+    )
 
 
 if __name__ == "__main__":

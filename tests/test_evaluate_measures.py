@@ -15,8 +15,8 @@ from conspectus_lab.evaluate.future_use import cut_places, needs, quoted
 from conspectus_lab.evaluate.intervals import mean_of
 from conspectus_lab.evaluate.picker import pick
 from conspectus_lab.evaluate.rounds import ends_of
-from conspectus_lab.evaluate.texts import broken_pairs
 from conspectus_lab.evaluate.words import dates, terms
+from conspectus_lab.pairs import broken_pairs
 
 
 def call(name: str = "c1", text: str = "", **args: Any) -> AIMessage:
@@ -148,7 +148,7 @@ def test_an_identifier_inside_a_longer_one_is_not_quoted_by_it() -> None:
     ],
 )
 def test_broken_pairs_are_counted(messages: list[Any], broken: int) -> None:
-    assert broken_pairs(messages) == broken
+    assert len(broken_pairs(messages)) == broken
 
 
 # Answers

@@ -11,6 +11,7 @@ from conspectus.cli.config import FileArgument, WindowOption, read, refuse, show
 from conspectus.cli.failures import BAD_INPUT, DONE, STUCK
 from conspectus.cli.options import JsonOption
 from conspectus.errors import ConfigError, InputError
+from conspectus_lab.commands.terminal import SummarizerOption
 
 if TYPE_CHECKING:
     from conspectus_lab.commands.config_replay import Explained
@@ -27,10 +28,7 @@ def explain(
         ),
     ],
     window: WindowOption = None,
-    summarizer: Annotated[
-        str,
-        typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5."),
-    ] = "embedded",
+    summarizer: SummarizerOption = "embedded",
     full: Annotated[bool, typer.Option("--full", help="Show each summary whole.")] = False,
     as_json: JsonOption = False,
 ) -> None:

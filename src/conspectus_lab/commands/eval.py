@@ -17,7 +17,13 @@ from conspectus.cli import output
 from conspectus.cli.failures import DONE, WORSE
 from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError, MessageError
-from conspectus_lab.commands.terminal import print_table
+from conspectus_lab.commands.terminal import (
+    OutputOption,
+    ReportOption,
+    check_files,
+    print_table,
+    write_files,
+)
 
 if TYPE_CHECKING:
     from conspectus_lab.evaluate import Comparison, Evaluation, Noted, System, Transcript
@@ -104,14 +110,8 @@ def evaluate(
     tolerance: Annotated[
         float, typer.Option(help="How much a share may fall before it counts as worse.")
     ] = 0.01,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page with charts here, as HTML."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the JSON here."),
-    ] = None,
+    report: ReportOption = None,
+    out: OutputOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how much of what is needed later survives a compaction.
@@ -121,15 +121,10 @@ def evaluate(
     a run in a --window must be able to answer. No model is asked, unless a
     configuration names one; nothing is changed and nothing is kept.
     """
-    for file in (report, out):
-        if file is not None:
-            output.check_output(file)
-    if report is not None:
-        from conspectus_lab.report import templates
-
-        templates()  # so that what is missing is known before the work is done
+    check_files(report, out)
     from conspectus_lab.evaluate import compare
     from conspectus_lab.evaluate import evaluate as measure
+    from conspectus_lab.report import evaluation_page
 
     before = _read_measurement(against) if against is not None else None
     if statements is not None and not window:
@@ -160,14 +155,9 @@ def evaluate(
     if all(noted.skipped for noted in found.transcripts) and not found.going_on:
         raise InputError(f"{_unmeasured(found)}; {_way_out(found)}")
     compared = compare(found, before, tolerance) if before is not None else None
-    if out is not None:
-        output.write_file(out, json.dumps(found.to_json(), indent=1) + "\n")
-    if report is not None:
-        from conspectus_lab.report import evaluation_page
-
-        output.write_file(report, evaluation_page(found))
+    data = found.to_json()
+    write_files(report, lambda: evaluation_page(found), out, data)
     if as_json:
-        data = found.to_json()
         if compared is not None:
             data["against"] = _compared(compared)
         output.print_json(data)

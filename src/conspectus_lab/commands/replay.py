@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,7 +13,14 @@ from conspectus.cli import options, output
 from conspectus.cli.failures import DONE, STUCK, one_line
 from conspectus.cli.options import JsonOption
 from conspectus.errors import InputError
-from conspectus_lab.commands.terminal import print_table
+from conspectus_lab.commands.terminal import (
+    OutputOption,
+    ReportOption,
+    SummarizerOption,
+    check_files,
+    print_table,
+    write_files,
+)
 
 if TYPE_CHECKING:
     from conspectus.cli.readers import History
@@ -54,10 +60,7 @@ def replay(
             show_default="the first three",
         ),
     ] = None,
-    summarizer: Annotated[
-        str,
-        typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5."),
-    ] = "embedded",
+    summarizer: SummarizerOption = "embedded",
     summary_tokens: Annotated[
         int | None,
         typer.Option(
@@ -82,14 +85,8 @@ def replay(
             show_default="on a terminal",
         ),
     ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page with every compaction here, as HTML."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write the JSON here."),
-    ] = None,
+    report: ReportOption = None,
+    out: OutputOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run transcripts again through a real agent, and compare what each policy does to them.
@@ -97,18 +94,13 @@ def replay(
     FILE is a transcript in any form that compact reads. Its model and its tools answer as was
     recorded, so nothing leaves this machine unless --summarizer names a model, and nothing is kept.
     """
-    for file in (report, out):
-        if file is not None:
-            output.check_output(file)
+    check_files(report, out)
     size = options.size(keep, "--keep")
     clauses = options.triggers(trigger or [])
-    if report is not None:
-        from conspectus_lab.report import templates
-
-        templates()  # so that what is missing is known before the work is done
     from conspectus_lab.commands.live import Live
     from conspectus_lab.replay import replay as again
     from conspectus_lab.replay.results import broken_promises
+    from conspectus_lab.report import replay_page
 
     settings: dict[str, Any] = {
         "window": window,
@@ -132,12 +124,7 @@ def replay(
             except InputError as error:
                 raise InputError(f"{name}: {error}") from error
     data = _as_json(found)
-    if out is not None:
-        output.write_file(out, json.dumps(data, indent=1) + "\n")
-    if report is not None:
-        from conspectus_lab.report import replay_page
-
-        output.write_file(report, replay_page(found))
+    write_files(report, lambda: replay_page(found), out, data)
     if as_json:
         output.print_json(data)
     else:

@@ -1,8 +1,13 @@
-"""Tables of the lab on a terminal."""
+"""Options of the lab's commands, the files that they name, and tables on a terminal."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from conspectus.cli import output
 
@@ -10,6 +15,41 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from conspectus_lab.report.tables import Table
+
+SummarizerOption = Annotated[
+    str, typer.Option(help="embedded (needs no model), or provider:model such as openai:gpt-5.")
+]
+ReportOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write a page with charts here, as HTML.")
+]
+OutputOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write the JSON here.")
+]
+
+
+def check_files(report: Path | None, out: Path | None) -> None:
+    """Refuse files that cannot be written, before the work is done.
+
+    Raises:
+        InputError: with the reason.
+    """
+    for file in (report, out):
+        if file is not None:
+            output.check_output(file)
+    if report is not None:
+        from conspectus_lab.report import templates
+
+        templates()
+
+
+def write_files(
+    report: Path | None, page: Callable[[], str], out: Path | None, data: dict[str, Any]
+) -> None:
+    """Write the page and the data to the files that are named."""
+    if out is not None:
+        output.write_file(out, json.dumps(data, indent=1) + "\n")
+    if report is not None:
+        output.write_file(report, page())
 
 
 def print_table(screen: Console, table: Table) -> None:

@@ -27,8 +27,6 @@ KEEP = ("messages", 20)
 MINIMUM = 10_000
 """Tokens of the smallest transcript whose future use says anything."""
 
-BESIDE: tuple[Family, ...] = ("langchain", "tail")
-
 Progress = Callable[[int, int, str], None]
 """Told how many steps are done, of how many, and what is measured now."""
 
@@ -176,17 +174,16 @@ def beside(
     Raises:
         InputError: there is no system of that name.
     """
-    made: list[System] = []
-    for name in dict.fromkeys(names):
-        if name == "langchain":
-            made.append(LangChainSystem(keep, count=count))
-        elif name == "tail":
-            made.append(TailSystem(keep, count))
-        else:
+    known: dict[str, System] = {
+        "langchain": LangChainSystem(keep, count=count),
+        "tail": TailSystem(keep, count),
+    }
+    for name in names:
+        if name not in known:
             raise InputError(
-                f"there is no system {name!r} to compare with; known are langchain, tail"
+                f"there is no system {name!r} to compare with; known are {', '.join(known)}"
             )
-    return made
+    return [known[name] for name in dict.fromkeys(names)]
 
 
 def _differences(

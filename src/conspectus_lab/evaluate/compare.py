@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from conspectus.errors import InputError
-from conspectus_lab.evaluate.results import Contexts, Evaluation, SystemResult
+from conspectus_lab.evaluate.results import Evaluation, SystemResult
 
 TOLERANCE = 0.01
 """How much a share may fall before it counts as worse."""
+
+WHERE = {"future use": "", "answers": " (answers)"}
+"""What a measure adds to the names of its figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +87,14 @@ def compare(now: Evaluation, before: Evaluation, tolerance: float = TOLERANCE) -
                 f"{old.label!r} was measured then and is not measured now; measure the same "
                 "configurations, or make a new baseline"
             )
-        figures = _shares(new), _failures(new)
-        for there, here, is_share in zip(
-            (_shares(old), _failures(old)), figures, (1, 0), strict=True
-        ):
-            for name, was in there.items():
+        for read in (_shares, _failures):
+            here = read(new)
+            for name, was in read(old).items():
                 value = here.get(name)
                 if value is None:
                     raise InputError(f"{name} of {old.label!r} was measured then and is not now")
                 # A hair of slack, so that a fall of just the tolerance is not one of more.
-                worse = was - value > tolerance + 1e-9 if is_share else value > was
+                worse = was - value > tolerance + 1e-9 if read is _shares else value > was
                 changes.append(Change(old.label, name, was, value, worse))
     return Comparison(tuple(changes), tolerance)
 
@@ -130,38 +130,24 @@ def _shares(result: SystemResult) -> dict[str, float]:
         found |= {"quoted": future.quoted.value, "far": future.far.value}
     if (answers := result.answers) is not None:
         found |= {"answers": answers.answers.value, "evidence": answers.evidence}
-    for name, contexts in _contexts(result).items():
+    for name, contexts in result.contexts.items():
         if contexts.evicted:
-            found[f"recoverable{name}"] = contexts.recoverable / contexts.evicted
-            found[f"read{name}"] = contexts.read / contexts.evicted
+            for what in ("recoverable", "read"):
+                found[what + WHERE[name]] = getattr(contexts, what) / contexts.evicted
     if result.rounds is not None and result.rounds.ratio is not None:
         found[f"ratio of {result.rounds.rounds} rounds"] = result.rounds.ratio
     return found
 
 
 def _failures(result: SystemResult) -> dict[str, float]:
-    counted: Mapping[str, Callable[[Contexts], int]] = {
-        "over": lambda contexts: contexts.over,
-        "broken": lambda contexts: contexts.broken,
-    }
     found: dict[str, float] = {
-        f"{name}{where}": count(contexts)
-        for where, contexts in _contexts(result).items()
-        for name, count in counted.items()
+        what + WHERE[name]: getattr(contexts, what)
+        for name, contexts in result.contexts.items()
+        for what in ("over", "broken")
     }
     if result.answers is not None:
         found["recall over"] = result.answers.recall_over
     if result.rounds is not None:
         found["over (rounds)"] = result.rounds.over
         found["broken (rounds)"] = result.rounds.broken
-    return found
-
-
-def _contexts(result: SystemResult) -> dict[str, Contexts]:
-    """The contexts of both measures, by what is added to the names of their figures."""
-    found = {}
-    if result.future_use is not None:
-        found[""] = result.future_use.contexts
-    if result.answers is not None:
-        found[" (answers)"] = result.answers.contexts
     return found

@@ -123,11 +123,7 @@ class ConspectusThread:
 
         A query without a word in it finds nothing.
         """
-        room = max(1, tokens - self._framed)
-        try:
-            return self._compactor.recall(query, thread_id=THREAD, tokens=room).text
-        except (InputError, NotFoundError):  # no word to look for, or nothing has left yet
-            return ""
+        return recalled(self._compactor, query, max(1, tokens - self._framed))
 
     def close(self) -> None:
         """Give up the archive."""
@@ -135,6 +131,14 @@ class ConspectusThread:
 
     def _rows(self) -> list[dict[str, Any]]:
         return self._archive.export(Scope("local", THREAD))
+
+
+def recalled(compactor: Compactor, query: str, tokens: int) -> str:
+    """Recall originals for a query; empty where it has no word, or nothing has left yet."""
+    try:
+        return compactor.recall(query, thread_id=THREAD, tokens=tokens).text
+    except (InputError, NotFoundError):
+        return ""
 
 
 def carried_share(summary: str, facts: Iterable[Fact], count: TokenCount) -> float:

@@ -21,9 +21,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from conspectus.archive import Archive
 from conspectus.compactor import Compactor
-from conspectus.errors import InputError, NotFoundError
+from conspectus.errors import InputError
 from conspectus.messages import is_summary_message
-from conspectus_lab.evaluate.conspectus_system import THREAD, ConspectusSystem
+from conspectus_lab.evaluate.conspectus_system import THREAD, ConspectusSystem, recalled
 from conspectus_lab.evaluate.exams import Asked, Planted
 from conspectus_lab.evaluate.results import GoingOn, Lost, Share
 from conspectus_lab.evaluate.systems import System
@@ -91,10 +91,7 @@ class _Compacted:
         return self._view
 
     def recall(self, query: str, tokens: int) -> str:
-        try:
-            return self._compactor.recall(query, thread_id=THREAD, tokens=tokens).text
-        except (InputError, NotFoundError):  # no word to look for, or nothing has left yet
-            return ""
+        return recalled(self._compactor, query, tokens)
 
 
 class _Tail:
@@ -143,17 +140,13 @@ def measure_going_on(
     Raises:
         InputError: no transcript is larger than the window.
     """
-    found = GoingOn(system.name, window)
     large = [t for t in transcripts if count(list(t.messages)) > window]
     if not large:
         raise InputError(f"no transcript is larger than a window of {window:,} tokens; lower it")
     chance = random.Random(seed)
-    batches = _batches(planted, len(large), chance)
-    kinds: dict[str, list[bool]] = defaultdict(list)
     runs: list[_Run] = []
-    seen = again = stands = stale = noted = lasting = 0
-    lost: list[Lost] = []
-    for transcript, batch in zip(large, batches, strict=True):
+    looked: list[_Looked] = []
+    for transcript, batch in zip(large, _batches(planted, len(large), chance), strict=True):
         thread = (
             _Compacted(system, window)
             if isinstance(system, ConspectusSystem)
@@ -161,62 +154,87 @@ def measure_going_on(
         )
         messages, places = _with(transcript.messages, batch, chance)
         replaced = {one.replaces for one in batch}
-        said = [one for one in batch if one.id not in replaced]
-        asked_here = exams.get(transcript.name, ())
-        evidence = [one.evidence for one in asked_here] + [one.evidence for one in said]
-        run = _run(thread, messages, window, count, evidence)
+        wanted: list[Asked | Planted] = [
+            *exams.get(transcript.name, ()),
+            *(one for one in batch if one.id not in replaced),
+        ]
+        run = _run(thread, messages, window, count, [one.evidence for one in wanted])
         runs.append(run)
         text = plain(text_of(run.view))
-        noted += len(run.noted)
-        lasting += sum(holds(text, evidence[n]) for n in run.noted)
-        for one in asked_here:
-            held = holds(text, one.evidence)
-            recalled = held or holds(
-                f"{text} {plain(thread.recall(one.question, recall_tokens))}", one.evidence
-            )
-            kinds[one.kind].append(held)
-            seen, again = seen + held, again + recalled
-            if not held:
-                gone = [group[0] for group in one.evidence if not holds(text, [group])]
-                lost.append(
-                    Lost(transcript.name, "question", one.kind, one.question, tuple(gone), recalled)
-                )
-        for one_said in said:
-            held = holds(text, one_said.evidence)
-            later = {plain(old) for old in one_said.stale}
-            newest = max((text.rfind(plain(a)) for g in one_said.evidence for a in g), default=-1)
-            stale += any(text.rfind(old) > newest for old in later)
-            kinds[one_said.kind].append(held)
-            stands += held
-            if not held:
-                recalled = one_said.text in thread.recall(one_said.text, recall_tokens)
-                lost.append(
-                    Lost(transcript.name, "statement", one_said.kind, one_said.text,
-                         (places[one_said.id],), recalled)
-                )  # fmt: skip
-    asked = sum(len(exams.get(t.name, ())) for t in large)
-    wanted = sum(map(len, kinds.values())) - asked
+        for number, thing in enumerate(wanted):
+            seen = _looked(thread, text, transcript.name, thing, places, recall_tokens)
+            looked.append(replace(seen, noted=number in run.noted))
+    asked = [one for one in looked if one.found.what == "question"]
+    said = [one for one in looked if one.found.what == "statement"]
+    kinds: dict[str, list[_Looked]] = defaultdict(list)
+    for one in looked:
+        kinds[one.found.kind].append(one)
     sizes = [count(run.view) for run in runs]
     total, same = sum(sum(r.sizes) for r in runs), sum(sum(r.same) for r in runs)
     requests = sum(len(run.sizes) for run in runs)
-    return replace(
-        found,
+    return GoingOn(
+        system.name,
+        window,
         transcripts=len(large),
-        in_view=Share(seen, asked),
-        with_recall=Share(again, asked),
-        statements=Share(stands, wanted),
-        stale=stale,
-        lasting=Share(lasting, noted),
+        in_view=_share(asked),
+        with_recall=Share(sum(one.held or one.found.recalled for one in asked), len(asked)),
+        statements=_share(said),
+        stale=sum(one.stale for one in said),
+        lasting=_share([one for one in looked if one.noted]),
         rounds=statistics.fmean(run.rounds for run in runs),
-        by_kind={kind: Share(sum(held), len(held)) for kind, held in sorted(kinds.items())},
+        by_kind={kind: _share(some) for kind, some in sorted(kinds.items())},
         tokens=statistics.median(sizes),
         fullest=max(sizes) / window,
         over=sum(run.over for run in runs),
         requests=requests,
         cached=same / total if total else 0.0,
         cost=(total - (1 - CACHED) * same) / requests if requests else 0.0,
-        lost=tuple(lost),
+        lost=tuple(one.found for one in looked if not one.held),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """A look for one question or statement at the end of a run.
+
+    Attributes:
+        found: what was looked for, and whether it can be recalled.
+        held: whether its evidence stands in view.
+        stale: whether a value that it replaces stands behind it, or without it.
+        noted: whether its evidence stood in the notes after some compaction.
+    """
+
+    found: Lost
+    held: bool
+    stale: bool = False
+    noted: bool = False
+
+
+def _looked(
+    thread: _Compacted | _Tail,
+    text: str,
+    name: str,
+    one: Asked | Planted,
+    places: Mapping[str, str],
+    tokens: int,
+) -> _Looked:
+    """Look for one thing in the plain text of the view, and else in what its own words recall."""
+    held = holds(text, one.evidence)
+    if isinstance(one, Asked):
+        recalled = "" if held else thread.recall(one.question, tokens)
+        again = not held and holds(f"{text} {plain(recalled)}", one.evidence)
+        gone = tuple(group[0] for group in one.evidence if not holds(text, [group]))
+        return _Looked(Lost(name, "question", one.kind, one.question, gone, again), held)
+    newest = max((text.rfind(plain(a)) for group in one.evidence for a in group), default=-1)
+    stale = any(text.rfind(plain(old)) > newest for old in one.stale)
+    again = not held and one.text in thread.recall(one.text, tokens)
+    return _Looked(
+        Lost(name, "statement", one.kind, one.text, (places[one.id],), again), held, stale
+    )
+
+
+def _share(looked: Sequence[_Looked]) -> Share:
+    return Share(sum(one.held for one in looked), len(looked))
 
 
 def _run(

@@ -17,7 +17,7 @@ from conspectus_lab.evaluate.intervals import mean_of
 from conspectus_lab.evaluate.langchain_system import tail_of
 from conspectus_lab.evaluate.results import Answers, Contexts, FutureUse, Share
 from conspectus_lab.evaluate.systems import Compacted, Recalling, System
-from conspectus_lab.evaluate.texts import broken_pairs
+from conspectus_lab.pairs import broken_pairs
 
 DISTANCES = ((10, "under 10"), (30, "10 to 29"), (100, "30 to 99"))
 FARTHEST = "100 or more"
@@ -26,6 +26,9 @@ BANDS = (*(name for _, name in DISTANCES), FARTHEST)
 
 OVERHEAD = 4
 """Tokens that recalled text may be over for the message that it is sent in."""
+
+ADDED_UP = "evicted read recoverable cited calls input_tokens output_tokens".split()
+"""Figures of single contexts that are summed."""
 
 Step = Callable[[str], None]
 """Told the name of each transcript before it is measured."""
@@ -69,7 +72,7 @@ class _Sizes:
             tail = tail_of(prefix, self.system.keep, self.yardstick.count)
         size = self.yardstick.count(compacted.messages)
         self.over += size > self.yardstick.allowed(prefix, tail, self.summary_tokens)
-        self.broken += broken_pairs(compacted.messages)
+        self.broken += len(broken_pairs(compacted.messages))
         self.made.append(compacted)
         self.tokens.append(size)
         return size
@@ -82,17 +85,11 @@ class _Sizes:
             largest=max(self.tokens),
             over=self.over,
             broken=self.broken,
-            evicted=sum(one.evicted for one in made),
-            read=sum(one.read for one in made),
-            recoverable=sum(one.recoverable for one in made),
-            cited=sum(one.cited for one in made),
             summary_tokens=statistics.median(one.summary_tokens for one in made),
             largest_summary=max(one.summary_tokens for one in made),
             carried=statistics.fmean(one.carried for one in made),
-            calls=sum(one.calls for one in made),
-            input_tokens=sum(one.input_tokens for one in made),
-            output_tokens=sum(one.output_tokens for one in made),
             seconds=statistics.fmean(one.seconds for one in made),
+            **{name: sum(getattr(one, name) for one in made) for name in ADDED_UP},
         )
 
 

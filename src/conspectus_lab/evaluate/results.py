@@ -185,6 +185,12 @@ class SystemResult:
         """Name and size, which no two have in common."""
         return f"{self.name} {self.summary_tokens}" if self.summary_tokens else self.name
 
+    @property
+    def contexts(self) -> dict[str, Contexts]:
+        """The contexts of each measure, by its name."""
+        parts = {"future use": self.future_use, "answers": self.answers}
+        return {name: part.contexts for name, part in parts.items() if part is not None}
+
 
 @dataclass(frozen=True, slots=True)
 class Difference:

@@ -12,7 +12,7 @@ from conspectus_lab.evaluate.future_use import held_by, quoted
 from conspectus_lab.evaluate.measure import Step
 from conspectus_lab.evaluate.results import Rounds
 from conspectus_lab.evaluate.systems import Compacted, System
-from conspectus_lab.evaluate.texts import broken_pairs
+from conspectus_lab.pairs import broken_pairs
 
 LINES_AROUND = 48
 """Tokens of a summary message's first lines and of its mark."""
@@ -58,7 +58,7 @@ def measure_rounds(
             compactions.append(sum(one.done for one in made))
             over += sum(one.summary_tokens > limit for one in made)
             largest = max(largest, *(one.summary_tokens for one in made))
-            broken += sum(broken_pairs(one.messages) for one in made)
+            broken += sum(len(broken_pairs(one.messages)) for one in made)
             scores.append((_quoted(cut, once), _quoted(cut, made[-1])))
         if scores:
             ones.append(statistics.fmean(one for one, _ in scores))

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 TokenCount = Callable[[Iterable[Any]], int]
 """Tokens of a list of messages: the form of LangChain's `token_counter`."""
@@ -30,24 +30,3 @@ def lines_of(messages: Iterable[BaseMessage]) -> Iterator[str]:
 def folded(messages: Iterable[BaseMessage]) -> str:
     """All lines of messages, with white space inside a line made single."""
     return "\n".join(" ".join(line.split()) for line in lines_of(messages))
-
-
-def broken_pairs(messages: Iterable[BaseMessage]) -> int:
-    """Tool results that do not follow their call, and calls that no result follows.
-
-    A call waits until the next message that is no tool result; a provider refuses a history in
-    which one is still waiting then, and a result for which no call waits.
-    """
-    waiting: set[str | None] = set()
-    broken = 0
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            if message.tool_call_id in waiting:
-                waiting.remove(message.tool_call_id)
-            else:
-                broken += 1
-            continue
-        broken += len(waiting)
-        calls = message.tool_calls if isinstance(message, AIMessage) else []
-        waiting = {call["id"] for call in calls}
-    return broken + len(waiting)

@@ -21,14 +21,12 @@ from conspectus.summarize.riding import LastRequest
 from conspectus.tokens import TokenMeter
 from conspectus_lab.billing import Block, Pace, Till, block_of
 from conspectus_lab.billing.session import TOOLS
+from conspectus_lab.pairs import broken_pairs
 from conspectus_lab.replay.listening import Notes
 from conspectus_lab.replay.recording import Recording
 from conspectus_lab.replay.results import Compaction, Fact, Original, Step
 
 OnEvent = Callable[[str, Mapping[str, Any]], None]
-
-Pair = tuple[str, str]
-"""Id of a message, and of a call in it that has lost its partner."""
 
 
 class Sizes:
@@ -216,7 +214,7 @@ class Measure:
             tokens=sent,
             messages=len(messages),
             compacted=compaction is not None,
-            broken=len(broken_pairs(messages) - broken_pairs(spoken)),
+            broken=len({*broken_pairs(messages)} - {*broken_pairs(spoken)}),
             over=max(0, sent - self._window),
             waited=waited,
         )
@@ -325,24 +323,3 @@ def same(message: BaseMessage, original: BaseMessage) -> bool:
     if isinstance(message, ToolMessage) and isinstance(original, ToolMessage):
         return message.tool_call_id == original.tool_call_id
     return True
-
-
-def broken_pairs(messages: Iterable[BaseMessage]) -> set[Pair]:
-    """Tool calls and results without their partner, as providers see it.
-
-    The results of a message's calls stand right after it; whatever else comes in between parts
-    them.
-    """
-    broken: set[Pair] = set()
-    owner, waiting = "", set[str]()
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            if message.tool_call_id not in waiting:
-                broken.add((str(message.id), message.tool_call_id))
-            waiting.discard(message.tool_call_id)
-            continue
-        broken |= {(owner, call) for call in waiting}
-        owner, waiting = str(message.id), set[str]()
-        if isinstance(message, AIMessage):
-            waiting = {str(call["id"]) for call in message.tool_calls}
-    return broken | {(owner, call) for call in waiting}

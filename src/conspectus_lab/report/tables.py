@@ -44,7 +44,11 @@ def tables_of(found: Evaluation) -> list[Table]:
         [(one.label, part) for one in found.systems if (part := getattr(one, name)) is not None]
         for name in ("future_use", "answers", "rounds")
     )
-    contexts = _contexts(found)
+    contexts = [
+        (f"{one.label}, {name}" if len(one.contexts) > 1 else one.label, part)
+        for one in found.systems
+        for name, part in one.contexts.items()
+    ]
     many, going = found.settings.rounds, [(one.name, one) for one in found.going_on]
     window = found.going_on[0].window if going else 0
     made = [
@@ -292,16 +296,3 @@ def _categories(rows: Sequence[tuple[str, Mapping[str, Mean]]]) -> Table:
     headings = (f"category {name} ({count:,})" for name, count in counts.items())
     note = "In brackets how many questions were marked."
     return Table("Answers, by category of question", note, ("system", *headings), lines)
-
-
-def _contexts(found: Evaluation) -> Rows:
-    """Name the contexts of each system, those of both measures where it has both."""
-    rows = []
-    for one in found.systems:
-        parts = {"future use": one.future_use, "answers": one.answers}
-        known = {name: part.contexts for name, part in parts.items() if part is not None}
-        rows += [
-            (f"{one.label}, {name}" if len(known) > 1 else one.label, contexts)
-            for name, contexts in known.items()
-        ]
-    return rows

@@ -1,0 +1,31 @@
+"""Tool calls and results that have lost each other, as a provider sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+Pair = tuple[str, str]
+"""Id of a message, and of a call in it that has lost its partner."""
+
+
+def broken_pairs(messages: Iterable[BaseMessage]) -> list[Pair]:
+    """Find tool calls and results without their partner.
+
+    The results of a message's calls stand right after it; any other message in between parts them.
+    A provider refuses a history in which a call still waits then, and a result without a call.
+    """
+    broken: list[Pair] = []
+    owner, waiting = "", set[str]()
+    for message in messages:
+        if isinstance(message, ToolMessage):
+            if message.tool_call_id not in waiting:
+                broken.append((str(message.id), message.tool_call_id))
+            waiting.discard(message.tool_call_id)
+            continue
+        broken += [(owner, call) for call in sorted(waiting)]
+        owner, waiting = str(message.id), set[str]()
+        if isinstance(message, AIMessage):
+            waiting = {str(call["id"]) for call in message.tool_calls}
+    return broken + [(owner, call) for call in sorted(waiting)]
