@@ -1,4 +1,4 @@
-"""What an archive takes on disk, search index and journals included, beside its originals.
+"""Bytes of an archive on disk, index and journals included, beside its originals.
 
     make bench-archive-size      or: python benchmarks/archive_size.py [--json] [TRANSCRIPT ...]
 
@@ -68,17 +68,17 @@ class Row:
 
     @property
     def times(self) -> float:
-        """Bytes on disk for each byte of the originals."""
+        """Give the bytes on disk for each byte of the originals."""
         return (self.database + self.index) / max(1, self.originals)
 
     @property
     def beside(self) -> float:
-        """Bytes for each message beyond those of the message."""
+        """Give the bytes for each message beyond those of the message."""
         return (self.database + self.index - self.originals) / max(1, self.messages)
 
 
 def measured(name: str, messages: Sequence[Message], step: int = STEP) -> Row:
-    """What the archive of one history takes after close."""
+    """Measure the archive of one history after close."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "archive.db"
         with Archive.open(path) as archive:
@@ -101,7 +101,7 @@ def measured(name: str, messages: Sequence[Message], step: int = STEP) -> Row:
 
 
 def index_bytes(path: Path) -> int:
-    """Bytes of the values of a search index, which lies in the archive itself."""
+    """Count the bytes of the search index, which lies in the archive itself."""
     with closing(sqlite3.connect(path)) as connection:
         found = connection.execute(
             "SELECT sum(length(value)) FROM kept JOIN places USING (place) WHERE name LIKE ?",
@@ -111,13 +111,13 @@ def index_bytes(path: Path) -> int:
 
 
 def together(name: str, rows: Iterable[Row]) -> Row:
-    """Several archives as one row."""
+    """Add up several archives as one row."""
     parts = [(row.messages, row.originals, row.database, row.index) for row in rows]
     return Row(name, *map(sum, zip(*parts, strict=True)))
 
 
 def short_thread(count: int, seed: int = 3) -> list[Message]:
-    """Turns of a few words, no two of them alike."""
+    """Make turns of a few words, no two of them alike."""
     draw = random.Random(seed)
     asks = ("Is job {n} done?", "What about order {n}?", "Thanks. And {n}?", "Try {n} again.")
     says = ("Yes, {n} is done.", "Order {n} was shipped.", "Nothing new on {n} yet.", "Trying {n}.")
@@ -132,7 +132,7 @@ def short_thread(count: int, seed: int = 3) -> list[Message]:
 
 
 def repeating_thread(count: int, seed: int = 3) -> list[Message]:
-    """The same few files, read again and again."""
+    """Make reads of the same few files, again and again."""
     draw = random.Random(seed)
     files = ["".join(f"line {n}: {draw.random()}\n" for n in range(80)) for _ in range(5)]
     made: list[Message] = []
@@ -147,7 +147,7 @@ def repeating_thread(count: int, seed: int = 3) -> list[Message]:
 
 
 def eastern_thread(count: int, seed: int = 3) -> list[Message]:
-    """Sentences in Chinese, Japanese and Korean, put together at random."""
+    """Make random sentences in Chinese, Japanese and Korean."""
     draw = random.Random(seed)
     parts = (
         "订单 的 金额 不对 请 检查 数据库 日志 今天 凌晨 两点 开始 报错 用户 投诉 支付 失败 "
@@ -168,7 +168,7 @@ def eastern_thread(count: int, seed: int = 3) -> list[Message]:
 
 
 def transcripts(paths: Sequence[Path]) -> Iterator[tuple[str, list[Message]]]:
-    """The histories in some files and folders, each with its name."""
+    """Read the histories in some files and folders, each with its name."""
     for path in paths:
         for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
             data = json.loads(file.read_text(encoding="utf-8"))
@@ -178,7 +178,7 @@ def transcripts(paths: Sequence[Path]) -> Iterator[tuple[str, list[Message]]]:
 
 
 def limits(short: int = SHORT) -> list[tuple[Row, float | None, int | None]]:
-    """The made threads, each with the limit that it is held against."""
+    """Measure the made threads, each with its limit."""
     return [
         (measured("short messages", short_thread(short), step=200), None, MOST_BESIDE),
         (measured("repeated texts", repeating_thread(short // 5)), 1.0, None),

@@ -1,4 +1,4 @@
-"""Answers that an agent's model has before it when a question is asked: recall at each turn.
+"""Answers before an agent's model when a question is asked: recall at each turn.
 
     make bench-auto-recall        or: python benchmarks/auto_recall.py --json
 
@@ -48,7 +48,7 @@ SHORTEST = 60
 
 
 def counted(messages: Any) -> int:
-    """LangChain's approximation, by which the measure counts too.
+    """Count by LangChain's approximation, as the measure does.
 
     Given as a counter of one's own it says what fits as well, where the middleware would otherwise
     go by its own, more careful estimate: sizes must mean the same on both sides.
@@ -94,7 +94,7 @@ class Talk:
         self._thread: Any = {"configurable": {"thread_id": "measured"}}
 
     def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
-        """What the model is shown of a conversation when it is sent all of it."""
+        """Send a whole conversation, and give the model's view of it."""
         started = time.perf_counter()
         history, _ = self._sent(list(messages))
         seconds = time.perf_counter() - started
@@ -103,12 +103,12 @@ class Talk:
         return Compacted(history, done=bool(left), evicted=len(left), seconds=seconds)
 
     def recall(self, query: str, tokens: int) -> str:
-        """What the model is shown beside the conversation when it is asked this."""
+        """Ask a question, and give the originals recalled beside the conversation."""
         _, recalled = self._sent([HumanMessage(query)])
         return "" if recalled is None else str(recalled.text)
 
     def close(self) -> None:
-        """Nothing is held elsewhere."""
+        """Do nothing: it keeps nothing open."""
 
     def _sent(self, said: list[BaseMessage]) -> tuple[list[BaseMessage], BaseMessage | None]:
         self._model.calls.clear()
@@ -129,33 +129,33 @@ class InAnAgent:
     family: Family = "conspectus"
 
     def open(self, summary_tokens: int) -> Talk:
-        """A conversation that has not been compacted yet."""
+        """Open a conversation without a compaction."""
         return Talk(self.keep, summary_tokens, self.counter, self.model)
 
 
 class Policy:
-    """The form that an outside script asks for."""
+    """The adapter that an outside script asks for."""
 
     def __init__(self, keep: tuple[str, int], summary_tokens: int) -> None:
         self._settings = keep, summary_tokens
 
     def compact(self, messages: list[BaseMessage]) -> list[BaseMessage]:
-        """What the model would see of a history."""
+        """Give the model's view of a history."""
         self._talk = Talk(*self._settings)
         return self._talk.compact(messages).messages
 
     def recall(self, query: str, tokens: int) -> str:
-        """What it would be shown with a question, in at most so many tokens."""
+        """Give the originals recalled with a question."""
         return self._talk.recall(query, tokens)
 
 
 def make(keep: tuple[str, int], summary_tokens: int) -> Policy:
-    """The factory that such a script asks for."""
+    """Make the adapter, as such a script asks for it."""
     return Policy(keep, summary_tokens)
 
 
 def checks(data: Path) -> Iterator[Check]:
-    """All figures that there is data for."""
+    """Check all figures that there is data for."""
     for folder, least in LEAST.items():
         if not (data / folder).is_dir():
             continue
@@ -188,7 +188,7 @@ def _answers(transcripts: Sequence[Transcript], counter: TokenCounter, model: st
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     given = printed.options(__doc__).parse_args(arguments)
     return end(given.json, list(checks(printed.transcripts_folder())), "locomo")
 

@@ -1,4 +1,4 @@
-"""A call that is cancelled at each of its awaits, one after the other; nothing may be half done.
+"""A call cancelled at each of its awaits in turn; nothing may be half done.
 
 Every task of the loop is driven through `Steps`, which counts each time that any of them waits and
 cancels the call at the n-th: first at the first, then, on a new scene, at the second, until a run
@@ -46,7 +46,7 @@ Stop = Callable[[], None]
 
 @dataclass
 class Cancelled:
-    """What came of cancelling one call; `half`, `stuck`, `left` and `warned` should be 0.
+    """Outcomes of cancelling one call; the last four counts should be 0.
 
     Attributes:
         call: which.
@@ -73,37 +73,37 @@ class Cancelled:
 
     @property
     def good(self) -> bool:
-        """Whether what is promised held, and anything was tried at all."""
+        """Say whether the promises held, and anything was tried at all."""
         return self.times > 0 and not self.half + self.stuck + self.left + self.warned
 
 
 class Interrupted(KeyboardInterrupt):
-    """Somebody has pressed the keys: nothing of ours may catch it."""
+    """A keyboard interrupt, which nothing of ours may catch."""
 
 
 class Meddler:
-    """Says when to stop: at the n-th place that is passed."""
+    """A counter of places that stops the call at the n-th."""
 
     def __init__(self) -> None:
         self.passed, self.at, self.stop = 0, 0, _nothing
 
     def arm(self, at: int, stop: Stop) -> None:
-        """From now on count, and stop at the n-th."""
+        """Count from now on, and stop at the n-th place."""
         self.passed, self.at, self.stop = 0, at, stop
 
     def here(self) -> None:
-        """A place where it may stop."""
+        """Pass a place where it may stop."""
         self.passed += 1
         if self.passed == self.at:
             self.stop()
 
 
 def _nothing() -> None:
-    """Before it is armed."""
+    """Do nothing, before it is armed."""
 
 
 class Steps(Coroutine[Any, Any, Any]):
-    """A coroutine, and the meddler is told each time that it waits."""
+    """A coroutine that counts each of its waits with the meddler."""
 
     def __init__(self, coroutine: Any, meddler: Meddler) -> None:
         self._coroutine, self._meddler = coroutine, meddler
@@ -126,7 +126,7 @@ class Steps(Coroutine[Any, Any, Any]):
 
 
 class MeddledStore(BaseStore):
-    """A store in memory in which the meddler has a place before and after each operation."""
+    """A store in memory with a place before and after each operation."""
 
     def __init__(self, meddler: Meddler) -> None:
         self._inner, self._meddler = InMemoryStore(), meddler
@@ -151,19 +151,19 @@ class Scene(Protocol):
     """One call on things of its own."""
 
     def before(self) -> None:
-        """What was there before it."""
+        """Prepare the state before the call."""
 
     def call(self) -> Any:
-        """Without a loop."""
+        """Call without a loop."""
 
     async def acall(self) -> Any:
-        """On a loop."""
+        """Call on a loop."""
 
     def judge(self) -> str:
-        """`as before`, `done`, or what is half done."""
+        """Judge the state: `as before`, `done`, or the half that is done."""
 
     def same(self, answer: Any) -> bool:
-        """Whether a call that nobody stopped did what it should."""
+        """Say whether an undisturbed call had its usual answer."""
 
 
 def _writer(meddler: Meddler | None = None) -> ScriptedChatModel:
@@ -188,7 +188,7 @@ class CompactScene:
         self._sent = copy.deepcopy(self.history)
 
     def before(self) -> None:
-        """Nothing."""
+        """Prepare nothing."""
 
     def call(self) -> Any:
         return self.compactor.compact(self.history, thread_id=OWN)
@@ -240,7 +240,7 @@ class ShortTermScene:
         self._sent = copy.deepcopy(self.history)
 
     def before(self) -> None:
-        """Nothing."""
+        """Prepare nothing."""
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -271,7 +271,7 @@ class ShortTermScene:
 
 
 class AgentScene:
-    """A turn of an agent with the middleware, its guard and a tool; several compactions are due."""
+    """A turn of an agent with middleware, guard and a tool, and several compactions."""
 
     def __init__(self, meddler: Meddler) -> None:
         self.store, self._meddler = MeddledStore(meddler), meddler
@@ -350,7 +350,7 @@ class AgentScene:
 
 
 def _sound(archive: Archive, scope: Scope, keys: Sequence[str]) -> str:
-    """Whether all that records cover is there, and once."""
+    """Judge whether all originals of records are there, and once."""
     found = run(archive.find_flow(scope, list(keys)))
     if len(keys) != len(set(keys)):
         return "covered twice"
@@ -369,7 +369,7 @@ SCENES: dict[str, Callable[[Meddler], Scene]] = {
 
 
 def cancelled_everywhere(call: str, *, step: int = 1) -> Cancelled:
-    """Cancel a call at its first await, at its second, and so on until it comes to its end.
+    """Cancel a call at its first await, at its second, and so on to its end.
 
     Args:
         call: a key of `SCENES`.
@@ -386,7 +386,7 @@ def cancelled_everywhere(call: str, *, step: int = 1) -> Cancelled:
 async def _one_cancellation(
     scene_of: Callable[[Meddler], Scene], at: int, seen: Cancelled, complaints: _Complaints
 ) -> bool:
-    """One run; True where it came to its end before it was cancelled."""
+    """Run once; True where the call ended before it was cancelled."""
     meddler = Meddler()
     scene = scene_of(meddler)
     await asyncio.to_thread(scene.before)
@@ -420,7 +420,7 @@ async def _one_cancellation(
 
 
 def interrupted_everywhere(call: str, error: type[BaseException] = Interrupted) -> Cancelled:
-    """The same without a loop: the n-th operation of the store, or call of a model, is stopped."""
+    """Interrupt a call without a loop at each operation of store and model in turn."""
     seen = Cancelled(_without_a(call), error.__name__)
     with _Complaints(seen):
         for at in range(1, MOST):
@@ -449,7 +449,7 @@ def interrupted_everywhere(call: str, error: type[BaseException] = Interrupted) 
 
 
 def _without_a(call: str) -> str:
-    """The name of the same call without a loop."""
+    """Name the same call without a loop."""
     owner, dot, name = call.rpartition(".")
     return owner + dot + name.removeprefix("a")
 
@@ -477,7 +477,7 @@ def _failed_next(error: Exception, seen: Cancelled, at: int) -> None:
 
 
 class _Complaints:
-    """What Python says aside: errors in finalisers, tasks and coroutines that nobody awaited."""
+    """A record of errors in finalisers, tasks and coroutines that nobody awaited."""
 
     def __init__(self, seen: Cancelled) -> None:
         self._seen = seen
@@ -499,7 +499,7 @@ class _Complaints:
         sys.unraisablehook = self._hook
 
     def of_the_loop(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What a loop has nobody to tell of."""
+        """Note an error that a loop can tell nobody."""
         self._note(str(context.get("message")))
 
     def _unraisable(self, unraisable: Any) -> None:

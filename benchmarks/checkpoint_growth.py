@@ -1,4 +1,4 @@
-"""What checkpoints of a preserved history take, beside Deep Agents' own, in the same run.
+"""Checkpoints of a preserved history on disk, beside Deep Agents' own.
 
     make bench-checkpoints        or: python benchmarks/checkpoint_growth.py [--steps N]
 
@@ -54,12 +54,12 @@ MORE = 1.25
 
 
 def summarise(messages: list[BaseMessage]) -> str:
-    """A summary of a usual size, some 300 tokens."""
+    """Write a summary of a usual size, some 300 tokens."""
     return f"{len(messages)} messages about the notes were read. " + "One more detail of it. " * 50
 
 
 def model() -> ScriptedChatModel:
-    """A model that says some 60 tokens."""
+    """Make a model that answers with some 60 tokens."""
     return ScriptedChatModel(
         answers=lambda messages: "That is what the module does, and nothing else of note. " * 5,
         profile={"max_input_tokens": 100_000},
@@ -67,12 +67,12 @@ def model() -> ScriptedChatModel:
 
 
 def ours(**more: Any) -> SummarizationMiddleware:
-    """The middleware for LangChain's own agents."""
+    """Make the middleware for LangChain's own agents."""
     return SummarizationMiddleware(model(), summarizer=summarise, **LIMITS, **more)
 
 
 def deep(folder: Path, saver: Any, archive: bool, recall: str = "auto") -> Any:
-    """A deep agent of ours."""
+    """Make a deep agent of ours."""
     backend = FilesystemBackend(root_dir=folder, virtual_mode=True)
     chat = model()
     middle = summarization_middleware(chat, backend, summarizer=summarise, recall=recall, **LIMITS)
@@ -83,7 +83,7 @@ def deep(folder: Path, saver: Any, archive: bool, recall: str = "auto") -> Any:
 
 
 def theirs(folder: Path, saver: Any) -> Any:
-    """A deep agent of Deep Agents'."""
+    """Make a deep agent of Deep Agents'."""
     backend = FilesystemBackend(root_dir=folder, virtual_mode=True)
     middle = DeepAgentsMiddleware(model(), backend=backend, summarizer=summarise, **LIMITS)
     return deepagents.create_deep_agent(
@@ -92,7 +92,7 @@ def theirs(folder: Path, saver: Any) -> Any:
 
 
 def plain(saver: Any, history: Any, schema: Any = None) -> Any:
-    """An agent of LangChain's."""
+    """Make an agent of LangChain's."""
     return create_agent(
         model(),
         [],
@@ -118,7 +118,7 @@ AGENTS: dict[str, Make] = {
 
 
 def grown(make: Make, steps: int, until: int = 1) -> list[int]:
-    """Bytes of the checkpoints after a quarter, half and all of the steps, or until a part."""
+    """Count the checkpoints' bytes after a quarter, half and all of the steps."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = folder / "checkpoints.sqlite"
@@ -137,7 +137,7 @@ def grown(make: Make, steps: int, until: int = 1) -> list[int]:
 
 
 def report(steps: int) -> tuple[Table, bool]:
-    """The table, and whether the growth is bounded."""
+    """Make the table, and say whether the growth is bounded."""
     columns = ("agent", *(f"{steps // part:,}" for part in PARTS))
     table = printed.table("Checkpoints in MB, after so many model calls", columns)
     found = {}
@@ -156,7 +156,7 @@ def report(steps: int) -> tuple[Table, bool]:
 
 
 def main() -> int:
-    """Everything; the exit code."""
+    """Measure all agents; give the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--steps", type=int, default=1_000)
     logging.getLogger("conspectus").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""An agent loop over an SDK, as a program of its own; `serve_clients.py` starts it.
+"""An agent loop over an SDK as a program, which `serve_clients.py` starts.
 
     python benchmarks/client_loops.py openai|anthropic|openai-agents URL KEY MODEL QUESTION...
 
@@ -29,7 +29,7 @@ def read_file(path: str) -> str:
 
 
 def openai_loop(url: str, key: str, model: str, questions: Sequence[str]) -> None:
-    """Chat Completions, every other question streamed."""
+    """Talk over Chat Completions, every other question streamed."""
     import openai
 
     client = openai.OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
@@ -60,7 +60,7 @@ def openai_loop(url: str, key: str, model: str, questions: Sequence[str]) -> Non
 
 
 def anthropic_loop(url: str, key: str, model: str, questions: Sequence[str]) -> None:
-    """Messages, every other question streamed, with a mark for the cache that moves."""
+    """Talk over Messages, every other one streamed, with a moving cache mark."""
     import anthropic
 
     client = anthropic.Anthropic(base_url=url, api_key=key, max_retries=0)
@@ -104,7 +104,7 @@ CACHED = {"type": "ephemeral"}
 
 
 def openai_agents_loop(url: str, key: str, model: str, questions: Sequence[str]) -> None:
-    """OpenAI's Agents SDK, over Responses."""
+    """Talk over Responses with OpenAI's Agents SDK."""
     import asyncio
 
     import agents

@@ -1,4 +1,4 @@
-"""The clients of `serve_clients.py`: how each is had, started, and pointed at an endpoint."""
+"""The clients of `serve_clients.py`: installing, starting, and pointing them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SECONDS = 1_800
 
 
 class Unavailable(Exception):
-    """A client cannot be had or started: the command that was tried, and its last words."""
+    """A client that cannot be had or started: its command and last words."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a client works.
+    """The place of a client's work.
 
     Attributes:
         url: of the endpoint, without `/v1`.
@@ -67,12 +67,12 @@ class Client:
 
     @property
     def folder(self) -> str:
-        """The name of its folder in the cache."""
+        """Name its folder in the cache."""
         return self.name.lower().replace("'", "").replace(" ", "-")
 
 
 def cache() -> Path:
-    """Where clients are installed."""
+    """Give the folder in which clients are installed."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "conspectus" / "clients"
 
@@ -118,12 +118,12 @@ def spoken(place: Place, line: list[str], **env: str) -> None:
 
 
 def of_this_python(package: str) -> Callable[[Path], tuple[Path, str]]:
-    """A package of the environment in which the benchmark runs."""
+    """Find a package of the environment in which the benchmark runs."""
     return lambda folder: (Path(sys.executable), version(package))
 
 
 def from_pypi(folder: Path, package: str) -> Path:
-    """The environment of a package, in a folder of its own."""
+    """Install a package into an environment of its own."""
     if not (folder / ".ready").exists():
         ran([sys.executable, "-m", "venv", str(folder)])
         ran([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", package])
@@ -132,7 +132,7 @@ def from_pypi(folder: Path, package: str) -> Path:
 
 
 def loop(name: str, model: str) -> Callable[[Path, Place], None]:
-    """A session of one of the loops."""
+    """Make a session of one of the loops."""
 
     def session(program: Path, place: Place) -> None:
         line = [str(program), str(LOOPS), name, place.url, KEY, model, *place.questions]
@@ -221,7 +221,7 @@ general_settings: {{master_key: {master}}}
 
 @contextmanager
 def litellm_proxy(program: Path, place: Place, master: str) -> Iterator[str]:
-    """The proxy, before the endpoint."""
+    """Start the proxy before the endpoint."""
     config = place.home / "litellm.yaml"
     config.write_text(LITELLM.format(model=GPT, url=place.url, key=KEY, master=master))
     port = free_port()

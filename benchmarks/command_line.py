@@ -1,4 +1,4 @@
-"""What the commands of docs/reliability.md share: options that are checked, progress, Ctrl-C.
+"""Options, progress and Ctrl-C of the commands of docs/reliability.md.
 
 A bad option ends a command with 2 and one sentence on stderr. Progress goes to stderr too, so that
 a table can be sent to a file. Ctrl-C ends with 130.
@@ -38,7 +38,7 @@ Number = TypeVar("Number", int, float)
 
 
 class Options(argparse.ArgumentParser):
-    """The options of a command; what is wrong with them is one sentence, without the usage."""
+    """Options of a command; an error is one sentence, without the usage."""
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and end."""
@@ -47,7 +47,7 @@ class Options(argparse.ArgumentParser):
     def holding(
         self, option: str, text: str, things: Iterable[Named], name: Callable[[Named], str] = str
     ) -> list[Named]:
-        """The things whose names hold a text; there must be one."""
+        """Choose the things whose names have a text in them; there must be one."""
         every = list(things)
         found = [one for one in every if text in name(one)]
         if not found:
@@ -56,7 +56,7 @@ class Options(argparse.ArgumentParser):
         return found
 
     def of_these(self, option: str, texts: Sequence[str], names: Sequence[str]) -> list[str]:
-        """The names that are given, in one text or several, with semicolons between them."""
+        """Read names, in one text or several, with semicolons between them."""
         wanted = [one.strip() for text in texts for one in text.split(";") if one.strip()]
         wrong = [one for one in wanted if one not in names]
         if wrong or not wanted:
@@ -65,7 +65,7 @@ class Options(argparse.ArgumentParser):
         return wanted
 
     def reaches(self, address: str | None) -> None:
-        """A database at an address, where one is given, answers within a few seconds."""
+        """Check that a database answers at an address, where one is given."""
         if not address:
             return
         import psycopg
@@ -83,7 +83,7 @@ class Options(argparse.ArgumentParser):
 def at_least(
     least: Number, kind: type[Number] = int, *, above: bool = False
 ) -> Callable[[str], Number]:
-    """A type for `add_argument`: a number of at least, or above, this one."""
+    """Make a type for `add_argument`: a number of at least, or above, this one."""
 
     def read(text: str) -> Number:
         try:
@@ -101,7 +101,7 @@ def at_least(
 
 
 def whole(text: str) -> int:
-    """A type for `add_argument`: any whole number."""
+    """Read any whole number, as a type for `add_argument`."""
     try:
         return int(text)
     except ValueError:
@@ -109,7 +109,7 @@ def whole(text: str) -> int:
 
 
 class Progress:
-    """Lines on stderr, now and then: how many of how many are done.
+    """Lines of progress on stderr, now and then.
 
     Args:
         name: what is under way.
@@ -123,7 +123,7 @@ class Progress:
         self.began = self.told = time.monotonic()
 
     def step(self, what: str = "", count: int = 1) -> None:
-        """So many more are done."""
+        """Count more steps as done."""
         self.done = min(self.done + count, self.total)
         now = time.monotonic()
         if now - self.told >= self.every:
@@ -135,12 +135,12 @@ class Progress:
 
 
 def tell(sentence: str) -> None:
-    """Say something that is no figure."""
+    """Say a sentence that is no figure, on stderr."""
     print(sentence, file=sys.stderr, flush=True)
 
 
 class PartFailed(Exception):
-    """A part of a command failed: one sentence without its full stop, and all that there is."""
+    """A failed part of a command: one sentence, and the whole error."""
 
     def __init__(self, sentence: str, whole: str = "") -> None:
         super().__init__(sentence)
@@ -148,14 +148,14 @@ class PartFailed(Exception):
 
 
 def in_one_line(error: BaseException) -> str:
-    """An error in the words of a traceback's end, however many lines these take there."""
+    """Write an error in one line, in the words of a traceback's end."""
     if isinstance(error, PartFailed):
         return str(error)
     return " ".join("".join(traceback.format_exception_only(error)).split())
 
 
 def told(part: str, error: Exception, todo: str) -> None:
-    """Say in one sentence that a part of a command failed; its traceback goes to a file.
+    """Say in a sentence that a part failed; its traceback goes to a file.
 
     Args:
         part: which.
@@ -177,7 +177,7 @@ def stopped(what: str = "the table holds what was done until then") -> int:
 
 
 def ended(main: Callable[[], int], left: Callable[[], str] = lambda: "") -> NoReturn:
-    """Run a command and end; Ctrl-C or SIGTERM ends it at once, and its processes with it.
+    """Run a command and end; Ctrl-C or SIGTERM ends its processes with it.
 
     Args:
         main: the command; gives the exit code.
@@ -220,7 +220,7 @@ def end_children() -> None:
 
 
 def _quietly(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    """Ctrl-C before a command has begun, while much is imported, needs no traceback either."""
+    """Say no traceback for Ctrl-C before a command has begun."""
     if issubclass(kind, KeyboardInterrupt):
         tell("Stopped.")
     else:
@@ -231,6 +231,6 @@ sys.excepthook = _quietly
 
 
 def deaf() -> None:
-    """For a process of ours: Ctrl-C is for the one that started it, which ends it."""
+    """Leave Ctrl-C to the process that started this one, and will end it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""One fault at a time, for our middleware and for Deep Agents' own, on the same agent."""
+"""One fault at a time for our middleware and Deep Agents' own, on the same agent."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ THREAD: Any = {"configurable": {"thread_id": "t"}}
 
 @dataclass
 class Weather:
-    """Which fault there is now."""
+    """The present fault."""
 
     fault: str = "none"
     on: bool = False
 
     def is_now(self, fault: str) -> bool:
-        """Whether this fault is there at this moment."""
+        """Say whether this fault is there at this moment."""
         return self.on and self.fault == fault
 
 
@@ -193,7 +193,7 @@ class Scene:
         return call("fetch_all" if huge else "fetch", f"c{turn}", turn=turn)
 
     def run(self) -> Trial:
-        """All turns; a step that failed is tried again."""
+        """Play all turns; a step that failed is tried again."""
         for turn in range(TURNS):
             # The fault is there in the middle, and gone before the end.
             self.weather.on = TURNS // 4 <= turn < 3 * TURNS // 4
@@ -216,7 +216,7 @@ class Scene:
         return found
 
     def _lost(self) -> int:
-        """Messages that a summary stands for, and that the agent cannot get back whole."""
+        """Count summarised messages that the agent cannot get back whole."""
         messages, held = self.values["messages"], self.values.get(HELD)
         if not self.ours:
             event = self.values.get("_summarization_event")
@@ -234,13 +234,13 @@ class Scene:
 
     @property
     def _files(self) -> str:
-        """All that Deep Agents has written for its agent to read, as the agent would read it."""
+        """Read all files of Deep Agents for its agent, as the agent would."""
         paths = sorted(self.folder.glob("conversation_history/**/*.md"))
         return html.unescape("".join(path.read_text() for path in paths))
 
 
 def parts_of(message: BaseMessage) -> list[str]:
-    """The texts that a copy of a message must have: what it says, and what its calls are given."""
+    """Give the texts of a message that a copy must have."""
     parts = [str(message.text).strip()]
     if isinstance(message, AIMessage):
         parts += [json.dumps(value) for c in message.tool_calls for value in c["args"].values()]
@@ -248,7 +248,7 @@ def parts_of(message: BaseMessage) -> list[str]:
 
 
 def fault_table(faults: Iterable[str] = FAULTS) -> tuple[Table, bool]:
-    """The table, and whether what we promise held."""
+    """Make the table, and say whether our promises held."""
     figures = {
         "summariser calls": "paid",
         "messages lost": "lost",
@@ -271,7 +271,7 @@ def fault_table(faults: Iterable[str] = FAULTS) -> tuple[Table, bool]:
 
 
 def trial(fault: str, ours: bool) -> Trial:
-    """One system under one fault, in a folder of its own."""
+    """Try one system under one fault, in a folder of its own."""
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return Scene(fault, ours, Path(name)).run()

@@ -1,4 +1,4 @@
-"""A deep agent with two declared subagents: scripted models, real tools, a folder of its own.
+"""A deep agent with two subagents: scripted models, real tools, its own folder.
 
 What each model answers follows from the messages that it sees and nothing else, and so do their
 ids, which recall shows: so a run that was killed and goes on answers as one that was not. Every
@@ -32,17 +32,17 @@ JOB = re.compile(r"Job (\d+)\.(\d+)")
 
 
 class Killed(BaseException):
-    """The process is gone: nothing may catch it."""
+    """The end of the process, which nothing may catch."""
 
 
 def mark(number: int, what: str = "fact") -> str:
-    """Something that cannot be guessed, by which an original is known."""
+    """Make a mark that cannot be guessed, by which an original is known."""
     return f"{what}-{hashlib.sha256(f'{what}{number}'.encode()).hexdigest()[:10]}"
 
 
 @dataclass
 class Watch:
-    """What was seen of every request.
+    """Observations of every request.
 
     Attributes:
         sizes: the largest request of each agent, in tokens, tools included.
@@ -59,7 +59,7 @@ class Watch:
     kill_at: set[int] = field(default_factory=set)
 
     def request(self, agent: str, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> None:
-        """One request, before it is answered."""
+        """Observe one request, before it is answered."""
         self.calls += 1
         size = METER.messages(messages) + METER.tools(tools)
         self.sizes[agent] = max(self.sizes.get(agent, 0), size)
@@ -72,7 +72,7 @@ class Watch:
 
 
 class WatchedModel(ScriptedChatModel):
-    """Answers from a script, and is watched."""
+    """A scripted model whose requests are observed."""
 
     agent: str
     watch: Any
@@ -83,7 +83,7 @@ class WatchedModel(ScriptedChatModel):
 
 
 def summarise(watch: Watch) -> Callable[[list[BaseMessage]], str]:
-    """A summariser that says in few words what it was given."""
+    """Make a summariser that describes its input in few words."""
 
     def written(messages: list[BaseMessage]) -> str:
         watch.summaries += 1
@@ -94,7 +94,7 @@ def summarise(watch: Watch) -> Callable[[list[BaseMessage]], str]:
 
 
 def newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, str]:
-    """The number of the newest turn in view, and the tool that was called last since then.
+    """Find the newest turn in view, and the tool that was called last since.
 
     A compaction may take the first calls of a turn out of view, so they are not counted.
     """
@@ -142,20 +142,20 @@ def subagent_answer(messages: list[BaseMessage]) -> AIMessage:
 
 
 def call(name: str, call_id: str, **args: Any) -> AIMessage:
-    """A message that calls one tool."""
+    """Make a message that calls one tool."""
     calls = [{"name": name, "args": args, "id": call_id}]
     return AIMessage("", tool_calls=calls, id=f"calls-{call_id}")
 
 
 class NamedResults(AgentMiddleware[Any, Any, Any]):
-    """Gives the results of tools ids that follow from their calls; LangGraph's are random."""
+    """Middleware that names results after their calls; LangGraph's ids are random."""
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         """Run a tool."""
         return self._named(handler(request))
 
     async def awrap_tool_call(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:
-        """`wrap_tool_call` on an event loop."""
+        """Run a tool on an event loop."""
         return self._named(await handler(request))
 
     @staticmethod
@@ -174,7 +174,7 @@ def look(number: int, step: int) -> str:
 
 @dataclass
 class Run:
-    """One deep agent in one folder, and what was seen of it."""
+    """One deep agent in one folder, and the observations of it."""
 
     folder: Path
     create: Callable[..., Any]
@@ -184,7 +184,7 @@ class Run:
     sub_windows: tuple[int, int] = (WINDOW, WINDOW)
 
     def model(self, agent: str, answers: Any, window: int) -> WatchedModel:
-        """A watched model with a window."""
+        """Make an observed model with a window."""
         made = WatchedModel(
             answers=answers,
             agent=agent,
@@ -196,7 +196,7 @@ class Run:
         return made
 
     def agent(self, middleware: Sequence[Any] = (), **more: Any) -> Any:
-        """The compiled agent; `more` goes to `create_deep_agent`."""
+        """Compile the agent; `more` goes to `create_deep_agent`."""
         windows = self.sub_windows
         main = self.model("main", self._either, self.main_window)
         reader = self.model("reader", subagent_answer, windows[0])
@@ -221,18 +221,18 @@ class Run:
         )
 
     def _either(self, messages: list[BaseMessage]) -> AIMessage:
-        """The general-purpose subagent shares the model of the main agent."""
+        """Answer for the general-purpose subagent too, which shares the main model."""
         jobs = any(JOB.match(str(m.text)) for m in messages if isinstance(m, HumanMessage))
         turns = any(TURN.match(str(m.text)) for m in messages if isinstance(m, HumanMessage))
         return subagent_answer(messages) if jobs and not turns else main_answer(messages)
 
 
 def ask(turn: int) -> dict[str, Any]:
-    """What the user says in a turn; its id tells whether it was taken."""
+    """Write the user's words of a turn; the id says whether it was taken."""
     text = f"Turn {turn}: write note {turn}, and keep in mind that {mark(turn, 'said')} holds. "
     return {"messages": [HumanMessage(text + "Please be careful. " * 8, id=f"turn-{turn}")]}
 
 
 def recorded(run: Run) -> list[RecordedCall]:
-    """All requests of all models, as they were sent."""
+    """Collect all requests of all models, as they were sent."""
     return [one for model in run.models.values() for one in model.calls]

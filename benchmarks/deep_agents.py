@@ -1,4 +1,4 @@
-"""A long deep agent with subagents, killed and resumed; then faults, beside Deep Agents' own.
+"""A long deep agent with subagents, killed and resumed; then faults, compared.
 
     make bench-deep        or: python benchmarks/deep_agents.py [--turns N] [--postgres ADDRESS]
 
@@ -47,7 +47,7 @@ Saver = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run came to.
+    """The outcome of a run.
 
     Attributes:
         said: the main agent's channel: who said what, with all calls.
@@ -69,7 +69,7 @@ class Outcome:
 
 @contextmanager
 def sqlite_in(folder: Path) -> Iterator[tuple[Saver, str]]:
-    """Checkpointer and archive in SQLite files."""
+    """Open checkpointer and archive in SQLite files."""
     with ExitStack() as stack:
 
         def saver() -> SqliteSaver:
@@ -83,7 +83,7 @@ def sqlite_in(folder: Path) -> Iterator[tuple[Saver, str]]:
 
 @contextmanager
 def postgres_at(address: str) -> Iterator[tuple[Saver, str]]:
-    """Checkpointer and archive on a PostgreSQL server."""
+    """Open checkpointer and archive on a PostgreSQL server."""
     from langgraph.checkpoint.postgres import PostgresSaver
 
     with ExitStack() as stack:
@@ -99,7 +99,7 @@ def postgres_at(address: str) -> Iterator[tuple[Saver, str]]:
 def go(
     where: tuple[Saver, str], turns: int, kills: list[int], folder: Path
 ) -> tuple[Outcome, Run, int]:
-    """Run so many turns, die at each of these requests, and go on as a new process would."""
+    """Play the turns, die at each of these requests, and go on as a new process."""
     saver, address = where
     run = Run(folder / "work", create_deep_agent)
     run.folder.mkdir()
@@ -136,7 +136,7 @@ def _opened(run: Run, saver: Saver, address: str) -> tuple[Any, Any, Archive]:
 
 
 def outcome(agent: Any, checkpoints: Any, archive: Archive, run: Run) -> Outcome:
-    """What the checkpoints, the archive and the folder hold."""
+    """Judge the checkpoints, the archive and the folder."""
     values = agent.get_state(THREAD).values
     states = {"": values}
     for one in checkpoints.list(THREAD):
@@ -172,12 +172,12 @@ def _said(message: BaseMessage) -> Any:
 
 
 def kills_for(requests: int, seed: int) -> list[int]:
-    """Requests at which a run of so many dies."""
+    """Draw the requests at which a run dies."""
     return sorted(random.Random(seed).sample(range(2, requests), min(KILLS, requests // 3)))
 
 
 def long_run(turns: int, postgres: str | None) -> bool:
-    """The first two parts; whether all held."""
+    """Play the first two parts; say whether all held."""
     columns = (
         *("run", "main", "reader", "counter", "torn", "sessions", "summaries", "lost", "no file"),
         "same",
@@ -227,7 +227,7 @@ def long_run(turns: int, postgres: str | None) -> bool:
 
 
 def main() -> int:
-    """Everything; the exit code."""
+    """Play everything; give the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--turns", type=int, default=200)
     parser.add_argument("--postgres", help="address of an empty database")

@@ -1,4 +1,4 @@
-"""One failing store under one way in: what it does to the history, and what is told of it."""
+"""One failing store under one way in: its effect, and the words about it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ADVICE = ("try again", "check", "open", "free ", "close ", "use ")
 
 @dataclass
 class Outcome:
-    """What came of trouble.
+    """The outcome of trouble.
 
     Attributes:
         struck: whether there was any.
@@ -59,12 +59,12 @@ class Outcome:
 
     @property
     def clear(self) -> bool:
-        """Whether somebody was told, and each text says what to do."""
+        """Say whether there were words about it, each with advice."""
         return bool(self.told) and all(any(a in text for a in ADVICE) for text in self.told)
 
     @property
     def quiet(self) -> bool:
-        """Whether there was nothing to tell: the record was in force before there was trouble."""
+        """Say whether the record was in force before there was trouble."""
         return self.done and not self.told
 
 
@@ -79,7 +79,7 @@ class _Told(logging.Handler):
 
 
 def trial(case: Case, way: str, step: int = 1) -> Outcome:
-    """One thread through trouble."""
+    """Put one thread through trouble."""
     flow = _compacting if way.startswith("Compactor") else _answering
     on_a_loop = "loop" in way
 
@@ -97,7 +97,7 @@ def _summary(messages: list[BaseMessage]) -> str:
 
 
 def _compacting(case: Case, fault: Fault) -> Flow[Outcome]:
-    """A caller who holds every message."""
+    """Play a caller who keeps every message."""
     out, thread = Outcome(), f"thread-{uuid.uuid4().hex[:12]}"
 
     def compact(messages: list[Any], store: BaseStore, patience: float = 30.0) -> Io:
@@ -149,7 +149,7 @@ def _compacting(case: Case, fault: Fault) -> Flow[Outcome]:
 
 
 def _answering(case: Case, fault: Fault) -> Flow[Outcome]:
-    """An agent with our middleware and guard; its checkpoints are elsewhere."""
+    """Play an agent with our middleware and guard; its checkpoints are elsewhere."""
     out, saver, thread = Outcome(), InMemorySaver(), f"thread-{uuid.uuid4().hex[:12]}"
     config: Any = {"configurable": {"thread_id": thread}, "recursion_limit": 100}
     scope = Scope(LOCAL, thread)
@@ -230,7 +230,7 @@ def _left(archive: Archive, scope: Scope, chain: Any) -> Flow[list[Any]]:
 def _lost(
     archive: Archive, scope: Scope, chain: Any, view: Sequence[Any], turns: int
 ) -> Flow[list[str]]:
-    """Ids of messages that are not there exactly once, in the archive or in view, each in order.
+    """List ids of messages that are not there exactly once, and in order.
 
     The newest message of the user may stay while what came after it leaves, and leave later: in the
     archive, those of the user are in order among themselves, and so are the others.

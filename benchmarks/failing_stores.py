@@ -1,4 +1,4 @@
-"""Stores that fail in every way we could bring about: what became of the history each time.
+"""Stores that fail in every way that we could bring about, and the history after.
 
 Each thread compacts once, then meets trouble in a turn that is to compact again, then goes on. It
 is a caller of `Compactor` or a real agent, each with and without an event loop.
@@ -31,7 +31,7 @@ class Row:
 
     @property
     def cells(self) -> list[str]:
-        """The figures, in the order of the table's columns."""
+        """Give the figures, in the order of the table's columns."""
         found = self.outcomes
         harmless = self.case.harmless
         told = "-" if harmless else str(sum(one.clear for one in found))
@@ -51,7 +51,7 @@ class Row:
 
     @property
     def bad(self) -> list[Outcome]:
-        """Threads that did not come through."""
+        """List the threads that did not come through."""
         return [
             one
             for one in self.outcomes
@@ -61,13 +61,13 @@ class Row:
 
     @property
     def said(self) -> str:
-        """One thing that was told, without the names of the thread."""
+        """Give one text about it, without the names of the thread."""
         told = [text for one in self.outcomes for text in one.told]
         return min(told, key=len) if told else "nothing, as nothing failed"
 
 
 def went_through(case: Case, ways: Sequence[str] = WAYS, every: int = 1) -> Row:
-    """All ways in; and each step, or one in so many, where trouble is to strike at each."""
+    """Try all ways in, and each step, or each n-th, where trouble strikes at each."""
     row = Row(case)
     for way in ways:
         for step in range(1, MOST_STEPS if case.each_step else 2, every):
@@ -79,7 +79,7 @@ def went_through(case: Case, ways: Sequence[str] = WAYS, every: int = 1) -> Row:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table; 1 if a claim does not hold, 2 for an option that makes no sense."""
+    """Print the table; 1 for a claim that does not hold, 2 for a bad option."""
     parser = Options(description=__doc__)
     parser.add_argument("--postgres", help="address of a database; a schema is made and dropped")
     parser.add_argument("--only", default="", help="cases whose name has this in it")

@@ -42,7 +42,7 @@ SMALL_WINDOW = 3_000
 
 
 class ProviderError(Exception):
-    """What a provider's client raises: a status and an explanation."""
+    """An error of a provider's client: a status and an explanation."""
 
     def __init__(self, status_code: int, message: str) -> None:
         super().__init__(f"Error code: {status_code} - {message}")
@@ -68,7 +68,7 @@ class Case:
     timeout: float = 60.0
 
     def model(self) -> ScriptedChatModel:
-        """A model that goes wrong in this way."""
+        """Make a model that goes wrong in this way."""
         return ScriptedChatModel(answers=self.script(), delay=self.delay, usage=(900, 90))
 
 
@@ -81,7 +81,7 @@ def _material(prompt: list[BaseMessage]) -> str:
 
 
 def _sized(share: float) -> Callable[[], Script]:
-    """A text whose tokens are a share of those of the first request, whatever is asked later."""
+    """Make a text of a share of the first request's tokens."""
 
     def script() -> Script:
         first: list[int] = []

@@ -40,7 +40,7 @@ SMALL = 5
 
 
 def traits_of(text: str) -> Counter[str]:
-    """How often each trait is in a text."""
+    """Count the traits of a text."""
     found: Counter[str] = Counter()
     for piece, times in Counter(PIECES.findall(text)).items():
         for name, value in traits(piece):
@@ -49,7 +49,7 @@ def traits_of(text: str) -> Counter[str]:
 
 
 def is_kind(name: str) -> bool:
-    """Whether a trait is a kind or a length of pieces, and no pair of characters."""
+    """Say whether a trait is a kind or a length of pieces."""
     return len(name) > 2 or name == "U"
 
 

@@ -1,4 +1,4 @@
-"""How much of what users state stands where their words do not fit.
+"""The share of users' statements that stands where their words do not fit.
 
     make bench-facts        or: python benchmarks/gold_facts.py --errors
 
@@ -23,7 +23,7 @@ Data = dict[str, Any]
 
 
 def talk(batch: list[Data], lookalikes: list[Data], rnd: random.Random) -> list[str]:
-    """The statements, in their order, among all look-alikes."""
+    """Put the statements, in their order, among all look-alikes."""
     said = [one["text"] for one in rnd.sample(lookalikes, len(lookalikes))]
     places = sorted(rnd.sample(range(len(said) + len(batch)), len(batch)))
     for place, one in zip(places, batch, strict=True):
@@ -32,7 +32,7 @@ def talk(batch: list[Data], lookalikes: list[Data], rnd: random.Random) -> list[
 
 
 def measure(data: Data, room: float = ROOM, orders: int = ORDERS) -> tuple[Data, list[str]]:
-    """The figures, and a line for each statement that was lost."""
+    """Measure the figures, and describe each statement that was lost."""
     later = {one["replaces"]: one for one in data["statements"] if "replaces" in one}
     kept: dict[str, list[bool]] = defaultdict(list)
     lost: list[str] = []

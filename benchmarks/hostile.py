@@ -1,4 +1,4 @@
-"""Attacks tried, and what got through.
+"""Attacks tried, and their successes.
 
     python benchmarks/hostile.py
 
@@ -31,7 +31,7 @@ TOKENS = 200
 
 
 def history(hostile: str, place: str) -> list[BaseMessage]:
-    """A short history with a hostile text at one place."""
+    """Make a short history with a hostile text at one place."""
     said = {"user": "Fix it.", "tool": "42 lines", "assistant": "I look.", "arguments": "a.py"}
     said |= {"names": "look", place: hostile}
     call = {"name": said["names"], "id": "c1", "args": {"path": said["arguments"]}}
@@ -45,7 +45,7 @@ def history(hostile: str, place: str) -> list[BaseMessage]:
 
 
 def through(hostile: str, place: str) -> bool:
-    """Whether a mark of the text is left in a summary or in what is recalled, or a rule of it."""
+    """Say whether a mark or a rule of the text gets into a summary or recall."""
     compactor = Compactor(archive="memory:", keep=("messages", 2))
     result = compactor.compact(history(hostile, place), thread_id="t", force=True)
     if result.outcome != "compacted" or result.record is None:
@@ -64,7 +64,7 @@ def through(hostile: str, place: str) -> bool:
 
 
 def reached(one: str, other: str, part: str) -> bool:
-    """Whether somebody under one name gets at what is kept under another."""
+    """Say whether one name reaches the messages of another."""
     compactor = Compactor(archive="memory:", keep=("messages", 1))
     places: list[dict[str, Any]] = []
     for label, word in ((one, "zebra1"), (other, "zebra2")):
@@ -79,7 +79,7 @@ def reached(one: str, other: str, part: str) -> bool:
 
 
 def queried() -> Counter[str]:
-    """Queries that broke, reached another's messages, or got more than their tokens."""
+    """Count queries that break, reach others' messages, or get too many tokens."""
     compactor = Compactor(archive="memory:", keep=("messages", 1))
     for tenant, word in (("mine", "zebra"), ("other", "okapi")):
         said = [{"role": "user", "content": f"{word} {n} " * 300} for n in range(20)]
@@ -101,7 +101,7 @@ def queried() -> Counter[str]:
 
 
 def main(step: int = 1) -> int:
-    """Print the table; 1 if anything got through. Every `step`-th example is tried."""
+    """Print the table of every `step`-th example; 1 if anything got through."""
     print(f"{'attack':46} {'examples':>9} {'got through':>12}")
     total = 0
 

@@ -1,4 +1,4 @@
-"""Four ways to keep a history inside a window, each with real clients on one fault server.
+"""Four ways to keep a history in a window, with real clients on a fault server.
 
 All get the same turns, the same tool and the same models: one that answers, one that summarises.
 The trigger is 3,000 tokens of messages and 6 messages stay, as far as each can be told so; Deep
@@ -43,7 +43,7 @@ THREAD: Any = {"configurable": {"thread_id": "t"}, "recursion_limit": 100}
 
 
 def mark(number: int, what: str) -> str:
-    """Something that cannot be guessed, by which a message is known."""
+    """Make a mark that cannot be guessed, by which a message is known."""
     return f"{what}-{hashlib.sha256(f'{what}{number}'.encode()).hexdigest()[:10]}"
 
 
@@ -55,7 +55,7 @@ def fetch(turn: int) -> str:
 
 
 def ask(turn: int) -> HumanMessage:
-    """What the user says in a turn."""
+    """Write the user's words of a turn."""
     words = "and please look at it with care, as before. " * 18
     text = f"Turn {turn}: fetch it. {mark(turn, 'said')} {words}{mark(turn, 'saidend')}"
     return HumanMessage(text, id=f"turn-{turn}")
@@ -77,7 +77,7 @@ class Clients:
         self.answers = self.made("answers", window)
 
     def made(self, name: str, window: int = 32_000) -> Any:
-        """A client for a model of this name, with an input limit in its profile."""
+        """Make a client for a model of this name, with an input limit in its profile."""
         more: Any = {"api_key": "none", "max_retries": 0, "streaming": self._streaming}
         more["profile"] = {"max_input_tokens": window}
         if self._protocol == "openai":
@@ -103,21 +103,21 @@ class System:
         raise NotImplementedError
 
     def step(self, message: BaseMessage | None) -> None:
-        """One turn, or, without a message, another try at the last one."""
+        """Play one turn, or, without a message, try the last one again."""
         self.graph.invoke(None if message is None else {"messages": [message]}, THREAD)
 
     @property
     def values(self) -> dict[str, Any]:
-        """The state."""
+        """Give the state."""
         found: dict[str, Any] = self.graph.get_state(THREAD).values
         return found
 
     def summary(self) -> str | None:
-        """The words of the summary in force."""
+        """Give the words of the summary in force."""
         return _summary_among(self.values.get("messages", ()))
 
     def kept(self) -> str:
-        """What the agent can read again besides what it is shown."""
+        """Give the texts that the agent can read again besides its view."""
         return ""
 
 
@@ -201,7 +201,7 @@ class _Remembering(TypedDict):
 
 
 class LangMem(System):
-    """LangMem's function before each call of the model, in the graph of its own example."""
+    """LangMem's function before each call of the model, as in its own example."""
 
     name = "LangMem"
 

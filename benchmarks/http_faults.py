@@ -1,4 +1,4 @@
-"""Faults of providers over HTTP: what comes of each for us and for three others.
+"""Faults of providers over HTTP, and their effect on us and three others.
 
     make faults        or: python benchmarks/http_faults.py [--only WORD] [--jobs N] [--json]
 
@@ -88,12 +88,12 @@ class Case:
 
 
 def over(limit: int, fault: Callable[[int, int], Reply]) -> Callable[[Request], Reply | None]:
-    """A fault for requests of more than so many tokens."""
+    """Make a fault for requests of more than this number of tokens."""
     return lambda request: fault(limit, request.tokens) if request.tokens > limit else None
 
 
 def _lying(request: Request, tokens: int) -> Reply | None:
-    """The reply that is due, with a report that nobody has counted."""
+    """Give the due reply, with a report that nobody has counted."""
     due = answer_to(request) if request.model == "answers" else Answer(GOOD)
     return Answer(due.text, due.calls, usage=Usage(tokens, 1))
 
@@ -128,7 +128,7 @@ CASES = (
 
 @dataclass
 class Trial:
-    """What came of one fault for one system.
+    """The effect of one fault on one system.
 
     Attributes:
         failed: steps that raised.
@@ -155,14 +155,14 @@ class Trial:
 
 
 def _words(reply: Reply) -> str:
-    """What arrives whole; empty for what does not."""
+    """Give the words that arrive whole."""
     if isinstance(reply, Broken):
         return reply.answer.text if reply.how == "slow" else ""
     return reply.text if isinstance(reply, Answer) else reply if isinstance(reply, str) else ""
 
 
 def answer_to(request: Request) -> Answer:
-    """What the answering model says: it fetches, and says what it has found."""
+    """Answer as the model: fetch, and report the finding."""
     turns = TURN.findall(request.text)
     turn = int(turns[-1]) if turns else 0
     last = request.messages[-1]
@@ -185,7 +185,7 @@ class Scene:
     trial: Trial = field(default_factory=Trial)
 
     def run(self) -> Trial:
-        """All turns."""
+        """Play all turns."""
         self._now = self._fail_next = False
         self._read: list[str] = []
         self._view = ""
@@ -239,7 +239,7 @@ class Scene:
         return fault(request) if callable(fault) else fault
 
     def _lost(self) -> int:
-        """Of the messages of all turns, those that are nowhere."""
+        """Count the messages of all turns that are nowhere."""
         places = [self._view, *self._read, self.system.kept()]
         said = [(mark(n, w), mark(n, f"{w}end")) for n in range(TURNS) for w in ("said", "page")]
         gone = [pair for pair in said if not all(any(m in p for p in places) for m in pair)]
@@ -250,7 +250,7 @@ class Scene:
 
 @contextlib.contextmanager
 def _no_waiting(trial: Trial) -> Iterator[None]:
-    """Waits between tries are noted instead."""
+    """Note the seconds between tries instead of waiting."""
 
     def note(seconds: float) -> None:
         trial.waited += seconds
@@ -266,7 +266,7 @@ def _no_waiting(trial: Trial) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """No warnings and no logs: of faults that are wanted."""
+    """Silence warnings and logs of wanted faults."""
     before = logging.root.manager.disable
     logging.disable(logging.ERROR)
     try:
@@ -282,7 +282,7 @@ _overheads: dict[tuple[str, str], int] = {}
 
 
 def the_server() -> FaultServer:
-    """One for each process."""
+    """Give the process's one server."""
     if not _servers:
         server = FaultServer([])
         server.__enter__()
@@ -291,7 +291,7 @@ def the_server() -> FaultServer:
 
 
 def overhead_of(kind: type[System], protocol: str) -> int:
-    """Tokens of what stands beside the messages, by the server's count."""
+    """Count the tokens beside the messages, by the server's count."""
     if (kind.name, protocol) not in _overheads:
         server = the_server()
         server.restart(["hello"])
@@ -303,7 +303,7 @@ def overhead_of(kind: type[System], protocol: str) -> int:
 
 
 def trial(case: Case, on: str, protocol: str, kind: type[System]) -> Trial:
-    """One system under one fault."""
+    """Try one system under one fault."""
     with tempfile.TemporaryDirectory() as folder, _quiet():
         overhead, server = overhead_of(kind, protocol), the_server()
         clients = Clients(server, protocol, case.streaming, overhead + ROOM)
@@ -311,7 +311,7 @@ def trial(case: Case, on: str, protocol: str, kind: type[System]) -> Trial:
 
 
 def wrong(case: Case, on: str, found: Trial, protocol: str = "openai") -> list[str]:
-    """What was promised of us and does not hold."""
+    """List our promises that do not hold."""
     said = [f"{n} {name}" for name in ("lost", "bad", "torn") if (n := getattr(found, name))]
     raises = on == "answers" and case.raises and protocol not in case.silent
     expected = len(FAULTY) if raises else 0
@@ -324,13 +324,13 @@ def wrong(case: Case, on: str, found: Trial, protocol: str = "openai") -> list[s
 
 
 def one(job: tuple[int, str, str]) -> list[Trial]:
-    """All systems under one fault."""
+    """Try all systems under one fault."""
     number, on, protocol = job
     return [trial(CASES[number], on, protocol, kind) for kind in SYSTEMS]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     parser = Options(description="Faults of providers over HTTP.")
     parser.add_argument("--only", default="", help="cases with this word in their names")
     parser.add_argument("--jobs", type=at_least(1), default=os.cpu_count() or 1)
@@ -367,7 +367,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _played(
     jobs: Sequence[tuple[int, str, str]], processes: int
 ) -> tuple[dict[tuple[int, str, str], list[Trial]], bool]:
-    """What came of all jobs, or of those until Ctrl-C; and whether it is all of them."""
+    """Play all jobs, or those until Ctrl-C; say whether it is all of them."""
     results: dict[tuple[int, str, str], list[Trial]] = {}
     progress = Progress("faults", len(jobs))
     # Processes that are stopped tidy nothing up, so all their files lie in one place.
@@ -392,7 +392,7 @@ def _begin(folder: str) -> None:
 
 
 def show(results: dict[tuple[int, str, str], list[Trial]], screen: Console) -> None:
-    """The tables: one for each call that fails, and the sums."""
+    """Print the tables, one for each call that fails, and the sums."""
     titles = {"sums": "The summariser's calls fail", "answers": "The calls for answers fail"}
     for on, title in titles.items():
         columns = ("fault", "protocol", *(kind.name for kind in SYSTEMS))
@@ -420,7 +420,7 @@ def show(results: dict[tuple[int, str, str], list[Trial]], screen: Console) -> N
 
 
 def price(results: dict[tuple[int, str, str], list[Trial]]) -> Table:
-    """What it takes where the summariser's calls fail: calls for summaries, and seconds waited."""
+    """Make the table of calls for summaries and seconds waited."""
     table = printed.table(
         "The same: calls for summaries, and seconds waited",
         ("fault", *(kind.name for kind in SYSTEMS)),
@@ -433,7 +433,7 @@ def price(results: dict[tuple[int, str, str], list[Trial]]) -> Table:
 
 
 def _price(trials: Sequence[Trial]) -> str:
-    """Of one system, in both protocols together."""
+    """Write the price of one system, in both protocols together."""
     paid, waited = sum(t.paid for t in trials), sum(t.waited for t in trials)
     return f"{paid}, {waited:,.0f} s" if waited else str(paid)
 

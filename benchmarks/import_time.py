@@ -1,4 +1,4 @@
-"""What it takes to import the package and its parts.
+"""Processor seconds of importing the package and its parts.
 
     make bench-import      or: python benchmarks/import_time.py --json
 
@@ -76,7 +76,7 @@ print(f"\\n{{taken}} {{'loads' if heavy else 'free'}}")
 
 
 def seconds(code: str, folder: Path, runs: int = RUNS) -> tuple[float, bool]:
-    """Processor seconds that some lines take in a fresh interpreter, the fastest of some runs.
+    """Time some lines in a fresh interpreter, the fastest of some runs.
 
     Args:
         code: the lines.
@@ -106,7 +106,7 @@ def seconds(code: str, folder: Path, runs: int = RUNS) -> tuple[float, bool]:
 
 
 def measured() -> dict[str, tuple[float, bool]]:
-    """What each line takes, and whether it loads LangChain or LangGraph."""
+    """Time each line, and say whether it loads LangChain or LangGraph."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         said = ["user", "assistant"] * 20
@@ -126,7 +126,7 @@ def measured() -> dict[str, tuple[float, bool]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     given, found = printed.options(__doc__).parse_args(arguments), measured()
     broken = [
         name

@@ -1,4 +1,4 @@
-"""The lead agent of `examples/lead_agent` over 100 turns in a window of 6,000 tokens, restarted.
+"""The lead agent of `examples/lead_agent` over 100 turns in a small window.
 
     make bench-lead-agent      or: python benchmarks/lead_agent_turns.py [--turns N] [--postgres A]
 
@@ -62,12 +62,12 @@ summarization:
 
 
 class Killed(BaseException):
-    """The process is gone: nothing may catch it."""
+    """The end of the process, which nothing may catch."""
 
 
 @dataclass
 class Watch:
-    """What was seen of every request that the model got.
+    """Observations of every request of the model.
 
     Attributes:
         requests: how many.
@@ -87,7 +87,7 @@ class Watch:
 
 
 class WatchedModel(OfflineModel):
-    """Plays its part in the conversation, and is watched."""
+    """The model of the conversation, observed."""
 
     watch: Any
 
@@ -135,7 +135,7 @@ ROOMS = ["large", "small"]
 
 
 def said_in(turn: int, turns: int) -> str:
-    """What the user says in a turn, from 1."""
+    """Write the user's words of a turn, from 1."""
     if turn == turns:
         return f"Turn {turn}: which code has note {REMEMBERED}? It was said long ago."
     if turn % ASK_EVERY == 0:
@@ -145,13 +145,13 @@ def said_in(turn: int, turns: int) -> str:
 
 
 def _kill(turn: int) -> int:
-    """A turn that calls a tool without asking anything."""
+    """Give a turn near this one that calls a tool without asking anything."""
     return turn + (turn % ASK_EVERY == 0)
 
 
 @dataclass
 class Outcome:
-    """What a run came to: all of it must be the same in every run.
+    """The outcome of a run, which must be the same in every run.
 
     Attributes:
         title: of the thread.
@@ -190,7 +190,7 @@ class Run:
     shown: bool = False
 
     def opened(self) -> LeadAgent:
-        """The agent, as a new process makes it: nothing of an earlier one is left."""
+        """Make the agent as a new process does, without anything of an earlier one."""
         self.folder.mkdir(parents=True, exist_ok=True)
         enabled = str(self.enabled).lower()
         file = self.folder / "config.yaml"
@@ -206,7 +206,7 @@ class Run:
         return LeadAgent(file, model=model)
 
     def go(self, *, restarts: bool) -> Outcome:
-        """All turns.
+        """Play all turns.
 
         Args:
             restarts: die in two turns, and start anew while a question is open.
@@ -255,7 +255,7 @@ class Run:
 
 
 def runs(turns: int, postgres: str | None, folder: Path) -> tuple[Table, bool]:
-    """Every run; the table, and whether all held."""
+    """Make every run; give the table, and whether all held."""
     columns = "run starts requests largest over torn summaries questions titles same".split()
     table = printed.table(f"{turns} turns, a window of {WINDOW:,} tokens", columns)
     measure = Run(folder / "measure", "memory:", "measure", turns, enabled=False)
@@ -289,7 +289,7 @@ def _row(table: Table, name: str, run: Run, found: Outcome, same: str) -> None:
 
 
 def main() -> int:
-    """Everything; the exit code."""
+    """Run everything; give the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--turns", type=int, default=100)
     parser.add_argument("--postgres", help="address of an empty database")

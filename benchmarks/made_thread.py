@@ -55,7 +55,7 @@ SIZES = (1, 2, 4, 8, 8, 16, 30, 60)
 
 
 def made_thread(count: int, seed: int = 7) -> list[Message]:
-    """A thread of exactly `count` messages, of which the last is the user's.
+    """Make a thread of exactly `count` messages, of which the last is the user's.
 
     Args:
         count: how many; at least 4.
@@ -77,14 +77,14 @@ def made_thread(count: int, seed: int = 7) -> list[Message]:
 
 
 class _Maker:
-    """Draws the parts of one thread."""
+    """A maker of the parts of one thread."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.calls = 0
 
     def turn(self) -> list[Message]:
-        """A request, a few steps with tools, and a report."""
+        """Make a request, a few steps with tools, and a report."""
         ask = self.text(ASKS)
         if self.chance.random() < 0.1:
             ask += " " + self.chance.choice(RULES)
@@ -94,7 +94,7 @@ class _Maker:
         return [*out, {"role": "assistant", "content": self.text(THOUGHTS)}]
 
     def step(self) -> list[Message]:
-        """One to three calls side by side, with their results."""
+        """Make one to three calls side by side, with their results."""
         calls = []
         for _ in range(self.chance.choice((1, 1, 1, 2, 3))):
             self.calls += 1
@@ -111,7 +111,7 @@ class _Maker:
         return out
 
     def text(self, forms: tuple[str, ...]) -> str:
-        """One of the forms, filled in."""
+        """Fill in one of the forms."""
         return self.chance.choice(forms).format(
             id=self.id(),
             file=self.file(),
@@ -120,10 +120,10 @@ class _Maker:
         )
 
     def id(self) -> str:
-        """An identifier that hardly comes twice."""
+        """Make an identifier that hardly comes twice."""
         return f"{self.chance.choice(('ord', 'run', 'job'))}-{self.chance.getrandbits(32):08x}"
 
     def file(self) -> str:
-        """One of some four hundred files."""
+        """Name one of some four hundred files."""
         folder = self.chance.choice(("billing", "orders", "stock", "mail"))
         return f"src/{folder}/part_{self.chance.randint(1, 99)}.py"

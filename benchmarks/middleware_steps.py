@@ -1,4 +1,4 @@
-"""What the middleware costs an agent at each step, beside LangChain's own, in the same run.
+"""The cost of the middleware at each step of an agent, beside LangChain's own.
 
     make bench-steps        or: python benchmarks/middleware_steps.py [--quick]
 
@@ -38,7 +38,7 @@ Middleware = Any
 
 
 def history(length: int, lines: int = 60) -> list[BaseMessage]:
-    """Make a thread of questions, tool calls, results of so many lines, and answers."""
+    """Make a thread of questions, tool calls, results and answers."""
     made: list[BaseMessage] = []
     for n in range(length // 4):
         call = {"name": "read_file", "args": {"path": f"/src/module_{n}.py"}, "id": f"call-{n}"}
@@ -67,7 +67,7 @@ def best(
 
 
 def untriggered(lengths: list[int]) -> bool:
-    """A step on which nothing is due, called by hand as the graph would."""
+    """Time a step on which nothing is due, called by hand as the graph would."""
     columns = ("messages", "LangChain, ms", "ours, ms", "ratio", "ours, first look, ms", "noticed")
     table = printed.table("One step on which nothing is due, best of many", columns, 0)
     good = True
@@ -96,7 +96,7 @@ def untriggered(lengths: list[int]) -> bool:
 
 
 def _notices(state: dict[str, Any]) -> bool:
-    """Whether a message in the middle that another object takes the place of is counted anew."""
+    """Say whether another message in the middle is counted anew."""
     tallies = Tallies(lambda message: len(str(message.content)))
     before = tallies.follow("thread", state["messages"]).totals[0]
     changed = list(state["messages"])
@@ -112,7 +112,7 @@ def read_file(path: str) -> str:
 
 
 class Timed:
-    """Seconds that a middleware's `before_model` takes, step by step."""
+    """Seconds of a middleware's `before_model`, step by step."""
 
     def __init__(self, middleware: Middleware) -> None:
         self.steps: list[float] = []
@@ -129,7 +129,7 @@ class Timed:
 
 
 def agent_run(steps: int, triggers: dict[str, Any]) -> None:
-    """A real agent that calls a tool at every step."""
+    """Run a real agent that calls a tool at every step."""
     columns = ("trigger", "middleware", "run, s", "of it before_model, s", "ms a step, last 100")
     title = f"An agent of {steps:,} steps, one tool call each, no checkpointer"
     table = printed.table(title, columns, 2)
@@ -184,7 +184,7 @@ def _calls(steps: int) -> Callable[[list[BaseMessage]], Any]:
 
 
 def memory(threads: int, length: int) -> bool:
-    """What stays when many threads have been served, and their messages are gone."""
+    """Measure the memory that stays when many threads have been served."""
     model = FakeListChatModel(responses=["-"])
     ours = SummarizationMiddleware(model, trigger=NEVER)
     tracemalloc.start()

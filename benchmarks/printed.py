@@ -1,4 +1,4 @@
-"""Tables and data that benchmarks print, the transcripts that they read, and their exit codes."""
+"""Tables and data that benchmarks print, their transcripts, and exit codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = ROOT.parent / "shared" / "data"
 
 
 def table(title: str, columns: Sequence[str], left: int = 1, **more: Any) -> Table:
-    """Make a table without rows; its first `left` columns are text, the others are numbers."""
+    """Make an empty table; the first `left` columns are text, the others numbers."""
     made = Table(
         title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), **more
     )
@@ -29,19 +29,19 @@ def table(title: str, columns: Sequence[str], left: int = 1, **more: Any) -> Tab
 
 
 def screen(width: int = 126) -> Console:
-    """Make a console as wide as the terminal, or of this width where there is none."""
+    """Make a console as wide as the terminal, or of this width without one."""
     return Console(width=None if sys.stdout.isatty() else width, markup=False, highlight=False)
 
 
 def options(described: str | None) -> argparse.ArgumentParser:
-    """Make a parser with `--json`; the first line of the text describes the command."""
+    """Make a parser with `--json`, described by the first line of the text."""
     parser = argparse.ArgumentParser(description=(described or "").partition("\n")[0])
     parser.add_argument("--json", action="store_true", help="print the numbers as data")
     return parser
 
 
 def end(as_json: bool, data: Callable[[], Any], show: Callable[[], object], good: bool) -> int:
-    """Print the data or show the tables; give the exit code, 1 where a claim does not hold."""
+    """Print the data or show the tables; give the exit code, 1 unless all is good."""
     if as_json:
         print(json.dumps(data(), indent=1, ensure_ascii=False))
     else:

@@ -30,7 +30,7 @@ ROLES = {"human": "user", "ai": "assistant"}
 
 @dataclass(slots=True)
 class Verdict:
-    """What one look at a compaction found; all numbers should be 0.
+    """The finding of one look at a compaction; all numbers should be 0.
 
     Attributes:
         broken: tool results without their call in the turn, and calls that have lost theirs.
@@ -94,7 +94,7 @@ def judge(
 
 
 def least_tokens(messages: Sequence[Any]) -> int:
-    """The fewest tokens that what must stay in view can take, a smallest summary included.
+    """Count the fewest tokens of the messages that must stay, with a summary.
 
     The system messages at the start stay whole. The newest user message, calls that nothing has
     answered, and the newest message with its call stay too, but may be shown as pointers.
@@ -119,7 +119,7 @@ def least_tokens(messages: Sequence[Any]) -> int:
 
 
 def _smallest(message: Any) -> Any:
-    """The message with pointers for its text and for long texts among its arguments."""
+    """Put pointers in the place of a message's text and of long arguments."""
     pointer = "[clipped: 9 of 9 characters left out; x]"
 
     def short(value: Any) -> Any:
@@ -153,14 +153,14 @@ def _short_json(call: Mapping[str, Any], short: Callable[[Any], Any]) -> str:
 
 
 def role_of(message: Any) -> str:
-    """`system`, `user`, `assistant` or `tool`."""
+    """Give the role: `system`, `user`, `assistant` or `tool`."""
     if isinstance(message, BaseMessage):
         return ROLES.get(message.type, message.type)
     return str(message["role"])
 
 
 def calls_of(message: Any) -> list[str]:
-    """Ids of the tool calls that a message makes."""
+    """List the ids of the tool calls that a message makes."""
     if isinstance(message, AIMessage):
         made = [*message.tool_calls, *message.invalid_tool_calls]
         return [call["id"] or "" for call in made]
@@ -170,14 +170,14 @@ def calls_of(message: Any) -> list[str]:
 
 
 def answer_of(message: Any) -> str | None:
-    """Id of the tool call that a message answers."""
+    """Give the id of the tool call that a message answers."""
     if isinstance(message, ToolMessage):
         return message.tool_call_id
     return message.get("tool_call_id") if isinstance(message, Mapping) else None
 
 
 def orphans(messages: Sequence[Any]) -> list[int]:
-    """Places of tool results whose call does not stand before them in the same turn."""
+    """Find tool results without their call before them in the same turn."""
     waiting: Counter[str] = Counter()
     found = []
     for index, message in enumerate(messages):
@@ -194,7 +194,7 @@ def orphans(messages: Sequence[Any]) -> list[int]:
 
 
 def unanswered(messages: Sequence[Any]) -> list[tuple[int, str]]:
-    """Places and ids of tool calls that nothing answers in their turn."""
+    """Find tool calls that nothing answers in their turn: places and ids."""
     waiting: list[tuple[int, str]] = []
     found = []
     for index, message in enumerate(messages):
@@ -211,7 +211,7 @@ def unanswered(messages: Sequence[Any]) -> list[tuple[int, str]]:
 
 
 def _broken(originals: Sequence[Any], result: CompactionResult) -> int:
-    """Orphans in the result, and calls in it that have an answer only in the original."""
+    """Count orphans in the result, and calls answered in the original alone."""
     lost = len(unanswered(result.messages)) - len(unanswered(originals))
     found = len(orphans(result.messages))
     if not result.evicted and not result.dropped:  # as sent, with whatever was wrong before
@@ -223,18 +223,18 @@ def _broken(originals: Sequence[Any], result: CompactionResult) -> int:
 
 
 def fingerprint(message: Any) -> str:
-    """Equal for equal messages only."""
+    """Give a text that is equal for equal messages only."""
     data = message_to_dict(message) if isinstance(message, BaseMessage) else message
     return json.dumps(data, sort_keys=True, default=repr)
 
 
 def _restored(row: Mapping[str, Any]) -> Any:
-    """The message of an exported row in the kind in which it was sent."""
+    """Restore the message of an exported row in the kind in which it was sent."""
     return messages_from_dict([row["message"]])[0] if row["form"] == "langchain" else row["message"]
 
 
 def _missing(originals: Sequence[Any], shown: Sequence[Any], rows: Sequence[Any]) -> int:
-    """Originals that are not in view as the same object, and not in the archive as equals."""
+    """Count originals that are neither in view, as objects, nor in the archive."""
     in_view = {id(message) for message in shown}
     left = Counter(fingerprint(message) for message in originals if id(message) not in in_view)
     left.subtract(Counter(fingerprint(_restored(row)) for row in rows))
@@ -242,7 +242,7 @@ def _missing(originals: Sequence[Any], shown: Sequence[Any], rows: Sequence[Any]
 
 
 def _altered(originals: Sequence[Any], result: CompactionResult, rows: Sequence[Any]) -> int:
-    """Messages in view that are nobody's, or out of order."""
+    """Count messages in view that are nobody's, or out of order."""
     place = {id(message): index for index, message in enumerate(originals)}
     by_print: dict[str, list[int]] = {}
     for index, message in enumerate(originals):
@@ -266,7 +266,7 @@ def _altered(originals: Sequence[Any], result: CompactionResult, rows: Sequence[
 
 
 def _text(message: Any) -> str:
-    """All that a message says, its calls included."""
+    """Give all words of a message, its calls included."""
     data = message.content if isinstance(message, BaseMessage) else message.get("content")
     calls = (
         [message.tool_calls, message.additional_kwargs]

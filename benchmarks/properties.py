@@ -1,4 +1,4 @@
-"""The promises as properties: what was tried of each, and whether it held.
+"""The promises as properties: examples tried of each, and the outcome.
 
     make properties [SEED=1]      or: python benchmarks/properties.py --profile short --least 0
 
@@ -64,7 +64,7 @@ ELSEWHERE = {
 
 @dataclass(frozen=True)
 class Row:
-    """What was run of one promise through one way."""
+    """The runs of one promise through one way."""
 
     promise: int
     through: str
@@ -75,14 +75,14 @@ class Row:
 
 
 def promise_of(test: str) -> int | None:
-    """The promise that a test belongs to; None for none."""
+    """Give the promise that a test belongs to; None for none."""
     module = Path(test.partition("::")[0]).stem
     numbered = re.match(r"test_promise_(\d\d)_", module)
     return int(numbered[1]) if numbered else ELSEWHERE.get(module)
 
 
 def rows_of(noted: Sequence[Mapping[str, Any]]) -> list[Row]:
-    """What the plugin noted, by promise and way through."""
+    """Sum up the plugin's notes by promise and way through."""
     found: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
     for note in noted:
         promise = promise_of(note["test"])
@@ -102,7 +102,7 @@ def rows_of(noted: Sequence[Mapping[str, Any]]) -> list[Row]:
 
 
 def chosen(only: str) -> tuple[set[int], str]:
-    """What is asked for: some promises, or an expression for the names of tests.
+    """Read the choice: some promises, or an expression for the names of tests.
 
     Args:
         only: promises by number or by words of their names, or words that a test's name must
@@ -132,7 +132,7 @@ def chosen(only: str) -> tuple[set[int], str]:
 
 
 def run(profile: str, processes: int, only: str, seed: int = 0) -> tuple[int, list[dict[str, Any]]]:
-    """Run the tests; the exit code of pytest, and what was noted of each property test."""
+    """Run the tests; give pytest's exit code, and the notes on each property test."""
     promises, names = chosen(only)
     tests = [f"tests/{name}.py" for name in sorted(ELSEWHERE)]
     tests += sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("tests/test_promise_*.py"))
@@ -153,7 +153,7 @@ def run(profile: str, processes: int, only: str, seed: int = 0) -> tuple[int, li
 
 
 def _ended_with_us(command: Sequence[str], env: Mapping[str, str]) -> int:
-    """The exit code of a command; it and its processes are killed if this one is stopped."""
+    """Run a command; kill it and its processes if this one is stopped."""
     process = subprocess.Popen(
         command, cwd=ROOT, env=env, stdout=sys.stderr, start_new_session=True
     )
@@ -166,7 +166,7 @@ def _ended_with_us(command: Sequence[str], env: Mapping[str, str]) -> int:
 
 
 def show(rows: Sequence[Row], screen: Console) -> None:
-    """The table."""
+    """Print the table."""
     columns = ("promise", "through", "outcome", "tests", "examples", "steps")
     table = printed.table("", columns, 3)
     for row in rows:
@@ -178,7 +178,7 @@ def show(rows: Sequence[Row], screen: Console) -> None:
 
 
 def judged(rows: Sequence[Row], code: int, least: int) -> list[str]:
-    """What is wrong with a run; nothing if all is well."""
+    """List the faults of a run; none if all is well."""
     wrong = [f"promise {row.promise} failed through {row.through}" for row in rows if row.failed]
     if code and not wrong:
         wrong.append(f"pytest ended with {code}")

@@ -1,4 +1,4 @@
-"""How long one recall takes as the thread grows.
+"""Milliseconds of one recall as the thread grows.
 
     make bench-recall      or: python benchmarks/recall_speed.py --json
 
@@ -44,7 +44,7 @@ QUESTIONS = {
 
 
 def measure_one(count: int, runs: int = 3) -> dict[str, Any]:
-    """Milliseconds of each question in a thread of so many messages."""
+    """Time each question in a thread of this number of messages."""
     with tempfile.TemporaryDirectory() as folder:
         thread = made_thread(count)
         with Archive.open(Path(folder) / "archive.db") as archive:
@@ -70,7 +70,7 @@ def measure_one(count: int, runs: int = 3) -> dict[str, Any]:
 
 
 def _taken_up(path: Path) -> float:
-    """Milliseconds of the first recall of an archive that is opened anew, its index on disk."""
+    """Time the first recall of an archive that is opened anew, its index on disk."""
     with Archive.open(path) as archive:
         compactor = Compactor(window=8_000, archive=archive)
         started = time.process_time()
@@ -79,7 +79,7 @@ def _taken_up(path: Path) -> float:
 
 
 def _giant(size: int = 25_000_000) -> float:
-    """Milliseconds of a recall by id of a message of so many bytes."""
+    """Time a recall by id of a message of this number of bytes."""
     text = "".join(f"line {n}: all is well\n" for n in range(size // 24))
     messages = [
         {"role": "user", "content": "Read the log.", "id": "asked"},
@@ -106,13 +106,13 @@ def _by_id(path: Path) -> float:
 
 
 def _rare(thread: Sequence[dict[str, Any]]) -> str:
-    """The order or run that the first message of the user names."""
+    """Find the order or run that the first message of the user names."""
     asked: str = next(one["content"] for one in thread[1:] if one["role"] == "user")
     return max(asked.replace(",", " ").replace(".", " ").split(), key=len)
 
 
 def measure(sizes: Sequence[int] = SIZES) -> dict[str, Any]:
-    """All sizes, with the claim and whether it holds."""
+    """Measure all sizes, and say whether the claim holds."""
     rows = [measure_one(size) for size in sizes]
     slowest = max(rows[-1][name] for name in (*QUESTIONS, "taken up"))
     holds = slowest < ALLOWED and not any(row["over"] for row in rows)
@@ -141,7 +141,7 @@ def show(found: dict[str, Any], screen: Console) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     given, found = printed.options(__doc__).parse_args(arguments), measure()
     screen = printed.screen(100)
     return printed.end(given.json, lambda: found, lambda: show(found, screen), found["holds"])

@@ -1,4 +1,4 @@
-"""What the default redactor finds, and what it takes for a secret that is none.
+"""Secrets that the default redactor finds, and its false alarms.
 
     python benchmarks/redaction.py [FOLDER]
 
@@ -47,7 +47,7 @@ SEEDS = range(5)
 
 
 def found(redactor: SecretRedactor, text: str, secret: str) -> bool:
-    """Whether the secret is gone and the rest is still there, redacted twice or once."""
+    """Say whether the secret is gone, and a second redaction changes nothing."""
     done = redactor.redact(text)
     again = redactor.redact(done.text)
     gone = secret not in done.text and done.text != text and sum(done.counts.values()) > 0
@@ -55,7 +55,7 @@ def found(redactor: SecretRedactor, text: str, secret: str) -> bool:
 
 
 def recall(redactor: SecretRedactor) -> tuple[Counter[str], Counter[str], list[str]]:
-    """Made secrets by kind, those that were found, and texts in which one was not."""
+    """Count made secrets by kind, and those found; list texts with a miss."""
     all_, hit = Counter[str](), Counter[str]()
     missed = []
     for seed in SEEDS:
@@ -77,12 +77,12 @@ def recall(redactor: SecretRedactor) -> tuple[Counter[str], Counter[str], list[s
 
 
 def _core(secret: str) -> str:
-    """The end of a secret, as what stands before it may stay."""
+    """Give the end of a secret; the words before it may stay."""
     return secret[-12:]
 
 
 def false_alarms(redactor: SecretRedactor) -> tuple[Counter[str], list[str]]:
-    """Texts without secrets by what they are, and those that were changed."""
+    """Count texts without secrets by kind, and list those that were changed."""
     counts, wrong = Counter[str](), []
     for seed in SEEDS:
         for group, text in no_secrets(Made(seed)):
@@ -94,7 +94,7 @@ def false_alarms(redactor: SecretRedactor) -> tuple[Counter[str], list[str]]:
 
 
 def texts_of(value: Any, key: str | None = None) -> Iterator[tuple[str, str | None]]:
-    """All texts of plain data, each with the name that it stands under."""
+    """Find all texts of plain data, each with the name that it stands under."""
     if isinstance(value, str):
         yield value, key
     elif isinstance(value, dict):
@@ -106,7 +106,7 @@ def texts_of(value: Any, key: str | None = None) -> Iterator[tuple[str, str | No
 
 
 def transcripts(redactor: SecretRedactor, folder: Path) -> tuple[int, int, int, list[str]]:
-    """Transcripts, texts and characters in a folder, and what was replaced in them."""
+    """Count transcripts, texts and characters in a folder; list replacements."""
     files = texts = characters = 0
     changed = []
     for file in sorted(folder.glob("*.json")):
@@ -150,7 +150,7 @@ def main(folder: Path | None = None) -> int:
 
 
 def asked(arguments: Sequence[str] | None = None) -> Path:
-    """The folder that is given, or that of the recorded transcripts, which may not be there."""
+    """Give the named folder, or that of the recorded transcripts."""
     parser = Options(description="What the default redactor finds, and takes for a secret.")
     usual = ROOT.parent / "shared" / "data" / "agent"
     parser.add_argument("folder", nargs="?", type=Path, help="of transcripts, *.json")

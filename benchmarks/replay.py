@@ -1,4 +1,4 @@
-"""Real transcripts through a real agent, under LangChain's middleware and under ours.
+"""Real transcripts through a real agent, under LangChain's middleware and ours.
 
     make bench-replay       or: python benchmarks/replay.py --json
 
@@ -48,21 +48,21 @@ class Row:
 
     @property
     def wrong(self) -> list[str]:
-        """What Conspectus promises and did not keep."""
+        """List the promises that Conspectus did not keep."""
         found, times = broken_promises(self.replay, self.ours), len(self.ours.compactions)
         few = f"{self.replay.name} at {self.replay.window:,}: {times} compactions"
         return found if times >= COMPACTIONS else [*found, few]
 
 
 def measure(files: Sequence[Path]) -> Iterator[Row]:
-    """One transcript after the other."""
+    """Measure one transcript after the other."""
     for file in files:
         messages: list[Any] = json.loads(file.read_text(encoding="utf-8"))
         yield one_row(file.stem, messages)
 
 
 def one_row(name: str, messages: Sequence[Any]) -> Row:
-    """Both policies in a window in which ours compacts at least twice, if there is one."""
+    """Run both policies in a window in which ours compacts at least twice."""
     grown = replay(messages, name=name, policies=["none"]).runs[0].steps
     first, peak = grown[0].tokens, max(step.tokens for step in grown)
     room = (peak - first) / SHARE
@@ -88,7 +88,7 @@ def _in(
 
 
 def figures(runs: Sequence[PolicyRun]) -> dict[str, Any]:
-    """The numbers of one policy over all transcripts."""
+    """Give the numbers of one policy over all transcripts."""
     every = added_up(runs)
     return {
         "transcripts": len(runs),
@@ -99,7 +99,7 @@ def figures(runs: Sequence[PolicyRun]) -> dict[str, Any]:
 
 
 def totals(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
-    """Both policies over all transcripts."""
+    """Give the numbers of both policies over all transcripts."""
     return {
         OURS: figures([row.ours for row in rows]),
         THEIRS: figures([row.theirs for row in rows]),
@@ -107,7 +107,7 @@ def totals(rows: Sequence[Row]) -> dict[str, dict[str, Any]]:
 
 
 def show(rows: Sequence[Row], screen: Console) -> None:
-    """A row for each transcript and policy would be long: all together, and what is wrong."""
+    """Print a row for each policy, and the broken promises."""
     names = [name for name in figures([]) if name != "transcripts"]
     headings = (f"{len(rows)} transcripts", *(name.replace("_", " ") for name in names))
     table = printed.table("", headings)
@@ -130,7 +130,7 @@ def show(rows: Sequence[Row], screen: Console) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     parser = printed.options(__doc__)
     parser.add_argument("--limit", type=int, help="transcripts at most")
     given = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""The adapter through which an outside script measures whether an agent could go on.
+"""The adapter for an outside script that measures whether an agent could go on.
 
 It calls only the public `Compactor`, with LangChain's approximate token counter, so that sizes mean
 the same on both sides. A script that takes `module:factory` is given
@@ -19,7 +19,7 @@ _THREADS = numbers()
 
 
 class Policy:
-    """One conversation, in a window of so many tokens; all else is the default."""
+    """One conversation in a window; all else is the default."""
 
     def __init__(self, window: int) -> None:
         self._compactor = Compactor(
@@ -29,7 +29,7 @@ class Policy:
         self._view: list[Message] = []
 
     def send(self, messages: list[Message]) -> list[Message]:
-        """These messages are new; return the messages that a model would be sent now."""
+        """Take new messages; return those that a model would be sent now."""
         return self._compact([*self._view, *messages])
 
     def close(self) -> list[Message]:

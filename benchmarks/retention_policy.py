@@ -1,4 +1,4 @@
-"""The adapter through which an outside script measures what our compactions keep.
+"""The adapter for an outside script that measures what our compactions keep.
 
 It calls only the public `Compactor` and `recall`, with LangChain's approximate token counter, so
 that sizes mean the same on both sides. A script that takes `module:factory` is given
@@ -21,7 +21,7 @@ OVERHEAD = 4
 
 
 class Policy:
-    """One way to compact: what stays, and how much the summary may take, in tokens."""
+    """One way to compact: the tail that stays, and the limit of the summary."""
 
     def __init__(self, keep: ContextSize, summary_tokens: int) -> None:
         self._compactor = Compactor(
@@ -34,12 +34,12 @@ class Policy:
         self._thread = ""
 
     def compact(self, messages: list[BaseMessage]) -> list[Any]:
-        """What the model would see of a history."""
+        """Return the model's view of a history."""
         self._thread = f"thread-{next(self._names)}"
         return self._compactor.compact(messages, thread_id=self._thread, force=True).messages
 
     def recall(self, query: str, tokens: int) -> str:
-        """Originals found for a query, in at most so many tokens."""
+        """Return originals found for a query, in at most this number of tokens."""
         try:
             found = self._compactor.recall(query, thread_id=self._thread, tokens=tokens - OVERHEAD)
         except NotFoundError:  # nothing has left the view
@@ -48,5 +48,5 @@ class Policy:
 
 
 def make(keep: ContextSize, summary_tokens: int) -> Policy:
-    """The factory that the script asks for."""
+    """Return a policy, as the script asks for it."""
     return Policy(keep, summary_tokens)

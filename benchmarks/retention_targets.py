@@ -1,4 +1,4 @@
-"""How much of what is needed later survives a compaction, held against what was promised.
+"""The share of later needs that survives a compaction, beside its targets.
 
     make bench-retention        or: python benchmarks/retention_targets.py --json
 
@@ -56,7 +56,7 @@ class Check:
 
 
 def checks(data: Path, folders: Sequence[str] = FOLDERS) -> Iterator[Check]:
-    """All figures that there is data for."""
+    """Check all figures that there is data for."""
     there = [name for name in folders if (data / name).is_dir()]
     if "agent" in there:
         yield from agent(data / "agent")
@@ -66,7 +66,7 @@ def checks(data: Path, folders: Sequence[str] = FOLDERS) -> Iterator[Check]:
 
 
 def agent(folder: Path) -> Iterator[Check]:
-    """Future use at each size beside LangChain's middleware, and rounds."""
+    """Check future use at each size beside LangChain's middleware, and rounds."""
     transcripts, _ = read_transcripts([str(folder)])
     sizes = tuple(QUOTED)
     ours = evaluate(
@@ -95,7 +95,7 @@ def agent(folder: Path) -> Iterator[Check]:
 
 
 def answers(folder: Path, recall: int, least: float) -> Iterator[Check]:
-    """Answers with so much recall, beside the tail with a plain BM25 search."""
+    """Check answers with recall, beside the tail with a plain BM25 search."""
     transcripts, _ = read_transcripts([str(folder)])
     systems = [ConspectusSystem(keep=KEEP, sizes=(ANSWERS_SUMMARY,)), *beside(["langchain"], KEEP)]
     found: Evaluation = evaluate(
@@ -117,7 +117,7 @@ def answers(folder: Path, recall: int, least: float) -> Iterator[Check]:
 
 
 def failures(name: str, result: SystemResult) -> Iterator[Check]:
-    """What must not happen in any context."""
+    """Check failures that must not happen in any context."""
     part = result.future_use or result.answers
     yield none_of(f"{name}contexts over", part.contexts.over)
     yield none_of(f"{name}broken pairs", part.contexts.broken)
@@ -126,12 +126,12 @@ def failures(name: str, result: SystemResult) -> Iterator[Check]:
 
 
 def none_of(what: str, count: int) -> Check:
-    """A count that must be 0."""
+    """Check a count that must be 0."""
     return Check(what, count, "0", count == 0)
 
 
 def show(found: Sequence[Check], screen: Console) -> None:
-    """The table and one line of totals."""
+    """Print the table and one line of totals."""
     table = printed.table(
         "What survives a compaction, embedded summariser, keep 20 messages",
         ("figure", "target", "holds", "now", "beside"),
@@ -150,7 +150,7 @@ def show(found: Sequence[Check], screen: Console) -> None:
 
 
 def end(as_json: bool, found: Sequence[Check], folders: str) -> int:
-    """Print the figures; gives the exit code."""
+    """Print the figures; give the exit code."""
     if not found:
         return printed.skip(as_json, folders)
     return printed.end(
@@ -162,7 +162,7 @@ def end(as_json: bool, found: Sequence[Check], folders: str) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     parser = printed.options(__doc__)
     parser.add_argument("--only", choices=FOLDERS, help="one folder only")
     given = parser.parse_args(arguments)

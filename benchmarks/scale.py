@@ -1,4 +1,4 @@
-"""How the cost of one compaction grows with the length of the thread.
+"""The cost of one compaction as the thread grows.
 
     make bench-scale      or: python benchmarks/scale.py --json
 
@@ -42,7 +42,7 @@ SQLITE = "sqlite"
 
 
 def measure_one(count: int, where: str, runs: int) -> dict[str, Any]:
-    """One size, in this process.
+    """Measure one size, in this process.
 
     Args:
         count: messages in the thread.
@@ -91,7 +91,7 @@ def _compact(thread: list[Any], where: str | Path) -> tuple[dict[str, Any], list
 
 
 def _wrong(thread: list[Any], result: CompactionResult, archive: Archive) -> list[str]:
-    """What is not as it should be; nothing, if all is well."""
+    """List the faults of a result; none if all is well."""
     covered = [key for record in archive.chain(Scope("local", "bench")) for key in record.covers]
     kept = [message for message in result.messages if any(message is one for one in thread[-99:])]
     checks = {
@@ -109,7 +109,7 @@ def _place(where: str, folder: Path, name: str) -> str | Path:
 
 
 def _peak() -> int:
-    """The most memory that this process has had, in bytes."""
+    """Give the most memory that this process has had, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
@@ -126,7 +126,7 @@ def _fastest(call: Callable[[], Any], runs: int) -> float:
 def measure(
     sizes: Sequence[int] = SIZES, in_sqlite: int | None = IN_SQLITE, most_runs: int = 3
 ) -> dict[str, Any]:
-    """All sizes, each in a process of its own, with the claim and whether it holds."""
+    """Measure all sizes, each in its own process, and say whether the claim holds."""
     rows = [_apart(size, MEMORY, most_runs) for size in sizes]
     if in_sqlite is not None:
         rows.append(_apart(in_sqlite, SQLITE, most_runs))
@@ -150,7 +150,7 @@ def _apart(size: int, where: str, most_runs: int) -> dict[str, Any]:
 
 
 def show(found: dict[str, Any], screen: Console) -> None:
-    """The table and the claim."""
+    """Print the table and the claim."""
     sizes = ("messages", "tokens", "after", "seconds", "µs a message", "ratio", "peak MB")
     columns = ("archive", *sizes, "bytes a message", "LangChain count, µs")
     table = printed.table("One compaction, embedded summariser", columns)
@@ -181,7 +181,7 @@ def show(found: dict[str, Any], screen: Console) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     parser = printed.options(__doc__)
     parser.add_argument("--one", type=int, help="measure this many messages, in this process")
     parser.add_argument("--archive", choices=(MEMORY, SQLITE), default=MEMORY)

@@ -1,4 +1,4 @@
-"""The thread of killed workers and failing stores: each word follows from those before it.
+"""The thread of killed workers and failing stores: each word follows from others.
 
 All ids and texts are known beforehand, so that what must be there at the end is told by nobody who
 had to keep it.
@@ -31,14 +31,14 @@ TURN = re.compile(r"Turn (\d+):")
 
 
 def asked(turn: int) -> HumanMessage:
-    """What the user says in a turn."""
+    """Make the user's message of a turn."""
     mark = hashlib.sha256(b"said %d" % turn).hexdigest()[:12]
     text = f"Turn {turn}: look at both modules of part {turn}; the mark {mark} holds. "
     return HumanMessage(text + "Please be careful. " * 4, id=f"turn-{turn}")
 
 
 def calling(turn: int) -> AIMessage:
-    """The agent asks for two looks at once."""
+    """Make the agent's message that asks for two looks at once."""
     calls = [
         {"name": "look", "args": {"part": f"{turn}.{n}"}, "id": f"call-{turn}.{n}"} for n in (1, 2)
     ]
@@ -46,7 +46,7 @@ def calling(turn: int) -> AIMessage:
 
 
 def seen(part: str) -> ToolMessage:
-    """What one look gives."""
+    """Make the result of one look."""
     mark = hashlib.sha256(part.encode()).hexdigest()[:12]
     lines = 600 if part == f"{BIG_TURN}.1" else 6
     text = f"module {part} has the mark {mark}\n" + f"a line of module {part}\n" * lines
@@ -54,17 +54,17 @@ def seen(part: str) -> ToolMessage:
 
 
 def done(turn: int) -> AIMessage:
-    """The agent's last word in a turn."""
+    """Make the agent's last message in a turn."""
     return AIMessage(f"Turn {turn} is done.", id=f"done-{turn}")
 
 
 def said_in(turn: int) -> list[BaseMessage]:
-    """Everything of one turn, in order."""
+    """List all messages of one turn, in order."""
     return [asked(turn), calling(turn), seen(f"{turn}.1"), seen(f"{turn}.2"), done(turn)]
 
 
 def ever_said() -> list[BaseMessage]:
-    """Everything of the thread, in order."""
+    """List all messages of the thread, in order."""
     return [message for turn in range(TURNS) for message in said_in(turn)]
 
 
@@ -76,13 +76,13 @@ def look(part: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> ToolMes
 
 
 def answer(messages: Sequence[BaseMessage]) -> AIMessage:
-    """What the agent says next, by what it sees."""
+    """Make the agent's next message, by its view."""
     place, turn = newest_turn(messages)
     return done(turn) if place < len(messages) - 1 else calling(turn)
 
 
 def newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, int]:
-    """Where the newest message of the user is, and which turn it opens; -1 and -1 for none."""
+    """Find the newest message of the user, and its turn; -1 and -1 for none."""
     for place in range(len(messages) - 1, -1, -1):
         found = TURN.match(str(messages[place].text))
         if isinstance(messages[place], HumanMessage) and found:
@@ -91,7 +91,7 @@ def newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, int]:
 
 
 def wrong_with(messages: Sequence[BaseMessage]) -> list[str]:
-    """What a strict provider would reject of a request, and whether it is over the window."""
+    """List a strict provider's objections to a request, its size included."""
     found = []
     opened: list[str] = []
     for message in messages:
@@ -111,7 +111,7 @@ def wrong_with(messages: Sequence[BaseMessage]) -> list[str]:
 
 
 def summarise(paid: Path, passes: Callable[[], None]) -> Callable[[list[BaseMessage]], str]:
-    """A summariser whose text follows from what it read; each answer is paid for.
+    """Make a summariser whose text follows from its input; each answer is paid for.
 
     Args:
         paid: file with one line for each answer, whoever gave it.

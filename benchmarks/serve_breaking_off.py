@@ -43,7 +43,7 @@ summarization:
 
 @dataclass(frozen=True)
 class Left:
-    """What a client that broke off has left behind.
+    """The remains of a client that broke off.
 
     Attributes:
         moment: when it broke off.
@@ -65,7 +65,7 @@ class Left:
 
 
 class Provider:
-    """Answers, but keeps one client waiting at the moment in question."""
+    """A provider that keeps one client waiting at the moment in question."""
 
     def __init__(self, moment: str) -> None:
         self.moment = moment
@@ -73,13 +73,13 @@ class Provider:
         self.summaries = 0
 
     def summarise(self, request: Request) -> Reply:
-        """What the summariser answers."""
+        """Answer as the summariser."""
         self.summaries += 1
         self._wait(SUMMARISING)
         return SUMMARY
 
     def answer(self, request: Request) -> Reply:
-        """What the client is answered."""
+        """Answer the client."""
         self._wait(WAITING)
         if self.moment in (WHOLE, STREAMED) and not self.go.is_set():
             return faults.slow(6.0, "One word after the other. " * 12)
@@ -93,7 +93,7 @@ class Provider:
 
 @contextmanager
 def stage(folder: Path, moment: str) -> Iterator[tuple[FaultServer, Provider, Endpoint]]:
-    """The provider, and an endpoint whose summaries a model writes."""
+    """Start the provider, and an endpoint whose summaries a model writes."""
     config = folder / "leaving.yaml"
     config.write_text(CONFIG)
     provider = Provider(moment)
@@ -106,7 +106,7 @@ def stage(folder: Path, moment: str) -> Iterator[tuple[FaultServer, Provider, En
 
 
 def left_behind(folder: Path, moment: str, protocol: str, path: str) -> Left:
-    """Break off at a moment, and look at what is left; then send the same again."""
+    """Break off at a moment, look at the remains, and send the same again."""
     key, other = (f"{name} {moment} {protocol}" for name in ("key", "nay"))
 
     def ask(key: str) -> bytes:
@@ -136,7 +136,7 @@ def left_behind(folder: Path, moment: str, protocol: str, path: str) -> Left:
 
 
 def post(serving: Endpoint, path: str, body: bytes, key: str) -> httpx.Response:
-    """A client that stays."""
+    """Send a request as a client that stays."""
     named = {"authorization": f"Bearer {key}", "content-type": "application/json"}
     return httpx.post(serving.url + path, content=body, headers=named, timeout=60)
 
@@ -161,7 +161,7 @@ def break_off(serving: Endpoint, provider: Provider, path: str, raw: bytes, key:
 
 
 def closed(server: FaultServer) -> int:
-    """Connections that are not given up."""
+    """Count the connections that are not given up."""
     until = time.monotonic() + PATIENCE
     while server.open_connections and time.monotonic() < until:
         time.sleep(0.05)

@@ -29,7 +29,7 @@ WINDOWS, TURNS = 10, 4
 
 @dataclass(frozen=True)
 class Went:
-    """How a session went.
+    """The course of a session.
 
     Attributes:
         client, version: who.
@@ -54,7 +54,7 @@ class Went:
 def went_through(
     client: Client, program: Path, version: str, windows: int = WINDOWS, turns: int = TURNS
 ) -> Went:
-    """One client's session."""
+    """Run one client's session."""
     with tempfile.TemporaryDirectory() as name:
         base = Path(name)
         folder, home = base / "work", base / "home"
@@ -93,7 +93,7 @@ def went_through(
 
 
 def show(rows: Sequence[Went], screen: Console) -> None:
-    """The table."""
+    """Print the table."""
     names = (
         "client,version,protocol,window,windows,requests,over,refused,compacted,threads,messages,"
         "archived,in view,missing"
@@ -115,7 +115,7 @@ def show(rows: Sequence[Went], screen: Console) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     parser = Options(description="Real clients through conspectus serve.")
     parser.add_argument("--only", default="", help="clients with this word in their names")
     parser.add_argument("--windows", type=int, default=WINDOWS, help="of each session")

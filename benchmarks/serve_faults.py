@@ -76,7 +76,7 @@ UNLIKE = frozenset(("date", "server", "connection", "keep-alive", "transfer-enco
 
 @dataclass(frozen=True)
 class Received:
-    """What a client has got.
+    """An answer as a client got it.
 
     Attributes:
         status: of the answer; 0 where none came.
@@ -98,17 +98,17 @@ class Received:
         return str(self.status) if self.whole else f"{self.status}, cut"
 
     def same_as(self, other: Received) -> bool:
-        """Whether another client got the same."""
+        """Say whether another client got the same."""
         parts = (self.status, self.headers, self.body, self.whole)
         return parts == (other.status, other.headers, other.body, other.whole)
 
     def said(self, name: str) -> str:
-        """A header of the endpoint; empty for none."""
+        """Give a header of the endpoint; empty for none."""
         return dict(self.ours).get(f"x-conspectus-{name}", "")
 
 
 def post(url: str, body: Any, key: str, seconds: float = 60.0) -> Received:
-    """Send a request, and take in what comes until it ends or breaks off."""
+    """Send a request, and take the answer until it ends or breaks off."""
     status, whole, got = 0, False, b""
     head: list[tuple[str, str]] = []
     named = {"authorization": f"Bearer {key}", "accept-encoding": "identity"}
@@ -127,7 +127,7 @@ def post(url: str, body: Any, key: str, seconds: float = 60.0) -> Received:
 
 @dataclass(frozen=True)
 class Scene:
-    """One fault, as it is met.
+    """One fault as a client meets it.
 
     Attributes:
         fault: its name.
@@ -149,7 +149,7 @@ class Scene:
 def play(
     server: FaultServer, serving: Endpoint, fault: str, protocol: str, stream: bool, turns: int
 ) -> Scene:
-    """One fault, directly and through the endpoint, and the request after it."""
+    """Play a fault, directly and through the endpoint, and the request after it."""
     path, who = PROTOCOLS[protocol][0], f"{fault} {protocol} {stream} {turns}"
     body, key = request(protocol, who, turns, stream), f"key of {who}"
     with faulty(fault) as reply:
@@ -188,7 +188,7 @@ OVERFLOW = ("context_length", "too_long", "too_large")
 
 @contextmanager
 def faulty(fault: str) -> Iterator[Any]:
-    """A script of one fault alone."""
+    """Make a script of one fault alone."""
     if fault != HANGS:
         yield lambda request: FAULTS[fault]
         return
@@ -206,7 +206,7 @@ def faulty(fault: str) -> Iterator[Any]:
 
 @contextmanager
 def stage(folder: Path) -> Iterator[tuple[FaultServer, Endpoint]]:
-    """The provider, and the endpoint before it."""
+    """Start the provider, and the endpoint before it."""
     config = folder / "serve.yaml"
     config.write_text(f"serve: {{timeout: {SILENCE}}}\n")
     with (
@@ -219,7 +219,7 @@ def stage(folder: Path) -> Iterator[tuple[FaultServer, Endpoint]]:
 
 
 def cell(scenes: Sequence[Scene]) -> str:
-    """What came directly, and after an arrow what came through where that is something else."""
+    """Write the direct answer, and after an arrow another one through the endpoint."""
     texts = dict.fromkeys(
         str(one.direct)
         if one.through.same_as(one.direct)
@@ -230,7 +230,7 @@ def cell(scenes: Sequence[Scene]) -> str:
 
 
 def show(scenes: Sequence[Scene], left: Sequence[Left], screen: Console) -> None:
-    """The two tables."""
+    """Print the two tables."""
     if scenes:
         table = printed.table(
             "What a client gets: the same directly and through the endpoint, "
@@ -260,7 +260,7 @@ def show(scenes: Sequence[Scene], left: Sequence[Left], screen: Console) -> None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     parser = Options(description="Faults of providers behind the endpoint.")
     parser.add_argument("--only", default="", help="faults or moments with this word in them")
     parser.add_argument("--json", action="store_true", help="print the figures as data")
@@ -304,7 +304,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def told(scene: Scene) -> dict[str, Any]:
-    """A scene as data."""
+    """Convert a scene to data."""
     data = {name: getattr(scene, name) for name in ("fault", "protocol", "stream", "turns")}
     same = scene.through.same_as(scene.direct)
     more = {"direct": str(scene.direct), "through": str(scene.through), "same": same}

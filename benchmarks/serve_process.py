@@ -1,4 +1,4 @@
-"""`conspectus serve` as a process of its own, and what its clients are given."""
+"""`conspectus serve` as a process of its own, and requests to it."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class Endpoint:
     secret: Path
 
     def tenant(self, key: str) -> str:
-        """The tenant of a client's key."""
+        """Give the tenant of a client's key."""
         return secret_beside(self.archive, self.secret).tenant(key)
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
+    """Find a port that nobody listens on."""
     with create_server(("127.0.0.1", 0)) as found:
         return int(found.getsockname()[1])
 
@@ -48,7 +48,7 @@ def free_port() -> int:
 def process(
     line: list[str], port: int, env: Mapping[str, str] | None = None, log: Path | None = None
 ) -> Iterator[str]:
-    """A server in a process of its own, once it answers.
+    """Start a server in a process of its own, and wait until it answers.
 
     Args:
         line: the command.
@@ -88,7 +88,7 @@ def endpoint(
     config: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Iterator[Endpoint]:
-    """The command itself; as the user starts it."""
+    """Start the command itself, as a user does."""
     port = free_port()
     line = [sys.executable, "-m", "conspectus.cli", "serve", "--upstream", upstream]
     line += ["--listen", f"127.0.0.1:{port}", "--archive", archive, "--secret-file", str(secret)]
@@ -109,7 +109,7 @@ TEXT = "It reads what it was given, checks it, and gives back what it has found.
 
 
 def request(protocol: str, who: str, turns: int, stream: bool) -> dict[str, Any]:
-    """Make a request with so many turns of somebody before the question."""
+    """Make a request with some turns of somebody before the question."""
     said = [
         {"role": role, "content": f"{role} {turn} of {who}: {TEXT}"}
         for turn in range(turns)

@@ -1,4 +1,4 @@
-"""What one call of the short-term memory costs, beside LangMem's, in the same run.
+"""The cost of one call of the short-term memory, beside LangMem's.
 
     make bench-short-term        or: python benchmarks/short_term.py [--quick] [--json]
 
@@ -30,14 +30,14 @@ TARGETS = {"nothing due": 10.0, "nothing due, first look": 1.0}
 
 
 class Model:
-    """Answers at once."""
+    """A model that answers at once."""
 
     def invoke(self, messages: list[Any]) -> AIMessage:
         return AIMessage("The modules were looked at, and each does its part.")
 
 
 def measured(library: Any, length: int, times: int) -> dict[str, float]:
-    """The milliseconds of a call in each situation."""
+    """Time a call in each situation, in milliseconds."""
     messages = [*history(length, lines=30), HumanMessage("And now?", id="now")]
     covered = library.RunningSummary("All well.", {m.id for m in messages[:-9]}, messages[-10].id)
     box = {"messages": messages}
@@ -67,7 +67,7 @@ def measured(library: Any, length: int, times: int) -> dict[str, float]:
 
 
 def main() -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     parser = printed.options(__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer tries, shorter histories")
     asked = parser.parse_args()

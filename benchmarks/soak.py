@@ -1,4 +1,4 @@
-"""Agents driven for as long as asked, with faults at random; nothing may be lost, over or leaking.
+"""Agents driven with faults at random; nothing may be lost, over or leaking.
 
     make soak MINUTES=30 [AGENTS=50] [POSTGRES=address] [SEED=1] [PAUSE=4] [RENEW=30]
 
@@ -88,7 +88,7 @@ PATIENCE = 20.0
 
 
 class Look(NamedTuple):
-    """One look at memory: seconds since the start, steps, and bytes in use and resident."""
+    """One look at memory: seconds, steps, and bytes in use and resident."""
 
     at: float
     steps: float
@@ -123,7 +123,7 @@ class Soak:
     driven: list[Soaked] = field(default_factory=list)
 
     def run(self) -> Soak:
-        """Drive them all; who is stopped shows what was done until then."""
+        """Drive them all; print the figures so far where somebody stops it."""
         progress = Progress("soak, seconds", math.ceil(self.seconds), TOLD)
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
             folder = Path(name)
@@ -189,7 +189,7 @@ class Soak:
 
     @property
     def held(self) -> int:
-        """Bytes that the soak itself holds, to know what is missing and how long steps took."""
+        """Count the bytes of the soak's own records."""
         return self.counts.held + sum(agent.held for agent in self.driven)
 
     def _flow(self, number: int, saver: Any, store: Any) -> Any:
@@ -228,7 +228,7 @@ class Soak:
 
     @property
     def growth(self) -> Slope | None:
-        """How memory in use grows once it is warm."""
+        """Fit the growth of memory in use once it is warm."""
         return slope([(look.steps, look.in_use) for look in self._warm])
 
     @property
@@ -238,7 +238,7 @@ class Soak:
 
     @property
     def wrong(self) -> list[str]:
-        """What does not hold, one sentence each."""
+        """List the faults, one sentence each."""
         counts, growth = self.counts, self.growth
         found = list(self.broken)
         if counts.missing:
@@ -261,14 +261,14 @@ class Soak:
         return [*found, *counts.said]
 
     def show(self) -> None:
-        """Print it."""
+        """Print the tables and the faults."""
         for table in self.tables():
             screen.print(table)
         for one in self.wrong:
             screen.print(one, style="red")
 
     def tables(self) -> list[Table]:
-        """What to print."""
+        """Make the tables."""
         counts, growth = self.counts, self.growth
         title = f"{self.agents} agents, {self.seconds / 60:g} minutes, seed {self.seed}"
         main = printed.table(title, ("what", "count"))
@@ -312,7 +312,7 @@ def _in_words(growth: Slope) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Soak, print the tables, and say whether what is promised held."""
+    """Soak, print the tables, and say whether the promises held."""
     in_one_arena()  # before there are threads
     parser = Options(description=__doc__.splitlines()[0])
     parser.add_argument("--minutes", type=at_least(0, float, above=True), default=30)

@@ -1,4 +1,4 @@
-"""What all agents of a soak share: each drives a conversation, through faults, and checks it.
+"""Agents of a soak: each drives a conversation through faults, and checks it.
 
 An agent keeps its own list of everything that was ever said on its branch: what users said as they
 said it, what tools gave as they gave it, and what the model said. Each of these must be in view, or
@@ -38,7 +38,7 @@ MARKS = 12
 
 @dataclass
 class Settings:
-    """What all agents of a soak share.
+    """Settings that all agents of a soak share.
 
     Attributes:
         counts: where they count.
@@ -100,21 +100,21 @@ class Soaked:
 
     @property
     def thread(self) -> str:
-        """The conversation."""
+        """Name the conversation."""
         return f"agent-{self.number}-{self.life}"
 
     def chance(self, share: float) -> bool:
-        """Whether something that goes wrong so often goes wrong now."""
+        """Say whether a fault of this frequency happens now."""
         return self.random.random() < share * self.settings.faults
 
     def fail(self, kind: str) -> None:
-        """Something has gone wrong here."""
+        """Note a fault."""
         self.faults += 1
         self.diary.append(f"{self.turn}: {kind}")
         self.counts.failed(kind)
 
     def words(self, giant: bool = False) -> str:
-        """Something said, in English or Chinese, small or larger than any window."""
+        """Make words in English or Chinese, few or more than any window."""
         text = CHINESE if self.random.random() < 0.2 else ENGLISH
         if giant:
             return text * (self.random.randint(25_000, 60_000) // len(text))
@@ -130,7 +130,7 @@ class Soaked:
             self.fail("no summary in the end: history kept")
 
     def timed(self, kind: str, started: float, waited: float, failed: int) -> None:
-        """Note what a step of ours took, without the summariser."""
+        """Note the time of a step of ours, without the summariser."""
         took = max(0.0, time.perf_counter() - started - (self.writer.spent - waited))
         calm = not self.weather.fault and self.faults == failed
         self.counts.took(kind if calm else f"{kind}, with a fault", took)
@@ -142,11 +142,11 @@ class Soaked:
         raise NotImplementedError
 
     def restart(self) -> None:
-        """Go on as another process would: nothing is remembered."""
+        """Go on as another process would, without any memory."""
         raise NotImplementedError
 
     def say(self) -> Flow[None]:
-        """One turn."""
+        """Play one turn."""
         raise NotImplementedError
 
     def back(self, mark: Any) -> Flow[None]:
@@ -154,25 +154,25 @@ class Soaked:
         raise NotImplementedError
 
     def place(self) -> Flow[Any]:
-        """What names the place where it is now."""
+        """Name the present place."""
         raise NotImplementedError
 
     @property
     def held(self) -> int:
-        """Bytes that the agent holds to know what is missing: the soak's, not ours."""
+        """Count the bytes of the agent's records, which are the soak's, not ours."""
         kept = [self.ever, *vars(self).get("known", ())]
         return sum(
             sys.getsizeof(one) + sum(map(sys.getsizeof, (*one, *one.values()))) for one in kept
         )
 
     def there(self) -> Flow[dict[str, set[str]]]:
-        """The texts that are in view or in the archive, by what names them in `ever`."""
+        """Find the texts in view or in the archive, by their names in `ever`."""
         raise NotImplementedError
 
     # One turn, and what is around it
 
     def step(self) -> Flow[None]:
-        """One turn with its faults, and a look at whether all is there."""
+        """Play one turn with its faults, and check that all is there."""
         self.turn += 1
         if self.chance(0.12):
             self.weather.fault = self.random.choice(STORE_FAULTS)
@@ -215,7 +215,7 @@ class Soaked:
         self.begin()
 
     def verify(self) -> Flow[None]:
-        """Everything that was ever said is in view, or comes back whole."""
+        """Check that all words are in view, or come back whole."""
         there = yield from self.there()
         shown = {name: {*map(mark_of, texts)} for name, texts in there.items()}
         gone = [name for name, mark in self.ever.items() if mark not in shown.get(name, ())]
@@ -228,7 +228,7 @@ class Soaked:
 
 
 def mark_of(text: object) -> bytes:
-    """What a text is known by, as the soak itself must not hold all that was ever said."""
+    """Hash a text, as the soak itself must not keep all words."""
     return hashlib.blake2b(str(text).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

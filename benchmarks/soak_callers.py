@@ -1,4 +1,4 @@
-"""Agents of a soak that call us themselves: `Compactor`, and a node of the short-term memory."""
+"""Agents of a soak that call `Compactor`, or a node of the short-term memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORT = 900
 
 
 def name_of(text: str) -> str:
-    """What names a message that has no id."""
+    """Name a message that has no id."""
     return mark_of(text).hex()
 
 
@@ -34,7 +34,7 @@ class Called(Soaked):
     def called(
         self, kind: str, stops: float, call: Callable[[], Any], acall: Callable[[], Any]
     ) -> Flow[Any]:
-        """Call, on an event loop or not, and take the time; None where nothing came of it."""
+        """Call, on an event loop or not, and take the time; None where it failed."""
         start, waited, failed = time.perf_counter(), self.writer.spent, self.faults
         self.writer.interrupt = self.chance(stops)
         after = self.random.random() * 0.1 if self.chance(0.03) else None
@@ -60,7 +60,7 @@ class Called(Soaked):
         return found
 
     def originals(self, scope: Scope) -> Flow[list[Any]]:
-        """Find all originals of records in the archive, those of abandoned branches too.
+        """Find all originals of records, those of abandoned branches too.
 
         A caller that went back finds its own by the summary.
         """
@@ -72,7 +72,7 @@ class Called(Soaked):
 
 
 class SoakedCaller(Called):
-    """A caller of `Compactor`, who sends back what it got, and what is new."""
+    """A caller of `Compactor`, who sends back its answer, and new messages."""
 
     def begin(self) -> None:
         self.view: list[Any] = []

@@ -1,4 +1,4 @@
-"""What goes wrong in a soak: summarisers, stores and models that fail at random."""
+"""Summarisers, stores and models of a soak, which fail at random."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLOW = {"busy twice (429), then good", "fails always (500)"}
 
 
 class Interrupted(BaseException):
-    """A step is stopped from outside: nothing of ours may catch it.
+    """A stop from outside, which nothing of ours may catch.
 
     Not on an event loop: there LangChain takes what is no `Exception` for an answer of the model,
     and steps are stopped by cancelling their tasks.
@@ -35,7 +35,7 @@ class Interrupted(BaseException):
 
 
 class Writer(ScriptedChatModel):
-    """A summariser that goes wrong in a random way, at random; it keeps no list of its calls.
+    """A summariser that goes wrong at random; it keeps no list of its calls.
 
     Attributes:
         share: of its calls that go wrong.
@@ -96,7 +96,7 @@ def _good(messages: Sequence[BaseMessage]) -> str:
 
 
 class Weather:
-    """Which fault the store has just now; empty for none."""
+    """The present fault of the store; empty for none."""
 
     def __init__(self) -> None:
         self.fault = ""
@@ -143,7 +143,7 @@ class UncertainStore(BaseStore):
 
 
 class Player(ScriptedChatModel):
-    """The model that answers in an agent: calls tools, then answers; it keeps no list of its calls.
+    """The answering model of an agent; it keeps no list of its calls.
 
     Attributes:
         on_request: gets each request as it is sent, and the tools of it.
@@ -194,11 +194,11 @@ class Player(ScriptedChatModel):
 
 
 class Cancelled(Exception):
-    """A step was stopped from outside."""
+    """A stop from outside, as the soak may catch it."""
 
 
 def stoppable(call: Callable[[], Any]) -> Callable[[], Any]:
-    """The call, telling of a stop from outside by an exception that the soak may catch."""
+    """Make a call report a stop by an exception that the soak may catch."""
 
     def called() -> Any:
         try:
@@ -210,7 +210,7 @@ def stoppable(call: Callable[[], Any]) -> Callable[[], Any]:
 
 
 async def astopped(acall: Callable[[], Any]) -> Any:
-    """What an asynchronous call gives, or the same exception."""
+    """Await a call, and report a stop by the same exception."""
     try:
         return await acall()
     except Interrupted:

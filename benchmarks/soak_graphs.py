@@ -1,4 +1,4 @@
-"""Agents of a soak that are graphs: LangChain's `create_agent` and Deep Agents' own."""
+"""Agents of a soak that are graphs: `create_agent` and Deep Agents' own."""
 
 from __future__ import annotations
 
@@ -157,11 +157,11 @@ class SoakedAgent(Soaked):
 
     @property
     def config(self) -> dict[str, Any]:
-        """The conversation, where it goes on from."""
+        """Give the configuration of the conversation."""
         return {"configurable": {"thread_id": self.thread}, "recursion_limit": 60}
 
     def _requested(self, messages: list[BaseMessage], tools: Sequence[Any]) -> None:
-        """A request as it is sent: what is said in it, and whether it fits."""
+        """Note the messages of a request as it is sent, and whether it fits."""
         size = self.meter.messages(messages) + self.meter.tools(tools)
         over = size > self.window
         self.counts.add(steps=1, over=over)
@@ -219,7 +219,7 @@ class SoakedAgent(Soaked):
         self.fail("a turn given up")
 
     def _invoked(self, given: Any, stop: bool) -> Flow[str]:
-        """Run the graph; `done`, or what happened instead."""
+        """Run the graph; give `done`, or the failure instead."""
         config = self.config
         if stop:
             which = self.model if self.random.random() < 0.6 else self.writer
@@ -261,7 +261,7 @@ class SoakedAgent(Soaked):
         return "done"
 
     def _state(self) -> Flow[Any]:
-        """What the newest checkpoint holds.
+        """Read the newest checkpoint.
 
         Without its name LangGraph also shows what tasks have written since, whose step was stopped
         before it was checkpointed; new input discards that, so nobody may count on it.

@@ -1,4 +1,4 @@
-"""What a soak counts and times: failures, latencies, and whether memory grows."""
+"""Counts and times of a soak: failures, latencies, and the growth of memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PERCENTILES = (50, 90, 99, 99.9, 100)
 
 @dataclass
 class Counts:
-    """What all agents of a soak came to; safe to share between threads."""
+    """Counts of all agents of a soak; safe to share between threads."""
 
     steps: int = 0
     turns: int = 0
@@ -56,30 +56,30 @@ class Counts:
                 setattr(self, name, getattr(self, name) + number)
 
     def turn_of(self, kind: str) -> None:
-        """One more turn of an agent of this kind."""
+        """Count one more turn of an agent of this kind."""
         with self._lock:
             self.turns += 1
             self.turns_of[kind] += 1
 
     def compacted_by(self, kind: str) -> None:
-        """One more compaction of an agent of this kind."""
+        """Count one more compaction of an agent of this kind."""
         with self._lock:
             self.compactions += 1
             self.kinds[kind] += 1
 
     def failed(self, kind: str) -> None:
-        """One more fault of a kind."""
+        """Count one more fault of a kind."""
         with self._lock:
             self.failures[kind] += 1
 
     def say(self, text: str) -> None:
-        """Remember what is wrong, the first times."""
+        """Remember a fault in words, the first times."""
         with self._lock:
             if len(self.said) < 20:
                 self.said.append(text[:1_000])
 
     def took(self, kind: str, seconds: float) -> None:
-        """One step of our code."""
+        """Note the time of one step of our code."""
         with self._lock:
             self.timed[kind] += 1
             kept = self.latencies[kind]
@@ -90,13 +90,13 @@ class Counts:
 
     @property
     def held(self) -> int:
-        """Bytes of the latencies, which grow until there are enough of each kind."""
+        """Count the bytes of the latencies, which grow until there are enough."""
         with self._lock:
             return sum(map(sys.getsizeof, self.latencies.values()))
 
 
 def percentiles(seconds: Sequence[float]) -> list[float]:
-    """The latencies below which so many in a hundred lie, the nearest ones that were measured."""
+    """Give the latencies at the percentiles, the nearest ones that were measured."""
     ordered = sorted(seconds)
     last = len(ordered) - 1
     return [
@@ -105,7 +105,7 @@ def percentiles(seconds: Sequence[float]) -> list[float]:
 
 
 def settle() -> None:
-    """Let go of what nobody holds any more, so that what remains is held by somebody.
+    """Free garbage, so that what remains is in use.
 
     Garbage in cycles is collected, and the C library gives free pages back: each thread that ever
     was leaves some behind, and those are no growth of ours.
@@ -117,7 +117,7 @@ def settle() -> None:
 
 
 def forget_caches() -> None:
-    """Empty what functions remember within a bound, ours and those of all that we stand on.
+    """Empty the bounded caches of functions, ours and those of libraries.
 
     Those are no leak; but some take longer to fill than a soak lasts, such as the statements that a
     connection to SQLite has compiled. What has no bound is left alone, as it could be a leak.
@@ -137,7 +137,7 @@ def forget_caches() -> None:
 
 
 def none_left_behind(patience: float) -> bool:
-    """Whether no call of ours that took too long is under way, once so many seconds are over."""
+    """Say whether no late call of ours is under way after this number of seconds."""
     until = time.monotonic() + patience
     while any(thread.name == LEFT_BEHIND for thread in threading.enumerate()):
         if time.monotonic() > until:
@@ -162,13 +162,13 @@ def in_one_arena() -> None:
 
 
 def resident() -> int:
-    """Bytes of memory that this process has now."""
+    """Give the bytes of memory that this process has now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 class _Allocated(ctypes.Structure):
-    """What glibc's `mallinfo2` tells."""
+    """The answer of glibc's `mallinfo2`."""
 
     _fields_ = [
         (name, ctypes.c_size_t)
@@ -191,27 +191,27 @@ def in_use() -> int:
 
 
 class Gate:
-    """Where agents wait while memory is looked at: what is under way would hide what is held."""
+    """A gate where agents wait while memory is looked at."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._working, self._closed = 0, False
 
     def enter(self) -> bool:
-        """Whether one more turn may begin now; it must `leave` then."""
+        """Say whether one more turn may begin now; it must `leave` then."""
         with self._changed:
             self._working += not self._closed
             return not self._closed
 
     def leave(self) -> None:
-        """A turn has ended."""
+        """End a turn."""
         with self._changed:
             self._working -= 1
             self._changed.notify_all()
 
     @contextmanager
     def closed(self, patience: float) -> Iterator[bool]:
-        """Whether nobody is at work any more, once so many seconds are over at the latest."""
+        """Close it; say whether nobody is at work after this number of seconds."""
         with self._changed:
             self._closed = True
             quiet = self._changed.wait_for(lambda: not self._working, patience)
@@ -233,7 +233,7 @@ class Slope:
 
 
 def slope(samples: Sequence[tuple[float, float]]) -> Slope | None:
-    """A straight line through memory over steps, by least squares.
+    """Fit a straight line through memory over steps, by least squares.
 
     Samples that follow each other are alike, so the error is Newey and West's, with weights that
     fall to nothing over an eighth of the samples; the interval takes Student's t for as many

@@ -1,4 +1,4 @@
-"""A TCP proxy on loopback before a PostgreSQL server, which can stop passing anything on."""
+"""A TCP proxy on loopback before a PostgreSQL server, which can stall."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 
 class Proxy:
-    """Passes bytes on in both directions, except while it stalls.
+    """A proxy of bytes in both directions, except while it stalls.
 
     Args:
         target: address of the server.
@@ -41,7 +41,7 @@ class Proxy:
         self._flows.clear()
 
     def go_on(self) -> None:
-        """Pass on what has gathered, and what comes."""
+        """Pass on the bytes that have gathered, and new ones."""
         self._flows.set()
 
     def __enter__(self) -> Self:

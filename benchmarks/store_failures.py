@@ -100,7 +100,7 @@ class Case:
 
 @dataclass
 class Mood:
-    """How a store behaves just now.
+    """The present behaviour of a store.
 
     Attributes:
         before: called with each batch before it is run.
@@ -187,7 +187,7 @@ def _raising() -> None:
 
 
 def _every_third() -> Callable[[], bool]:
-    """The third write and each third one from there: the second of the messages that leave."""
+    """Lose the third write and each third one from there."""
     count = iter(range(1, 1_000_000))
     return lambda: bool(next(count) % 3)
 
@@ -218,7 +218,7 @@ IN_MEMORY = (
 
 @contextmanager
 def small_disk() -> Iterator[tuple[Path, bool]]:
-    """A folder on a disk of its own, where one may be mounted; else any folder."""
+    """Make a folder on a disk of its own, where one may be mounted; else any."""
     with tempfile.TemporaryDirectory() as name:
         mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "conspectus", name]
         try:
@@ -235,7 +235,7 @@ def small_disk() -> Iterator[tuple[Path, bool]]:
 def _filling(
     folder: Path, own: bool, execute: Any
 ) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Fill the disk up, and free it again. Without a disk of its own, the file may not grow."""
+    """Make functions that fill the disk up, or stop its file's growth, and undo it."""
     filler = folder / "filler"
 
     def begin() -> None:
@@ -254,7 +254,7 @@ def _filling(
 
 @asynccontextmanager
 async def full_disk(step: int, loop: bool) -> AsyncIterator[Fault]:
-    """SQLITE_FULL."""
+    """Give the trouble of SQLITE_FULL."""
     running = asyncio.get_running_loop()
     with small_disk() as (folder, own):
         async with sqlite_store(folder, loop) as store:
@@ -310,7 +310,7 @@ class Locker:
 
 @asynccontextmanager
 async def locked_file(step: int, loop: bool) -> AsyncIterator[Fault]:
-    """SQLITE_BUSY."""
+    """Give the trouble of SQLITE_BUSY."""
     with tempfile.TemporaryDirectory() as name:
         async with sqlite_store(Path(name), loop) as store:
             locker = Locker(Path(name) / "store.db")
@@ -376,7 +376,7 @@ class Postgres:
     def _cutter(
         self, at: int
     ) -> tuple[Moody, Callable[[], None], Callable[[], None], Callable[[], int], str]:
-        """A store whose connection is terminated before one of its batches."""
+        """Make a store whose connection is terminated before one of its batches."""
         store, name = Moody(), f"cut{uuid.uuid4().hex[:12]}"
         on, seen, struck = False, 0, 0
 

@@ -1,4 +1,4 @@
-"""What a history looks like after each way in which a summariser can go wrong.
+"""A history after each way in which a summariser can go wrong.
 
     make bench-faults      or: python benchmarks/summarizer_faults.py --json
 
@@ -62,7 +62,7 @@ class Run:
 
 
 def measure(cases: Sequence[Case] = CASES, messages: int = MESSAGES) -> list[Run]:
-    """All cases with room, then all without."""
+    """Run all cases with room, then all without."""
     jobs = [(case, room, messages) for room in (True, False) for case in cases]
     # Most of the time goes into waiting between retries, so that cases can wait together.
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -70,7 +70,7 @@ def measure(cases: Sequence[Case] = CASES, messages: int = MESSAGES) -> list[Run
 
 
 def one_run(case: Case, room: bool, messages: int = MESSAGES) -> Run:
-    """One compaction of a made-up thread."""
+    """Compact a made-up thread once."""
     model, archive = case.model(), Archive(InMemoryStore())
     size: dict[str, Any] = {"trigger": ("messages", messages // 2)} if room else {"window": WINDOW}
     compactor = Compactor(
@@ -97,7 +97,7 @@ def one_run(case: Case, room: bool, messages: int = MESSAGES) -> Run:
 
 
 def _short(why: str) -> str:
-    """A reason without the name of the scripted model."""
+    """Write a reason without the name of the scripted model."""
     name = "ScriptedChatModel:scripted"
     why = why.removeprefix(f"{name}: ").replace(f"the summary by {name} was refused", "refused")
     return why.replace(name, "the model")
@@ -121,7 +121,7 @@ def _against_the_rule(case: Case, room: bool, run: Run, result: CompactionResult
 
 
 def show(runs: Sequence[Run], screen: Console) -> None:
-    """The table, what went wrong, and one line for all."""
+    """Print the table, the faults, and one line for all."""
     for room in (True, False):
         some = [run for run in runs if run.room is room]
         what = "with room: the history may stay" if room else "without room: it does not fit"
@@ -148,7 +148,7 @@ def show(runs: Sequence[Run], screen: Console) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     given, runs = printed.options(__doc__).parse_args(arguments), measure()
     good, screen = not any(run.wrong for run in runs), printed.screen()
     return printed.end(

@@ -1,4 +1,4 @@
-"""What telemetry costs: nobody listening, a listener, and OpenTelemetry's own kit, in the same run.
+"""The cost of telemetry: nobody listening, a listener, OpenTelemetry's own kit.
 
     make bench-telemetry    or: python benchmarks/telemetry.py [--json]
 
@@ -39,7 +39,7 @@ CALLS = 100_000
 
 
 class Counted:
-    """How many events a listener has heard."""
+    """A count of the events that a listener has heard."""
 
     def __init__(self) -> None:
         self.events = 0
@@ -50,7 +50,7 @@ class Counted:
 
 @contextmanager
 def heard(*listeners: Any) -> Any:
-    """These listen for a while."""
+    """Have these listen for a while."""
     for one in listeners:
         listen(one)
     try:
@@ -62,7 +62,7 @@ def heard(*listeners: Any) -> Any:
 
 @contextmanager
 def logged() -> Any:
-    """Log lines of level INFO, written to memory, and a bill."""
+    """Write log lines of level INFO to memory, and a bill."""
     logger, handler = logging.getLogger(LOGGER), logging.StreamHandler(io.StringIO())
     before = logger.level, logger.propagate
     logger.addHandler(handler)
@@ -79,7 +79,7 @@ def logged() -> Any:
 
 @contextmanager
 def opentelemetry(exporter: InMemorySpanExporter) -> Any:
-    """OpenTelemetry's own spans and metrics, kept in memory."""
+    """Keep OpenTelemetry's own spans and metrics in memory."""
     tracers = TracerProvider()
     tracers.add_span_processor(SimpleSpanProcessor(exporter))
     instrument(tracers, MeterProvider([InMemoryMetricReader()]))
@@ -90,7 +90,7 @@ def opentelemetry(exporter: InMemorySpanExporter) -> Any:
 
 
 def compact(thread: list[dict[str, Any]]) -> tuple[float, Any]:
-    """Seconds of the processor for one compaction, and its record."""
+    """Compact once; give the processor's seconds, and the record."""
     compactor = Compactor(
         lambda messages: "The modules are looked at one by one; all were sound so far.",
         window=WINDOW,
@@ -102,7 +102,7 @@ def compact(thread: list[dict[str, Any]]) -> tuple[float, Any]:
 
 
 def off_cost(calls: int) -> float:
-    """Nanoseconds of one place where nobody listens."""
+    """Time one place where nobody listens, in nanoseconds."""
     start = time.process_time()
     for _ in range(calls):
         with observing(Compaction):
@@ -111,7 +111,7 @@ def off_cost(calls: int) -> float:
 
 
 def measure(messages: int = 40, runs: int = 15, calls: int = CALLS) -> dict[str, Any]:
-    """Every kind of telemetry, each run of all of them in turn, so that they share the weather."""
+    """Measure every kind of telemetry, each run of all of them in turn."""
     thread = made_thread(messages)
     counted, exporter = Counted(), InMemorySpanExporter()
     kinds: dict[str, Callable[[], AbstractContextManager[Any]]] = {
@@ -156,7 +156,7 @@ def measure(messages: int = 40, runs: int = 15, calls: int = CALLS) -> dict[str,
 
 
 def show(found: dict[str, Any], screen: Console) -> None:
-    """The table."""
+    """Print the table."""
     title = f"One compaction of {found['messages']:,} messages, {found['events']} events"
     table = printed.table(title, ("telemetry", "ms", "ratio"))
     for row in found["rows"]:

@@ -1,4 +1,4 @@
-"""The adapter of `resumption_policy` with nine more rounds, so that a script measures lasting.
+"""The adapter of `resumption_policy` with nine more rounds.
 
 A script that takes `module:factory` is given `benchmarks.ten_rounds_policy:make`, run from the root
 of the repository. What it finds after ten rounds can be compared with its figures after one.
@@ -13,7 +13,7 @@ ROUNDS = 10
 
 
 class TenRounds(Policy):
-    """One conversation whose end is compacted ten times, with a step and a reply in between."""
+    """One conversation whose end is compacted ten times, with steps in between."""
 
     def close(self) -> list[Message]:
         """Compact ten times, whatever the size."""

@@ -1,4 +1,4 @@
-"""The estimate of tokens beside real tokenizers: 13 classes of text by four families.
+"""The estimate of tokens beside real tokenizers: 13 classes by four families.
 
     make bench-tokens      or: python benchmarks/token_estimates.py --json
 
@@ -65,17 +65,17 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether it is within what is promised."""
+        """Say whether it is within the promise."""
         return self.unknown >= -UNDER and all(abs(e) <= WITHIN for e in self.error.values())
 
 
 def digest(text: str) -> str:
-    """By which a stored count knows its text."""
+    """Hash a text, by which a stored count knows it."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def real_counts(by_class: Mapping[str, Sequence[str]]) -> tuple[Counts, str]:
-    """The counts of the real tokenizers, and where they come from."""
+    """Give the counts of the real tokenizers, and their source."""
     where = folder()
     if where is not None:
         count = load(where)
@@ -91,12 +91,12 @@ def real_counts(by_class: Mapping[str, Sequence[str]]) -> tuple[Counts, str]:
 
 
 def off(estimated: float, real: float) -> float:
-    """How far an estimate is off, in per cent."""
+    """Give the error of an estimate, in per cent."""
     return 100 * (estimated / real - 1)
 
 
 def measure(by_class: Mapping[str, Sequence[str]], counts: Counts) -> list[Row]:
-    """Every class against every family."""
+    """Measure every class against every family."""
     rows = []
     for name, some in by_class.items():
         size = sum(map(len, some))
@@ -122,7 +122,7 @@ def measure(by_class: Mapping[str, Sequence[str]], counts: Counts) -> list[Row]:
 
 
 def speed(text: str) -> dict[str, float]:
-    """Microseconds of processor time for 1,000 characters of English."""
+    """Time 1,000 characters of English, in microseconds of the processor."""
 
     def taken(count: Callable[[str], Any]) -> float:
         count(text)
@@ -143,7 +143,7 @@ def speed(text: str) -> dict[str, float]:
 
 
 def show(rows: Sequence[Row], source: str, times: Mapping[str, float]) -> None:
-    """Print the table."""
+    """Print the tables."""
     table = printed.table(
         "Estimates of tokens: % off the real count, and the worst single text",
         ("class", "texts", "chars", *KNOWN, "by 4", "unknown"),

@@ -1,4 +1,4 @@
-"""Texts by class on which the estimate of tokens is checked; none of them was used to fit it.
+"""Texts by class that check the estimate of tokens; none was used to fit it.
 
 Those in `token_texts/` were written for this, base64 and hexadecimal ids are generated.
 """
@@ -33,7 +33,7 @@ CLASSES = {
 
 
 def texts() -> dict[str, list[str]]:
-    """The texts of every class."""
+    """Give the texts of every class."""
     made = {"base64": _base64(), "hex ids": _hex()}
     return {name: made.get(name) or _read(file) for name, file in CLASSES.items()}
 
@@ -44,7 +44,7 @@ def _read(file: str) -> list[str]:
 
 
 def _base64() -> list[str]:
-    """Random bytes, compressed text, a text, and a token of three parts, with and without lines."""
+    """Make base64 of random bytes, compressed text, text, a token and an image."""
     some = random.Random(20_26)
     prose = (FOLDER / "english.txt").read_bytes()
     packed = base64.b64encode(zlib.compress(prose, 9)).decode()
@@ -56,7 +56,7 @@ def _base64() -> list[str]:
 
 
 def _hex() -> list[str]:
-    """UUIDs, commits, checksums with file names, object ids in JSON, addresses, short ids."""
+    """Make UUIDs, commits, checksums, object ids, addresses and short ids."""
     some = random.Random(7_001)
     sums = [hashlib.sha256(some.randbytes(8)).hexdigest() for _ in range(12)]
     return [

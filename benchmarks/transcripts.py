@@ -1,4 +1,4 @@
-"""Real transcripts at five windows: what was promised, counted again by somebody else.
+"""Real transcripts at five windows: the promises, checked from outside.
 
     make bench-transcripts      or: python benchmarks/transcripts.py --json
 
@@ -69,7 +69,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """All transcripts of one folder at one window, in one form (`dicts` or `objects`)."""
+    """All transcripts of one folder at one window, as `dicts` or `objects`."""
 
     folder: str
     form: str
@@ -77,7 +77,7 @@ class Row:
     runs: tuple[Run, ...]
 
     def data(self) -> dict[str, Any]:
-        """The numbers of the table."""
+        """Give the numbers of the table."""
         done = [run for run in self.runs if run.outcome == "compacted"]
         count = {name: sum(run.outcome == name for run in self.runs) for name in OUTCOMES}
         total = {name: sum(getattr(run.verdict, name) for run in self.runs) for name in FAULTS[:4]}
@@ -97,7 +97,7 @@ class Row:
 
 
 def transcripts(data: Path, limit: int | None = None) -> dict[str, list[Path]]:
-    """The transcripts of each folder, by its name; at most `limit` of each."""
+    """Find the transcripts of each folder, at most `limit` of each."""
     folders = sorted(folder for folder in data.glob("*") if folder.is_dir())
     found = {
         folder.name: list(islice(filter(_is_history, sorted(folder.glob("*.json"))), limit))
@@ -111,14 +111,14 @@ def _is_history(path: Path) -> bool:
 
 
 def holds_messages(read: object) -> bool:
-    """Whether what a file holds is a history, and not questions or a list of cuts beside one."""
+    """Say whether data of a file is a history, and no questions beside one."""
     return isinstance(read, list) and all(isinstance(m, dict) and "role" in m for m in read)
 
 
 def measure(
     data: Path, windows: Sequence[int] = WINDOWS, limit: int | None = None
 ) -> Iterable[Row]:
-    """One row after the other: every folder at every window, and once as LangChain messages."""
+    """Measure every folder at every window, and once as LangChain messages."""
     for folder, paths in transcripts(data, limit).items():
         forms = [("dicts", window) for window in windows]
         forms += [("objects", window) for window in windows if window == AS_OBJECTS]
@@ -177,7 +177,7 @@ def one_run(
 
 
 def _compare(run: Run, two: CompactionResult, three: CompactionResult, archive: Archive) -> None:
-    """The whole history, sent again, is seen as before, and nothing of it is read twice."""
+    """Check that the whole history, sent again, is seen as before and not read twice."""
     covered = [key for record in archive.chain(SCOPE) for key in record.covers]
     checks = {
         "the same history sent again is seen otherwise": three.messages == two.messages,
@@ -194,7 +194,7 @@ def _compare(run: Run, two: CompactionResult, three: CompactionResult, archive: 
 
 
 def _pause(messages: Sequence[Any], held_back: int) -> int:
-    """How many messages there are before the new ones come in: never between call and result."""
+    """Choose the length before new messages come: never between call and result."""
     at = max(1, len(messages) - held_back)
     while at > 1 and unanswered(messages[:at]) != unanswered(messages):
         at -= 1
@@ -215,7 +215,7 @@ COLUMNS = (
 
 
 def totals(rows: Sequence[Row]) -> dict[str, Any]:
-    """All rows together, with everything that was found wrong and every reason for being stuck."""
+    """Add up all rows, with all faults and every reason for being stuck."""
     data = [row.data() for row in rows]
     names = ("runs", "compacted", "kept", "stuck", "compactions", "evicted", "seconds", *FAULTS)
     sums: dict[str, Any] = {name: sum(row[name] for row in data) for name in names}
@@ -234,7 +234,7 @@ def _line(row: Row, run: Run, what: str) -> str:
 
 
 def show(rows: Sequence[Row], screen: Console) -> None:
-    """The table and one line of totals."""
+    """Print the table and one line of totals."""
     table = printed.table(
         "Real transcripts, embedded summariser, originals in a SQLite file",
         [name.removesuffix("_after") for name in COLUMNS],
@@ -266,7 +266,7 @@ def show(rows: Sequence[Row], screen: Console) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run it as a command; gives the exit code."""
+    """Run the command; give the exit code."""
     parser = printed.options(__doc__)
     parser.add_argument("--limit", type=int, help="transcripts of each folder at most")
     given = parser.parse_args(arguments)

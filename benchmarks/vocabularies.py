@@ -1,4 +1,4 @@
-"""The real tokenizers of four families, from files that a wheel of LiteLLM brings along.
+"""The real tokenizers of four families, from files in a wheel of LiteLLM.
 
 `make bench-tokens` puts them into `.venv/vocabularies`; `CONSPECTUS_VOCABULARIES` names another
 folder. Claude's tokenizer is not public: the reference is the last published one, scaled to the
@@ -21,14 +21,14 @@ Counter = Callable[[str], float]
 
 
 def folder() -> Path | None:
-    """Where the vocabularies are; None if they are nowhere."""
+    """Find the folder of the vocabularies; None if there is none."""
     base = Path(os.environ.get("CONSPECTUS_VOCABULARIES") or ROOT / ".venv" / "vocabularies")
     found = base / INSIDE
     return found if (found / "anthropic_tokenizer.json").is_file() else None
 
 
 def load(where: Path) -> Mapping[str, Counter]:
-    """A counter for each family."""
+    """Load a counter for each family."""
     # The wheel has the files under the names by which tiktoken's own cache looks for them.
     os.environ["TIKTOKEN_CACHE_DIR"] = str(where)
     claude = vocabulary(f"tokenizers:{where / 'anthropic_tokenizer.json'}")

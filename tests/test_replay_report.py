@@ -110,18 +110,18 @@ def test_the_chart_has_every_request_and_every_compaction(page: Page) -> None:
 
 def test_lines_run_where_their_numbers_are_and_the_scale_is_round() -> None:
     told = report_of([small()]).transcripts[0]
-    drawn, whole = drawing(told.chart), drawing(told.chart, whole=True)
+    drawn, whole = drawing(told), drawing(told, whole=True)
     assert [tick.label for tick in drawn.up] == ["0", "2,000", "4,000", "6,000", "8,000", "10,000"]
     assert [tick.label for tick in drawn.across] == ["2", "4", "6", "8", "10", "12"]
     floor, at_8_000 = drawn.up[0].at, drawn.up[4].at
     assert drawn.window == at_8_000
-    ours = [tuple(map(float, one.split(","))) for one in drawn.runs[-1].path.split()]
+    ours = [tuple(map(float, one.split(","))) for one in drawn.lines[-1].path.split()]
     assert ours[1][1] == pytest.approx(floor - 1_800 / 8_000 * (floor - at_8_000), abs=0.1)
     gaps = [after[0] - before[0] for before, after in pairwise(ours)]
     assert gaps == pytest.approx([drawn.step] * 11, abs=0.11)
-    assert min(float(one.split(",")[1]) for one in drawn.runs[0].path.split()) < 0
-    for run in whole.runs:
-        for one in run.path.split():
+    assert min(float(one.split(",")[1]) for one in drawn.lines[0].path.split()) < 0
+    for line in whole.lines:
+        for one in line.path.split():
             x, y = map(float, one.split(","))
             assert LEFT < x < WIDTH
             assert 0 < y < HEIGHT
@@ -149,21 +149,21 @@ def test_any_sizes_make_a_chart(tokens: list[int]) -> None:
 def test_calls_too_many_to_point_at_do_not_swell_the_page() -> None:
     sizes = [100] * (POINTED_AT + 1)
     run = PolicyRun("conspectus", "Conspectus", steps(sizes, ()), (), 0)
-    chart = report_of([replace(small(), runs=(run,))]).transcripts[0].chart
-    assert drawing(chart).calls == ()
+    told = report_of([replace(small(), runs=(run,))]).transcripts[0]
+    assert drawing(told).calls == ()
     fewer = replace(run, steps=steps(sizes[1:], ()))
-    chart = report_of([replace(small(), runs=(fewer,))]).transcripts[0].chart
-    assert len(drawing(chart).calls) == POINTED_AT
+    told = report_of([replace(small(), runs=(fewer,))]).transcripts[0]
+    assert len(drawing(told).calls) == POINTED_AT
 
 
 def test_compactions_of_one_call_share_a_mark_and_a_run_may_stop_at_one() -> None:
     left = (original(1, "a"), original(2, "b"))
     made = tuple(compaction(step, left[:1], "s") for step in (2, 2, 9))
     run = PolicyRun("conspectus", "Conspectus", steps([5, 6], {2}), made, 0, "stuck")
-    (line,) = report_of([replace(small(), runs=(run,))]).transcripts[0].chart.lines
-    assert [(mark.step, mark.tokens, len(mark.anchors)) for mark in line.marks] == [
-        (2, 6, 2),
-        (9, 2_104, 1),
+    (line,) = drawing(report_of([replace(small(), runs=(run,))]).transcripts[0]).lines
+    assert [point.says for point in line.points] == [
+        "Conspectus: 2 compactions before call 2, 6 tokens",
+        "Conspectus: a compaction before call 9, 2,104 tokens",
     ]
 
 

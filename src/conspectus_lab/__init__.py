@@ -1,4 +1,4 @@
-"""The measuring lab of Conspectus: what a compaction keeps, measured, and what tests are made of.
+"""The measuring lab of Conspectus, and the helpers of its tests.
 
     evaluate   retention measured on anybody's transcripts
     replay     transcripts through a real agent, once under each policy

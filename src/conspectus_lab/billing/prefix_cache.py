@@ -1,4 +1,4 @@
-"""The prefix cache of a model's provider, simulated: what of each request is read and written.
+"""A simulated prefix cache of a provider: tokens read and written by requests.
 
 Nothing here looks at a clock: each request is given its time, so a test or a replay says how much
 passes between two.
@@ -19,7 +19,7 @@ FIVE_MINUTES, HALF_HOUR, HOUR = 5 * MINUTES, 30 * MINUTES, 60 * MINUTES
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One piece of a request, in the order in which a provider reads it: tools, system, messages.
+    """One piece of a request, in the order of a provider: tools, system, messages.
 
     Attributes:
         text: all that the provider compares; two blocks are the same if their texts are.
@@ -38,7 +38,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class CacheRules:
-    """How one provider's cache works.
+    """The rules of one provider's cache.
 
     Attributes:
         least: tokens of the shortest prefix that is cached.
@@ -65,7 +65,7 @@ class CacheRules:
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """What a provider did with the input of one request, in tokens; the four are all of it.
+    """A provider's use of the input of one request, in tokens; the four are all of it.
 
     Attributes:
         read: came from the cache.
@@ -81,7 +81,7 @@ class CacheUse:
 
     @property
     def input(self) -> int:
-        """All tokens of the input."""
+        """Give all tokens of the input."""
         return self.read + self.written + self.written_hour + self.plain
 
 
@@ -106,7 +106,7 @@ class PrefixCache:
         self._whole: list[tuple[Sequence[Block], float]] = []
 
     def request(self, blocks: Sequence[Block], at: float) -> CacheUse:
-        """One request, begun at a time; a lifetime counts from the start of a request.
+        """Take a request at a time; a lifetime counts from its start.
 
         Args:
             blocks: of its input, in order.
@@ -121,7 +121,7 @@ class PrefixCache:
         return self._automatic(blocks, at)
 
     def _automatic(self, blocks: Sequence[Block], at: float) -> CacheUse:
-        """Every prefix is kept, and the longest one that is known is read."""
+        """Keep every prefix, and read the longest known one."""
         rules = self._rules
         size = sum(block.tokens for block in blocks)
         self._whole = [(known, end) for known, end in self._whole if end >= at]
@@ -137,7 +137,7 @@ class PrefixCache:
         return CacheUse(read=read, plain=size - read)
 
     def _marked(self, blocks: Sequence[Block], at: float) -> CacheUse:
-        """Prefixes are kept at breakpoints alone, and found from there backwards."""
+        """Keep prefixes at breakpoints alone, and look for them backwards from there."""
         rules = self._rules
         blocks = self._with_moving(blocks)
         marks = [place for place, block in enumerate(blocks) if block.lifetime is not None]
@@ -191,7 +191,7 @@ class PrefixCache:
 
 
 def _prefixes(blocks: Sequence[Block]) -> tuple[list[int], list[int]]:
-    """A name of each prefix, and its tokens."""
+    """Name each prefix, and count its tokens."""
     names, sizes = list[int](), list[int]()
     name = size = 0
     for block in blocks:
@@ -202,7 +202,7 @@ def _prefixes(blocks: Sequence[Block]) -> tuple[list[int], list[int]]:
 
 
 def _behind(blocks: Sequence[Block], mark: int, look_back: int | None) -> Sequence[int]:
-    """Places from a breakpoint backwards, as far as a provider looks."""
+    """Give the places from a breakpoint backwards, as far as a provider looks."""
     if look_back is None:
         return range(mark, -1, -1)
     positions, place = 1, mark
@@ -228,7 +228,7 @@ def _in_common(known: Sequence[Block], blocks: Sequence[Block]) -> tuple[int, in
 
 
 def _alike(one: str, other: str) -> int:
-    """Characters with which two texts begin alike."""
+    """Count the characters with which two texts begin alike."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""The rules of each provider's cache, as their pages state them; read on 2026-11-23."""
+"""The rules of each provider's cache, from their pages as read on 2026-11-23."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LATEST = 80
 
 
 def rules_for(model: str) -> CacheRules:
-    """The rules of the cache that a model's provider keeps.
+    """Give the rules of the cache of a model's provider.
 
     Args:
         model: its name, with or without a provider before it (`anthropic:claude-sonnet-5-5`).

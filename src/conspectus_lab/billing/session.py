@@ -1,4 +1,4 @@
-"""The bill of one session: its requests through a simulated cache, and its summariser's calls."""
+"""The bill of one session: requests through a simulated cache, and summaries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CURRENCY = "USD"
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How much time passes in a session, as far as a recording does not tell.
+    """Time that passes in a session, as far as a recording does not say.
 
     Attributes:
         step: seconds from one request to the next: the answer is written, the tools run.
@@ -36,7 +36,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What a session costs with one model.
+    """The cost of a session with one model.
 
     Attributes:
         model: whose prices and cache count.
@@ -66,7 +66,7 @@ class Bill:
 
     @property
     def cached_share(self) -> float | None:
-        """Share of the input that came from the cache; None without input."""
+        """Give the share of the input from the cache; None without input."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else None
 
     def __add__(self, other: Bill) -> Bill:
@@ -79,13 +79,13 @@ class Bill:
 
 
 def summed(bills: Iterable[Sequence[Bill]]) -> list[Bill]:
-    """Add up the bills of several sessions, one for each model; sessions without any count not."""
+    """Add up the bills of several sessions, one for each model."""
     rows = [row for row in bills if row]
     return [reduce(add, column) for column in zip(*rows, strict=True)]
 
 
 class Till:
-    """Adds up what a session costs with one model, request by request.
+    """A sum of the cost of a session with one model, request by request.
 
     Args:
         model: whose prices and cache count.
@@ -117,7 +117,7 @@ class Till:
         self._bill = Bill(model)
 
     def request(self, blocks: Sequence[Block], output: int, at: float, waited: float = 0.0) -> None:
-        """One request of the agent.
+        """Add one request of the agent.
 
         Args:
             blocks: of its input.
@@ -155,7 +155,7 @@ class Till:
         self._add(cost)
 
     def ride(self, blocks: Sequence[Block], cost: Cost, at: float) -> None:
-        """A summary that was asked for with the agent's last request.
+        """Add a summary that was asked for with the agent's last request.
 
         Args:
             blocks: of that request, and the instruction after it.
@@ -182,7 +182,7 @@ class Till:
         self._bill += Bill(self._bill.model, summarizer=cost, money=money, summarizer_money=money)
 
     def bill(self) -> Bill:
-        """All so far."""
+        """Give the sum so far."""
         return self._bill
 
 
@@ -204,7 +204,7 @@ STABLE = frozenset({TOOLS, SYSTEM})
 
 
 def block_of(message: BaseMessage, tokens: int) -> Block:
-    """A message as a provider compares it: all of it but its id.
+    """Convert a message to a block: all that a provider compares, without its id.
 
     Example:
         >>> block_of(ToolMessage("3 passed", tool_call_id="c1"), 5).run

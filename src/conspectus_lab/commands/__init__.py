@@ -1,1 +1,1 @@
-"""Commands of the lab, which the command line of `conspectus` finds by their entry points."""
+"""Commands of the lab, found by their entry points."""

@@ -1,4 +1,4 @@
-"""`conspectus config explain`: when a configuration would have summarised a transcript."""
+"""`conspectus config explain`: when would a configuration have summarised?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a configuration would have done to a transcript, as data."""
+"""A configuration tried on a transcript, as data."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Explained:
     advice: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON data."""
+        """Convert to plain JSON data."""
         return asdict(self)
 
 

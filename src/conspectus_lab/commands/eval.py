@@ -1,4 +1,4 @@
-"""`conspectus eval`: how much of what is needed later survives a compaction."""
+"""`conspectus eval`: do later needs survive a compaction?"""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def evaluate(
 
 
 def _unmeasured(found: Evaluation) -> str:
-    """Why there is nothing to measure, as the first part of a sentence."""
+    """Say why there is nothing to measure, as the first part of a sentence."""
     if len(found.transcripts) == 1:
         [one] = found.transcripts
         return f"{one.name} cannot be measured, because {one.skipped}"
@@ -185,7 +185,7 @@ def _unmeasured(found: Evaluation) -> str:
 
 
 def _way_out(found: Evaluation) -> str:
-    """What helps where nothing can be measured."""
+    """Say what helps where nothing can be measured."""
     least = found.settings.minimum_tokens
     sizes = [one.tokens for one in found.transcripts if one.tokens < least and one.messages]
     if sizes:
@@ -197,7 +197,7 @@ def _way_out(found: Evaluation) -> str:
 
 
 def read_transcripts(paths: list[str]) -> tuple[list[Transcript], list[Noted]]:
-    """The transcripts that files and folders hold, and what in folders could not be read.
+    """Read transcripts from files and folders; list files that cannot be read.
 
     Raises:
         InputError: a path is not there, a file that was named cannot be read, or there is nothing.
@@ -221,7 +221,7 @@ def read_transcripts(paths: list[str]) -> tuple[list[Transcript], list[Noted]]:
 
 
 def _files(paths: list[str]) -> Iterator[tuple[str, Path, bool]]:
-    """Name and path of each file, and whether it was named itself; each file once."""
+    """List name and path of each file once, and whether it was named itself."""
     seen: set[Path] = set()
     names: set[str] = set()
     for path in map(Path, dict.fromkeys(paths)):
@@ -255,7 +255,7 @@ def _read(name: str, file: Path) -> Transcript:
 
 
 def _exams(paths: list[str]) -> dict[str, Sequence[Asked]]:
-    """The questions beside the transcripts, by the names of these."""
+    """Read the questions beside the transcripts, by the names of these."""
     from conspectus_lab.evaluate.exams import asked_of
 
     beside = ((name, file.with_name(file.stem + EXAM)) for name, file, _ in _files(paths))
@@ -290,7 +290,7 @@ def _read_measurement(file: Path) -> Evaluation:
 
 
 def _counter(name: str) -> TokenCount:
-    """What `--counter` names."""
+    """Give the counter that `--counter` names."""
     if name == "approximate":
         from langchain_core.messages.utils import count_tokens_approximately
 
@@ -312,7 +312,7 @@ def _size(keep: str) -> tuple[str, int]:
 def _systems(
     keep: str, configs: list[Path], others: list[str] | None, count: TokenCount
 ) -> list[System]:
-    """Our configurations first, then the others."""
+    """Make our configurations first, then the others."""
     from conspectus_lab.evaluate import ConspectusSystem, beside, read_config
 
     size = _size(keep)
@@ -323,7 +323,7 @@ def _systems(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Any]:
-    """A bar on a terminal, and nothing anywhere else."""
+    """Show a bar on a terminal, and nothing anywhere else."""
     screen = output.console(stderr=True)
     if not screen.is_terminal:
         yield None

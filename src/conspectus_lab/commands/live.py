@@ -1,4 +1,4 @@
-"""A replay as it happens: how full the window is, and each compaction, on standard error."""
+"""A replay as it happens: the fill of the window and compactions, on stderr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_NOTES = 5
 
 
 class Live:
-    """Shows one replay after the other.
+    """A display of one replay after the other.
 
     Args:
         window: of the model that answers, in tokens.
@@ -66,11 +66,11 @@ class Live:
             self._gauge.stop()
 
     def title(self, name: str, messages: int) -> None:
-        """The next transcript."""
+        """Show the title of the next transcript."""
         self._line(f"{name}: {messages:,} messages", "bold")
 
     def tell(self, event: str, data: Mapping[str, Any]) -> None:
-        """What `replay` tells while it runs."""
+        """Take the events of `replay` while it runs."""
         if not self._lines:
             return
         if event == "start":
@@ -107,7 +107,7 @@ class Live:
 
 
 def in_words(done: Compaction) -> str:
-    """One compaction in one line."""
+    """Describe one compaction in one line."""
     parts = [f"  request {done.step:,}: {done.before:,} → {done.after:,} tokens ({done.cause})"]
     if done.left:
         share = done.read / done.characters if done.characters else 1.0
@@ -125,7 +125,7 @@ def _counted(count: int, what: str) -> str:
 
 
 class _Kept(logging.Handler):
-    """Keeps what the library warns of, so that it does not run into the display."""
+    """A handler that keeps warnings, so that they do not run into the display."""
 
     def __init__(self, notes: list[str]) -> None:
         super().__init__(logging.WARNING)

@@ -1,4 +1,4 @@
-"""`conspectus replay`: a recorded transcript through a real agent, once under each policy."""
+"""`conspectus replay`: a transcript through a real agent, under each policy."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def replay(
 
 
 def _histories(files: Sequence[str]) -> list[tuple[str, History]]:
-    """What is read, by its name; each file once, equal names told apart by their paths."""
+    """Read each file once; equal names are told apart by their paths."""
     from conspectus.cli.readers import read_history
 
     found: dict[str, History] = {}
@@ -160,7 +160,7 @@ def _skipped(histories: Sequence[tuple[str, History]]) -> list[str]:
 
 
 def _figures(runs: Sequence[PolicyRun]) -> dict[str, Any]:
-    """The figures of one policy over several transcripts, with its bills."""
+    """Give the figures of one policy over several transcripts, with its bills."""
     from conspectus_lab.billing import summed
     from conspectus_lab.replay.results import totals
 
@@ -225,7 +225,7 @@ def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
 
 
 def _table(found: Sequence[Replay]) -> Table:
-    """Each transcript under each policy, and, where there are several, all of them together."""
+    """Make the table of each transcript, and of all of them together."""
     from conspectus_lab.replay.results import by_policy, is_bad, totals
     from conspectus_lab.report.tables import Table
 
@@ -255,7 +255,7 @@ def _cell(name: str, value: float | None) -> str:
 
 
 def _bills(found: Sequence[Replay]) -> Table:
-    """What the sessions cost under each policy, all transcripts together."""
+    """Make the table of costs under each policy, all transcripts together."""
     from conspectus_lab.billing import summed
     from conspectus_lab.replay.results import by_policy
     from conspectus_lab.report.tables import Table

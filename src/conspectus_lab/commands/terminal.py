@@ -1,4 +1,4 @@
-"""Options of the lab's commands, the files that they name, and tables on a terminal."""
+"""Options and files of the lab's commands, and tables on a terminal."""
 
 from __future__ import annotations
 

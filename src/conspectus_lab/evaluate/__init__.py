@@ -1,4 +1,4 @@
-"""How much of what is needed later survives a compaction, measured on anybody's transcripts."""
+"""Measures of a compaction on anybody's transcripts: is later need still met?"""
 
 from conspectus_lab.evaluate.api import beside, evaluate
 from conspectus_lab.evaluate.compare import Change, Comparison, compare

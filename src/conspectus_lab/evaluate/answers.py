@@ -27,7 +27,7 @@ _BETWEEN = re.compile(r",|;|\band\b|&")
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """What must be there for one question.
+    """The evidence that must be there for one question.
 
     Attributes:
         question: the question.
@@ -44,19 +44,19 @@ class Gold:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a context: what it is about, and the dates in it."""
+    """One line of a context: its terms and its dates."""
 
     terms: frozenset[str]
     dates: frozenset[str]
 
 
 def lines(texts: Iterable[str]) -> list[Line]:
-    """Lines, read; empty ones can hold no answer and are left out."""
+    """Read lines; empty ones can give no answer and are left out."""
     return [Line(terms(text), dates(text)) for text in texts if text.strip()]
 
 
 class Marker:
-    """Marks answers about one conversation.
+    """A judge of answers about one conversation.
 
     Args:
         transcript: the conversation with its questions.
@@ -82,7 +82,7 @@ class Marker:
         self.gold = tuple(g for q in transcript.questions if (g := _gold(q, about)) is not None)
 
     def share(self, gold: Gold, context: Sequence[Line]) -> float:
-        """How much of an answer is there, from 0 to 1.
+        """Give the share of an answer that is there, from 0 to 1.
 
         Args:
             gold: what must be there.
@@ -105,7 +105,7 @@ class Marker:
         return there / len(gold.items)
 
     def evidence(self, gold: Gold, context: str) -> float:
-        """The share of evidence messages that stand in a context whole."""
+        """Give the share of evidence messages that stand in a context whole."""
         whole = [self._words[name].strip() in context for name in gold.evidence]
         return sum(whole) / len(whole)
 
@@ -117,13 +117,13 @@ class Marker:
         )
 
     def _near(self, line: Line, name: str) -> bool:
-        """Whether a line holds enough of a message to be about the same."""
+        """Say whether a line shares enough terms with a message."""
         anchors = self._anchors[name]
         return len(line.terms & anchors) >= max(2, len(anchors) / 2)
 
 
 def shown_lines(context: Iterable[BaseMessage]) -> Iterator[str]:
-    """The lines of a context in which an answer can stand."""
+    """Give the lines of a context in which an answer can stand."""
     return (line for line in lines_of(context) if line.strip())
 
 

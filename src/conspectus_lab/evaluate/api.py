@@ -1,4 +1,4 @@
-"""`evaluate`: all measures, for any number of systems, on anybody's transcripts."""
+"""`evaluate`: all measures, for any number of systems and transcripts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def evaluate(
     exams: Mapping[str, Sequence[Asked]] | None = None,
     planted: Sequence[Planted] = (),
 ) -> Evaluation:
-    """Measure how much of what is needed later survives a compaction; no model is asked.
+    """Measure whether later needs survive a compaction; no model is asked.
 
     Args:
         transcripts: conversations, as `Transcript.of` gives them.
@@ -157,14 +157,14 @@ def evaluate(
 
 
 def _ours(systems: Sequence[System]) -> list[System]:
-    """Our own: who else has no window to run in is measured beside plain truncation."""
+    """Choose our own systems; plain truncation stands in for those of others."""
     return [system for system in systems if isinstance(system, ConspectusSystem)]
 
 
 def beside(
     names: Sequence[Family], keep: tuple[str, int], count: TokenCount = count_tokens_approximately
 ) -> list[System]:
-    """The systems of others, by name.
+    """Make the systems of others, by name.
 
     Args:
         names: `langchain` or `tail`.
@@ -189,7 +189,7 @@ def beside(
 def _differences(
     results: Sequence[SystemResult], measured: Sequence[Measured], seed: int
 ) -> list[Difference]:
-    """The first system less each other one, at the same size, or at any where one has none."""
+    """Subtract each other system from the first, at the same size or at none."""
     found: list[Difference] = []
     if not results:
         return found

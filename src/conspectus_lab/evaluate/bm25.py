@@ -1,4 +1,4 @@
-"""Plain BM25 over messages with their neighbours: the recall that anybody would write first."""
+"""Plain BM25 over messages with their neighbours, as a baseline of recall."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ENOUGH = 30
 
 
 class Bm25:
-    """The baseline.
+    """The baseline search.
 
     Args:
         messages: what is searched.
@@ -42,7 +42,7 @@ class Bm25:
         self._mean = sum(self._sizes) / max(1, len(near))
 
     def recall(self, query: str, tokens: int) -> str:
-        """Messages found for a query, best first, each with its neighbours.
+        """Find messages for a query, best first, each with its neighbours.
 
         Args:
             query: words to look for.

@@ -1,4 +1,4 @@
-"""What there is to measure in transcripts: cuts with what is needed after them, and questions."""
+"""Cases for measuring: cuts of transcripts with later needs, and questions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SLACK, FIXED_SLACK = 1.05, 40
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A history up to a cut, and what its agent needs of it afterwards.
+    """A history up to a cut, and its agent's needs afterwards.
 
     Attributes:
         prefix: the messages before the cut.
@@ -57,7 +57,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Yardstick:
-    """What is the same for all systems.
+    """Settings that are the same for all systems.
 
     Attributes:
         keep: the tail that says what is far.
@@ -72,7 +72,7 @@ class Yardstick:
     minimum_tokens: int
 
     def case(self, transcript: Transcript) -> Case:
-        """What can be measured in a transcript.
+        """Find the cuts and questions of a transcript that can be measured.
 
         Future use asks for an agent that goes on; of plain talk with questions the answers say
         more, so there only these are measured.
@@ -104,13 +104,13 @@ class Yardstick:
     def allowed(
         self, prefix: Sequence[BaseMessage], tail: Sequence[BaseMessage], summary_tokens: int
     ) -> float:
-        """The largest that a context may be, in tokens, for its size to be comparable."""
+        """Give the largest size of a context, in tokens, that is comparable."""
         first = prefix[0]
         opening = 0 if any(message.id == first.id for message in tail) else self.count([first])
         return SLACK * (self.count(tail) + opening + summary_tokens) + FIXED_SLACK
 
     def _cuts(self, transcript: Transcript, size: int) -> tuple[list[Cut], str]:
-        """The cuts that can be measured; where there are none, why."""
+        """Find the cuts that can be measured; where there are none, say why."""
         messages = transcript.messages
         if size < self.minimum_tokens:
             return (

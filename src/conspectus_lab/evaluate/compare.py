@@ -1,4 +1,4 @@
-"""Whether a measurement is worse than an earlier one: what a team's checks can fail on."""
+"""Comparison of a measurement with an earlier one, for a team's checks."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Comparison:
 
     @property
     def worse(self) -> tuple[Change, ...]:
-        """What got worse."""
+        """Give the figures that got worse."""
         return tuple(change for change in self.changes if change.worse)
 
 

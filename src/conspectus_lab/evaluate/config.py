@@ -1,4 +1,4 @@
-"""A configuration of the compactor out of a small TOML or JSON file."""
+"""Settings of the compactor out of a small TOML or JSON file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read_config(
     keep: tuple[str, int] = ("messages", 20),
     count: TokenCount = count_tokens_approximately,
 ) -> ConspectusSystem:
-    """A system out of a file.
+    """Read a system out of a file.
 
     Known are `name` (default: that of the file), `keep` (`"messages:20"` or `"tokens:4000"`),
     `summary_tokens` (one size or a list), and the arguments of `Compactor` of the same name in
@@ -75,7 +75,7 @@ def read_config(
 
 
 def size_of(value: object, what: str) -> tuple[str, int]:
-    """`messages:20` or `tokens:4000` as a pair.
+    """Read `messages:20` or `tokens:4000` as a pair.
 
     Args:
         value: the text, or the pair as a list.
@@ -121,7 +121,7 @@ def _sizes(value: object, file: Path) -> tuple[int, ...]:
 
 
 def _trigger(value: object, file: Path) -> object:
-    """A trigger as `Compactor` takes it; a text such as `tokens:8000` is a pair."""
+    """Read a trigger for `Compactor`; a text such as `tokens:8000` is a pair."""
     if isinstance(value, str):
         return size_of(value, f"{file}: trigger")
     return value

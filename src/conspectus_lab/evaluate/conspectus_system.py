@@ -1,4 +1,4 @@
-"""Our own compactor under a configuration, with its archive in memory, looked at from outside."""
+"""Our compactor with its archive in memory, observed from outside."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class ConspectusSystem:
     family: Family = "conspectus"
 
     def open(self, summary_tokens: int) -> Thread:
-        """A conversation that has not been compacted yet, with an archive of its own."""
+        """Open a conversation with an archive of its own."""
         return ConspectusThread(self, summary_tokens)
 
     def compactor(self, summary_tokens: int, archive: Archive | None = None) -> Compactor:
-        """A compactor with these settings, whose summary takes at most so many tokens.
+        """Make a compactor with these settings and this limit of a summary.
 
         Raises:
             PolicyError: a setting cannot mean anything.
@@ -81,7 +81,7 @@ class ConspectusThread:
         self._framed = system.count([HumanMessage("")])
 
     def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
-        """Compact the conversation so far, as a client of a chat API sends it: all of it.
+        """Compact the whole conversation so far, as a client of a chat API sends it.
 
         Raises:
             SummaryError: no summary could be made; a measurement of something else would mislead.
@@ -119,14 +119,14 @@ class ConspectusThread:
         )
 
     def recall(self, query: str, tokens: int) -> str:
-        """Originals found for a query, which a message of at most so many tokens can hold.
+        """Recall originals for a query, for a message of this number of tokens.
 
         A query without a word in it finds nothing.
         """
         return recalled(self._compactor, query, max(1, tokens - self._framed))
 
     def close(self) -> None:
-        """Give up the archive."""
+        """Close the archive."""
         self._archive.close()
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -134,7 +134,7 @@ class ConspectusThread:
 
 
 def recalled(compactor: Compactor, query: str, tokens: int) -> str:
-    """Recall originals for a query; empty where it has no word, or nothing has left yet."""
+    """Recall originals for a query; empty where none can be found."""
     try:
         return compactor.recall(query, thread_id=THREAD, tokens=tokens).text
     except (InputError, NotFoundError):
@@ -142,7 +142,7 @@ def recalled(compactor: Compactor, query: str, tokens: int) -> str:
 
 
 def carried_share(summary: str, facts: Iterable[Fact], count: TokenCount) -> float:
-    """The share of a summary's tokens that are exact facts, whatever overlaps counted once.
+    """Give the share of a summary's tokens that are exact facts, counted once.
 
     Args:
         summary: its body.

@@ -1,4 +1,4 @@
-"""What is looked for where an agent goes on: questions with evidence, and planted statements."""
+"""Questions with evidence and planted statements, for runs in a window."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conspectus.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question that whoever goes on must be able to answer.
+    """A question for whoever goes on, with its evidence.
 
     Attributes:
         question: the question.
@@ -30,7 +30,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """What a user says by the way.
+    """A statement that a user makes by the way.
 
     Attributes:
         id: its name.
@@ -54,7 +54,7 @@ _ASKED, _PLANTED = TypeAdapter(list[Asked]), TypeAdapter(list[Planted])
 
 
 def asked_of(data: object, name: str) -> tuple[Asked, ...]:
-    """Questions out of what a `NAME.exam.json` holds.
+    """Read the questions of a `NAME.exam.json`.
 
     Args:
         data: a list of objects with `question`, `evidence` (lists of alternative texts) and, if
@@ -72,7 +72,7 @@ def asked_of(data: object, name: str) -> tuple[Asked, ...]:
 
 
 def planted_of(data: object, name: str) -> tuple[Planted, ...]:
-    """Statements out of what a file of `--statements` holds; see `asked_of`.
+    """Read the statements of a `--statements` file; see `asked_of`.
 
     Example:
         >>> said = {"id": "s1", "text": "Never push.", "evidence": [["never push"]]}

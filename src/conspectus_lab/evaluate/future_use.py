@@ -42,7 +42,7 @@ class Need:
 
 
 def cut_places(messages: Sequence[BaseMessage], count: TokenCount) -> Iterator[int]:
-    """Where a history is cut: before the first message of the agent past each fraction.
+    """Cut a history before the first message of the agent past each fraction.
 
     Args:
         messages: the whole history.
@@ -64,7 +64,7 @@ def cut_places(messages: Sequence[BaseMessage], count: TokenCount) -> Iterator[i
 
 
 def needs(messages: Sequence[BaseMessage], cut: int) -> list[Need]:
-    """What the agent writes after a cut that it can only know from before.
+    """Find identifiers after a cut that the agent can only know from before.
 
     Args:
         messages: the whole history.
@@ -89,14 +89,14 @@ def needs(messages: Sequence[BaseMessage], cut: int) -> list[Need]:
 
 
 def held_by(messages: Sequence[BaseMessage]) -> set[str]:
-    """All identifiers in messages."""
+    """Find all identifiers in messages."""
     return {value for message in messages for value in identifiers(text_of(message))}
 
 
 def quoted(
     wanted: Collection[str], context: Sequence[BaseMessage], prefix: Sequence[BaseMessage]
 ) -> set[str]:
-    """Those of the wanted identifiers that stand in the context in words that surrounded them.
+    """Find the wanted identifiers that stand in the context in their old words.
 
     `WINDOW` consecutive words of a line of the prefix that hold the identifier must stand in one
     line of the context, or the whole line where it is shorter: a bare list of identifiers and word
@@ -125,7 +125,7 @@ def quoted(
 
 
 def _windows(value: str, words: Sequence[str]) -> Iterator[str]:
-    """All runs of `WINDOW` words of a line around each place of an identifier in it."""
+    """Give all runs of `WINDOW` words of a line around an identifier."""
     for place, word in enumerate(words):
         if value not in word and word not in value:
             continue

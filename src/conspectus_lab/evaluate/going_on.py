@@ -1,4 +1,4 @@
-"""Could an agent go on? What stands in view, or one recall away, after a whole run in a window.
+"""Evidence in view, or one recall away, after a whole run in a window.
 
 A transcript is run step by step in a window smaller than it is, as an agent would, and compacted
 once more at its end. Then two things are looked for in what a model would be sent: the evidence for
@@ -51,7 +51,7 @@ _PAIRS = re.compile(r"(?<=\w)\s*[=:]\s*(?=\S)")
 
 @dataclass(slots=True)
 class _Run:
-    """One transcript run in a window, and what was seen of it.
+    """One transcript run in a window, and the observations of it.
 
     Attributes:
         view: what a model would be sent at the end.
@@ -124,7 +124,7 @@ def measure_going_on(
     recall_tokens: int = RECALL,
     seed: int = 1,
 ) -> GoingOn:
-    """Run every transcript that is larger than the window, and look for what is needed.
+    """Run each transcript larger than the window, and look for the evidence.
 
     Args:
         transcripts: conversations.
@@ -218,7 +218,7 @@ def _looked(
     places: Mapping[str, str],
     tokens: int,
 ) -> _Looked:
-    """Look for one thing in the plain text of the view, and else in what its own words recall."""
+    """Look for one thing in the view, and else in what its own words recall."""
     held = holds(text, one.evidence)
     if isinstance(one, Asked):
         recalled = "" if held else thread.recall(one.question, tokens)
@@ -263,7 +263,7 @@ def _run(
 
 
 def repeated(before: Sequence[BaseMessage], now: Sequence[BaseMessage], count: TokenCount) -> int:
-    """Tokens of a request that repeat the one before from its start, as providers cache them."""
+    """Count the tokens of a request that repeat the one before from its start."""
     same = 0
     for old, new in zip(before, now, strict=False):
         if text_of([old]) != text_of([new]) or old.type != new.type:
@@ -278,14 +278,14 @@ def repeated(before: Sequence[BaseMessage], now: Sequence[BaseMessage], count: T
 
 
 def steps_of(messages: Sequence[BaseMessage]) -> Iterator[list[BaseMessage]]:
-    """Each message with the results of its calls behind it."""
+    """Group each message with the results of its calls behind it."""
     starts = [n for n, one in enumerate(messages) if n == 0 or not isinstance(one, ToolMessage)]
     for start, end in pairwise([*starts, len(messages)]):
         yield list(messages[start:end])
 
 
 def text_of(messages: Sequence[BaseMessage]) -> str:
-    """All that messages say, calls included."""
+    """Join the texts of messages, calls included."""
     parts: list[str] = []
     for one in messages:
         parts.append(one.text)
@@ -295,7 +295,7 @@ def text_of(messages: Sequence[BaseMessage]) -> str:
 
 
 def plain(text: str) -> str:
-    """A text without case, marks of JSON and Markdown, and the way in which pairs are written.
+    """Strip case, marks of JSON and Markdown, and signs between pairs.
 
     Example:
         >>> plain('{"Seat": "4A",  x}') == plain("{seat=4A, x}")
@@ -306,7 +306,7 @@ def plain(text: str) -> str:
 
 
 def holds(text: str, evidence: Evidence) -> bool:
-    """Whether a plain text holds one of each group; letters and digits do not run on beyond it.
+    """Say whether a plain text has one whole text of each group.
 
     Example:
         >>> holds("the key is k-77", [["K-77", "K77"]]), holds("k-775", [["K-77"]])
@@ -322,7 +322,7 @@ def _stands(wanted: str, text: str) -> bool:
 
 
 def _batches(planted: Sequence[Planted], count: int, chance: random.Random) -> list[list[Planted]]:
-    """The statements dealt to so many transcripts, each with those that replace it behind it."""
+    """Deal the statements to the transcripts, each with its replacements behind it."""
     later = {one.replaces: one for one in planted if one.replaces}
     known = {one.id for one in planted}
     first = [one for one in planted if one.replaces not in known]
@@ -339,7 +339,7 @@ def _batches(planted: Sequence[Planted], count: int, chance: random.Random) -> l
 def _with(
     messages: Sequence[BaseMessage], planted: Sequence[Planted], chance: random.Random
 ) -> tuple[list[BaseMessage], dict[str, str]]:
-    """The messages with statements between their steps, and the id of the message of each."""
+    """Plant statements between steps; give the ids of their messages too."""
     steps = list(steps_of(messages))
     last = max(1, int(PLANTED_UP_TO * len(steps)))
     at = sorted(chance.choices(range(last), k=len(planted)))

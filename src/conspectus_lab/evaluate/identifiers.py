@@ -1,4 +1,4 @@
-"""What counts as an identifier: the exact strings that an agent cannot guess and must have kept.
+"""Identifiers: exact strings that an agent cannot guess and must have kept.
 
 Six kinds, looked for in this order; what an earlier kind has taken, a later one does not see. The
 definitions are those of an outside measure of retention, so that figures can be compared, and
@@ -73,7 +73,7 @@ _LETTER_OR_DIGIT = re.compile(r"[A-Za-z0-9]")
 
 @lru_cache(maxsize=REMEMBERED)
 def identifiers(text: str) -> Mapping[str, Kind]:
-    """The identifiers in a text, each with its kind, in no order that means anything.
+    """Find the identifiers in a text, each with its kind.
 
     Example:
         >>> dict(identifiers("see src/app.py:12, ValueError on 2024-05-01"))
@@ -95,7 +95,7 @@ def identifiers(text: str) -> Mapping[str, Kind]:
 
 
 def _path(value: str) -> str:
-    """A path in the form in which it is compared; empty where it is none after all."""
+    """Normalise a path; give nothing where the text is no path after all."""
     if not value.startswith("/"):
         value = value.lstrip("./")
     if _EDIT_COMMAND.match(value):

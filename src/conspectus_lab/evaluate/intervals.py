@@ -1,4 +1,4 @@
-"""Means with what chance may have added: percentile bootstrap intervals."""
+"""Means with percentile bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float], seed: int) -> Mean | None:
-    """The mean of values with its percentile bootstrap interval (Efron, 1979); None of none.
+    """Take the mean with its percentile bootstrap interval (Efron, 1979).
 
     Args:
         values: one for each transcript, or each question.

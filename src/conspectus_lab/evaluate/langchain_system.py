@@ -1,4 +1,4 @@
-"""LangChain's own `SummarizationMiddleware` with a scripted summariser; and its tail alone."""
+"""LangChain's own middleware with a scripted summariser, and plain truncation."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class LangChainSystem:
     sizes: tuple[int, ...] | None = None
 
     def open(self, summary_tokens: int) -> Thread:
-        """A conversation in which nothing has been summarised yet."""
+        """Open a conversation without a summary."""
         return _Thread(self, summary_tokens)
 
 
 class _Thread:
-    """Goes on as LangChain's agent does: with what was left, and the messages that are new."""
+    """One conversation, which goes on with the last view and the new messages."""
 
     def __init__(self, system: LangChainSystem, summary_tokens: int) -> None:
         self._read: list[BaseMessage] = []
@@ -62,7 +62,7 @@ class _Thread:
         self._middleware = _middleware(system, summarise)
 
     def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
-        """Compact, reading what is new since the last time."""
+        """Compact, reading the messages that are new since the last time."""
         before = [*self._shown, *messages[self._sent :]]
         self._read = []
         started = time.perf_counter()
@@ -82,12 +82,12 @@ class _Thread:
         )
 
     def close(self) -> None:
-        """There is nothing to give up."""
+        """Do nothing: it keeps nothing open."""
 
 
 @dataclass(frozen=True, slots=True)
 class TailSystem:
-    """Plain truncation: the newest messages, cut where LangChain's middleware would cut.
+    """Plain truncation, cut where LangChain's middleware would cut.
 
     Attributes:
         keep: what stays, in LangChain's form.
@@ -102,7 +102,7 @@ class TailSystem:
     sizes: tuple[int, ...] | None = (0,)
 
     def open(self, summary_tokens: int) -> Thread:
-        """A conversation, from which nothing is remembered."""
+        """Open a conversation, of which nothing is remembered."""
         return _Tail(self)
 
 
@@ -118,7 +118,7 @@ class _Tail:
         return Compacted(after, done=bool(left), evicted=len(left), seconds=seconds)
 
     def close(self) -> None:
-        """There is nothing to give up."""
+        """Do nothing: it keeps nothing open."""
 
 
 def tail_of(
@@ -126,7 +126,7 @@ def tail_of(
     keep: tuple[str, int],
     count: TokenCount = count_tokens_approximately,
 ) -> list[BaseMessage]:
-    """The newest messages that stay when LangChain's middleware cuts; all where it does not.
+    """Give the newest messages that stay when LangChain's middleware cuts.
 
     Args:
         messages: the history.
@@ -155,7 +155,7 @@ def _middleware(system: LangChainSystem, summarise: Any) -> SummarizationMiddlew
 def _after(
     middleware: SummarizationMiddleware[Any, Any], messages: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """What the model would see: the messages as they are, or as the middleware replaced them."""
+    """Give the messages that the middleware leaves in view."""
     state = cast("AgentState[Any]", {"messages": list(messages)})
     update = middleware.before_model(state, cast("Runtime[Any]", None))
     if update is None:

@@ -36,7 +36,7 @@ Step = Callable[[str], None]
 
 @dataclass(slots=True)
 class Measured:
-    """What one pass found, and the single values behind it.
+    """Findings of one pass, and the single values behind them.
 
     Attributes:
         future_use: None where there was no cut.
@@ -51,7 +51,7 @@ class Measured:
 
 @dataclass(slots=True)
 class _Sizes:
-    """Contexts, gathered."""
+    """Sizes of the contexts of one system."""
 
     yardstick: Yardstick
     system: System
@@ -67,7 +67,7 @@ class _Sizes:
         prefix: Sequence[BaseMessage],
         tail: Sequence[BaseMessage],
     ) -> int:
-        """Take a context in; answers its size in tokens."""
+        """Add a context; give its size in tokens."""
         if self.system.keep != self.yardstick.keep:
             tail = tail_of(prefix, self.system.keep, self.yardstick.count)
         size = self.yardstick.count(compacted.messages)
@@ -227,7 +227,7 @@ class _Answers:
 
 
 def band_of(distance: int) -> str:
-    """The band of a distance in messages.
+    """Name the band of a distance in messages.
 
     Example:
         >>> band_of(12)

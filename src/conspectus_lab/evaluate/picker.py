@@ -1,4 +1,4 @@
-"""The summariser that LangChain's middleware is given: it quotes lines dense in identifiers.
+"""The summariser for LangChain's middleware: it quotes lines full of identifiers.
 
 LangChain brings no summariser that works without a model, so one is scripted for it. It reads what
 the middleware hands over after its own trimming, and picks lines greedily by the weight of the
@@ -34,7 +34,7 @@ NOTHING = "nothing"
 
 
 def pick(messages: Sequence[BaseMessage], tokens: int) -> str:
-    """Lines of messages, in order, that fit so many tokens.
+    """Pick lines of messages, in order, that fit into this number of tokens.
 
     Args:
         messages: what to read.
@@ -74,7 +74,7 @@ def pick(messages: Sequence[BaseMessage], tokens: int) -> str:
 
 
 def _weights(messages: Sequence[BaseMessage]) -> dict[str, float]:
-    """What each identifier weighs: more when said often, late, and not by a tool alone."""
+    """Weigh identifiers: more when said often, late, and not by a tool alone."""
     said: defaultdict[str, float] = defaultdict(float)
     for place, message in enumerate(messages, 1):
         weight = 1.0 if isinstance(message, ToolMessage) else OWN

@@ -1,4 +1,4 @@
-"""What a measurement found, as plain data: one tree of frozen values, to JSON and back."""
+"""Findings of a measurement: frozen values, to JSON and back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """So many of so many.
+    """A count out of another.
 
     Attributes:
         held: how many were kept.
@@ -30,7 +30,7 @@ class Share:
 
     @property
     def share(self) -> float | None:
-        """From 0 to 1; None where nothing was wanted."""
+        """Give the share, from 0 to 1; None where nothing was wanted."""
         return self.held / self.wanted if self.wanted else None
 
 
@@ -78,7 +78,7 @@ class Contexts:
 
 @dataclass(frozen=True, slots=True)
 class FutureUse:
-    """What of that which is needed later was kept.
+    """The part of later needs that was kept.
 
     Attributes:
         quoted: share of far identifiers that stand in the context in words that surrounded them;
@@ -102,7 +102,7 @@ class FutureUse:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What of the right answers was still there.
+    """The part of the right answers that was still there.
 
     Attributes:
         answers: mean share of an answer that stands in the context and what recall adds.
@@ -131,7 +131,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """One thread compacted again and again while it grows, beside once at its end.
+    """A growing thread compacted again and again, beside once at its end.
 
     Attributes:
         rounds: how many times.
@@ -182,12 +182,12 @@ class SystemResult:
 
     @property
     def label(self) -> str:
-        """Name and size, which no two have in common."""
+        """Give name and size, which no two have in common."""
         return f"{self.name} {self.summary_tokens}" if self.summary_tokens else self.name
 
     @property
     def contexts(self) -> dict[str, Contexts]:
-        """The contexts of each measure, by its name."""
+        """Give the contexts of each measure, by its name."""
         parts = {"future use": self.future_use, "answers": self.answers}
         return {name: part.contexts for name, part in parts.items() if part is not None}
 
@@ -232,7 +232,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class GoingOn:
-    """What stands in view after whole runs in a window, or one recall away.
+    """Evidence that stands in view after whole runs in a window, or one recall away.
 
     Attributes:
         name: the system.
@@ -276,7 +276,7 @@ class GoingOn:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What became of one transcript.
+    """The outcome of one transcript.
 
     Attributes:
         name: its name.
@@ -299,7 +299,7 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How it was measured; measurements under other settings cannot be compared.
+    """Settings of a measurement; only equal ones can be compared.
 
     Attributes:
         keep: the tail that says what is far, as `messages:20`.
@@ -320,7 +320,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """All of it.
+    """A whole measurement.
 
     Attributes:
         settings: how it was measured.
@@ -337,7 +337,7 @@ class Evaluation:
     going_on: tuple[GoingOn, ...] = ()
 
     def system(self, name: str, summary_tokens: int | None = None) -> SystemResult:
-        """The result of one system.
+        """Find the result of one system.
 
         Args:
             name: what it is called.
@@ -352,12 +352,12 @@ class Evaluation:
         raise KeyError(f"no system {name!r} with {summary_tokens} tokens was measured")
 
     def to_json(self) -> dict[str, Any]:
-        """The measurement as plain JSON data."""
+        """Convert the measurement to plain JSON data."""
         return {"v": FORMAT, **asdict(self)}
 
     @classmethod
     def from_json(cls, data: object) -> Evaluation:
-        """The measurement that `to_json` wrote.
+        """Read the measurement that `to_json` wrote.
 
         Raises:
             InputError: it was written by another version, or is no measurement.

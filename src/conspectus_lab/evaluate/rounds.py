@@ -1,4 +1,4 @@
-"""Rounds: one thread compacted again and again while it grows, beside once at its end."""
+"""Rounds: a growing thread compacted again and again, beside once at its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES_AROUND = 48
 def measure_rounds(
     cases: Sequence[Case], system: System, summary_tokens: int, rounds: int, step: Step
 ) -> Rounds | None:
-    """What stays quoted when the way to a cut is compacted in so many steps.
+    """Measure the quoted share when the way to a cut is compacted in rounds.
 
     Each time the thread is given its whole history so far. The steps are spread evenly over what
     has to leave, so that something new leaves in each; cuts before which less leaves than there
@@ -81,7 +81,7 @@ def measure_rounds(
 
 
 def ends_of(length: int, kept: int, rounds: int) -> list[int]:
-    """How long the history is in each round; empty where there is too little for so many.
+    """Divide a history into rounds; empty where it is too short for them.
 
     Args:
         length: messages before the cut.
@@ -99,7 +99,7 @@ def ends_of(length: int, kept: int, rounds: int) -> list[int]:
 
 
 def _whole(cut: Cut, ends: Sequence[int]) -> list[int]:
-    """Ends moved on to where no tool call waits for its result, as an agent would compact there."""
+    """Move ends to where no tool call waits for its result."""
     moved = []
     for end in ends:
         while end < len(cut.prefix) and isinstance(cut.prefix[end], ToolMessage):

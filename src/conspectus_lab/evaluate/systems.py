@@ -1,4 +1,4 @@
-"""What is compared: ways to bring a history down, each behind the same small interface."""
+"""Systems to compare, each behind the same small interface."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Family = Literal["conspectus", "langchain", "tail"]
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a system made of a history.
+    """The outcome of one compaction of a history.
 
     Attributes:
         messages: what the model would see.
@@ -49,20 +49,20 @@ class Thread(Protocol):
     """One conversation under one system."""
 
     def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
-        """Compact the conversation so far, all of it, whatever its size."""
+        """Compact the whole conversation so far, whatever its size."""
         ...
 
     def close(self) -> None:
-        """Give up what it holds."""
+        """Give up the thread's resources."""
         ...
 
 
 @runtime_checkable
 class Recalling(Protocol):
-    """A thread whose originals can be asked for."""
+    """A thread whose originals can be recalled."""
 
     def recall(self, query: str, tokens: int) -> str:
-        """Originals found for a query, which a message of at most so many tokens can hold."""
+        """Recall originals for a query, for a message of this number of tokens."""
         ...
 
 
@@ -90,11 +90,11 @@ class System(Protocol):
     def sizes(self) -> tuple[int, ...] | None: ...
 
     def open(self, summary_tokens: int) -> Thread:
-        """A conversation that has not been compacted yet."""
+        """Open a conversation without a compaction."""
         ...
 
 
 def gone(history: Sequence[BaseMessage], shown: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """The messages of a history that have left a context; one shown short is still there."""
+    """Find the messages of a history that have left; one shown short has not."""
     there = {message.id for message in shown}
     return [message for message in history if message.id not in there]

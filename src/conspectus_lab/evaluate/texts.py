@@ -1,4 +1,4 @@
-"""What a message says, as the measures read it: its text and, a line each, its tool arguments."""
+"""Texts of messages for measuring: their words, and each tool argument on a line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TokenCount = Callable[[Iterable[Any]], int]
 
 
 def text_of(message: BaseMessage) -> str:
-    """The text of a message, and after it each tool call: its name, then its arguments."""
+    """Give the text of a message, and behind it each tool call with its arguments."""
     content = message.content
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     for call in message.tool_calls if isinstance(message, AIMessage) else ():
@@ -22,11 +22,11 @@ def text_of(message: BaseMessage) -> str:
 
 
 def lines_of(messages: Iterable[BaseMessage]) -> Iterator[str]:
-    """The lines of messages, as they stand."""
+    """Give the lines of messages, as they stand."""
     for message in messages:
         yield from text_of(message).split("\n")
 
 
 def folded(messages: Iterable[BaseMessage]) -> str:
-    """All lines of messages, with white space inside a line made single."""
+    """Give all lines of messages, with single white space."""
     return "\n".join(" ".join(line.split()) for line in lines_of(messages))

@@ -1,4 +1,4 @@
-"""A transcript as it is measured: one conversation, and questions about it where there are any."""
+"""A transcript for measuring: one conversation, with questions or without."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Transcript:
     def of(
         cls, name: str, messages: Sequence[Source], questions: Iterable[Question] = ()
     ) -> Transcript:
-        """A transcript out of messages of any kind that the library reads.
+        """Make a transcript out of messages of any kind that the library reads.
 
         Every kind is brought into one form, so that the same words score the same whoever wrote
         the file. Where there are questions, a message with a `session_time` (or a `timestamp`)
@@ -105,7 +105,7 @@ class Transcript:
 
     @property
     def digest(self) -> str:
-        """Changes when the conversation or its questions do."""
+        """Hash the conversation and its questions."""
         rows: list[Any] = [[m.type, m.id, m.text, _calls(m)] for m in self.messages]
         rows += [[q.question, q.answer, q.evidence, q.category] for q in self.questions]
         text = json.dumps(rows, ensure_ascii=True, default=str)
@@ -113,12 +113,12 @@ class Transcript:
 
     @property
     def acts(self) -> bool:
-        """Whether an agent acts in it, that is, calls tools."""
+        """Say whether an agent acts in it, that is, calls tools."""
         return any(isinstance(message, ToolMessage) for message in self.messages)
 
 
 def questions_of(data: object, name: str) -> tuple[Question, ...]:
-    """Questions out of what a `NAME.qa.json` holds: a list of objects.
+    """Read the questions of a `NAME.qa.json`: a list of objects.
 
     Args:
         data: the list, each object with `question`, `answer`, `evidence` (ids of messages) and,
@@ -153,13 +153,13 @@ def questions_of(data: object, name: str) -> tuple[Question, ...]:
 
 
 def _unused(name: str, taken: Container[str]) -> str:
-    """A name that is not taken yet: itself, or itself with a number."""
+    """Give a name that is not taken: itself, or itself with a number."""
     numbered = (f"{name}~{number}" for number in count(2))
     return name if name not in taken else next(n for n in numbered if n not in taken)
 
 
 def _parts(entry: Entry, name: str) -> list[BaseMessage]:
-    """A message in LangChain's form; one that holds several tool results becomes several."""
+    """Convert a message; one with several tool results becomes several."""
     results = _results(entry)
     if len(results) > 1 or (results and entry.own):
         made: list[BaseMessage] = [
@@ -181,7 +181,7 @@ def _parts(entry: Entry, name: str) -> list[BaseMessage]:
 
 
 def _results(entry: Entry) -> list[tuple[str, str]]:
-    """Tool results that stand as blocks in one message, each with the id of its call."""
+    """Find the tool results among the blocks of a message, with their calls' ids."""
     source = entry.source
     content = source.content if isinstance(source, BaseMessage) else source.get("content")
     found = []
@@ -201,7 +201,7 @@ def _arguments(text: str) -> dict[str, Any]:
 
 
 def _dated(entry: Entry, text: str) -> str:
-    """`[8 May 2023] Ann: words`: the day of `1:56 pm on 8 May, 2023`, and the speaker."""
+    """Write `[8 May 2023] Ann: words` out of `1:56 pm on 8 May, 2023`."""
     day = entry.date.rpartition(" on ")[2].replace(",", "") if entry.date else ""
     speaker = f"{entry.name}: " if entry.name and entry.role != "tool" else ""
     return f"[{day}] {speaker}{text}" if day else f"{speaker}{text}"

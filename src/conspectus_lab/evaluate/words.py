@@ -1,4 +1,4 @@
-"""Words, stems, numbers and dates: how a question, its answer and a line of text are compared."""
+"""Words, stems, numbers and dates, by which questions and lines are compared."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MONTH = len("2024-05")
 
 @lru_cache(maxsize=200_000)
 def dates(text: str) -> frozenset[str]:
-    """The dates in an English text, as `2024-05-01`, `2024-05` and `2024`; each day with its month.
+    """Find English dates, as `2024-05-01`, `2024-05` and `2024`; days with months.
 
     Example:
         >>> sorted(dates("on 7 May 2023"))
@@ -64,7 +64,7 @@ def dates(text: str) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    """An English word without its ending, so that `hiking` and `hikes` are one.
+    """Cut the ending off an English word, so that `hiking` and `hikes` are one.
 
     Example:
         >>> stem("hiking") == stem("hikes")
@@ -80,7 +80,7 @@ def stem(word: str) -> str:
 
 
 def pairs(text: str) -> Iterator[str]:
-    """Neighbouring characters in runs of Han, Kana and Hangul, which have no spaces to split at."""
+    """Give neighbouring characters of Han, Kana and Hangul, which have no spaces."""
     for run in _UNSPACED.findall(text):
         for place in range(max(1, len(run) - 1)):
             yield run[place : place + 2]
@@ -88,7 +88,7 @@ def pairs(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=200_000)
 def terms(text: str) -> frozenset[str]:
-    """What a text is about: its stems without the little words, and its pairs of characters.
+    """Give the stems of a text without little words, and its character pairs.
 
     Example:
         >>> sorted(terms("She bought two dogs"))
@@ -100,11 +100,11 @@ def terms(text: str) -> frozenset[str]:
 
 
 def tokens_of(text: str) -> list[str]:
-    """The words of a text in order, as a plain search counts them."""
+    """Give the words of a text in order, as a plain search counts them."""
     words = (word for word in _WORD.findall(text.lower()) if word not in STOP)
     return [*(stem(NUMBERS.get(word, word)) for word in words), *pairs(text)]
 
 
 def asked_for(question: str) -> frozenset[str]:
-    """What a question is about, without the words that only ask."""
+    """Give the terms of a question without the words that only ask."""
     return terms(question) - {stem(word) for word in ASKING}

@@ -1,4 +1,4 @@
-"""A configuration as a policy: what it would have done to a transcript."""
+"""A configuration as a policy of a replay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAME = "configured"
 
 
 def configured(config: SummarizationConfig, window: int | None) -> Policy:
-    """The middleware that a configuration asks for, with the summariser and the store of a replay.
+    """Make the middleware of a configuration, with a replay's summariser and store.
 
     What is recalled is left out: the agent of a transcript says what it said then.
 

@@ -1,4 +1,4 @@
-"""What a summariser is given and what it costs, noted the same way whoever asks it."""
+"""Observed summarisers: their input and their cost, noted alike for all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from conspectus.summarize.riding import LastRequest, instruction
 
 @dataclass(slots=True)
 class Notes:
-    """What one run's summariser has been asked.
+    """Notes on one run's summariser.
 
     Attributes:
         read: characters of each message that it was given, by the message's id.
@@ -61,7 +61,7 @@ class Notes:
         self.tokens += tokens
 
     def take(self) -> tuple[int, int]:
-        """Calls and tokens since the last time."""
+        """Give the calls and tokens since the last time."""
         taken = self.calls, self.tokens
         self.calls = self.tokens = 0
         return taken
@@ -69,7 +69,7 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A summariser, listened to.
+    """An observed summariser.
 
     Attributes:
         summarizer: does the work.
@@ -81,21 +81,21 @@ class Listening:
 
     @property
     def name(self) -> str:
-        """As the summariser's own."""
+        """Give the summariser's own name."""
         return self.summarizer.name
 
     @property
     def identity(self) -> str:
-        """As the summariser's own."""
+        """Give the summariser's own identity."""
         return self.summarizer.identity
 
     @property
     def form(self) -> Form:
-        """As the summariser's own."""
+        """Give the summariser's own form."""
         return getattr(self.summarizer, "form", "whole")
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        """Have it summarise."""
+        """Have the summariser write."""
         self.notes.shift += self.notes.seconds
         return self._asked(request)
 
@@ -142,7 +142,7 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class Riding(Listening):
-    """A summariser that is taken to ask the agent's own model, listened to.
+    """An observed summariser that seems to ask the agent's own model.
 
     Attributes:
         model: is asked in place of the agent's, which a recording stands for.
@@ -153,7 +153,7 @@ class Riding(Listening):
     age: Callable[[], float]
 
     def rides(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
-        """Why it does not ask with the agent's last request; empty where it does."""
+        """Say why it does not ask with the agent's last request; empty where it does."""
         assert isinstance(self.summarizer, ChatModelSummarizer)
         if self.age() > LIVES:
             return "its provider has forgotten it"
@@ -178,7 +178,7 @@ def _instruction(request: SummaryRequest) -> str:
 def as_callable(
     summarizer: Summarizer | BaseChatModel, notes: Notes, limit: int, count: Callable[[str], int]
 ) -> Callable[[Sequence[BaseMessage]], str]:
-    """The same summariser in the form in which LangChain's middleware takes one.
+    """Make a summariser of the form that LangChain's middleware takes.
 
     It reads what the middleware hands over. A summary among that is updated, as ours is; a chat
     model is asked as LangChain asks it, with LangChain's own prompt.

@@ -1,4 +1,4 @@
-"""What one run shows, seen from outside: every request is compared with the one before it.
+"""A run observed from outside: each request is compared with the one before.
 
 Nothing here asks a policy what it did. What left the view is told from the ids in two requests,
 pairs are matched as a provider matches them, and tokens are counted by one meter for all.
@@ -30,7 +30,7 @@ OnEvent = Callable[[str, Mapping[str, Any]], None]
 
 
 class Sizes:
-    """Tokens of messages, each version of a message counted once."""
+    """Token counts of messages, each version of a message counted once."""
 
     def __init__(self, meter: TokenMeter) -> None:
         self.meter = meter
@@ -38,7 +38,7 @@ class Sizes:
         self._tools: tuple[Sequence[Any], int] = ((), 0)
 
     def message(self, message: BaseMessage) -> int:
-        """Tokens of one message."""
+        """Count the tokens of one message."""
         if not isinstance(message.content, str) or message.id is None:
             return self.meter.message(message)
         calls = str(message.tool_calls) if isinstance(message, AIMessage) else ""
@@ -48,11 +48,11 @@ class Sizes:
         return self._known[key]
 
     def messages(self, messages: Iterable[BaseMessage]) -> int:
-        """Tokens of several messages, each counted alone."""
+        """Count the tokens of several messages, each alone."""
         return sum(map(self.message, messages))
 
     def tools(self, tools: Sequence[Any]) -> int:
-        """Tokens of tools."""
+        """Count the tokens of tools."""
         known, size = self._tools
         if len(known) != len(tools) or any(a is not b for a, b in zip(known, tools, strict=True)):
             size = self.meter.tools(tools)
@@ -61,7 +61,7 @@ class Sizes:
 
 
 class Session:
-    """Requests as a provider bills them, at the times at which they are taken to be sent.
+    """Requests as a provider bills them, at their assumed times.
 
     Args:
         recording: the transcript.
@@ -83,7 +83,7 @@ class Session:
         position: int,
         waited: float = 0.0,
     ) -> None:
-        """One request.
+        """Bill one request.
 
         Args:
             tills: are paid.
@@ -114,11 +114,11 @@ class Session:
 
     @property
     def age(self) -> float:
-        """Seconds since the agent's last request."""
+        """Give the seconds since the agent's last request."""
         return self._at - self._last
 
     def ride(self, tills: Sequence[Till], cost: Cost, last: LastRequest, instruction: int) -> None:
-        """A summary that was asked for with the agent's last request.
+        """Bill a summary that was asked for with the agent's last request.
 
         Args:
             tills: are paid.
@@ -187,12 +187,12 @@ class Measure:
         self.compactions: list[Compaction] = []
 
     def ready(self, position: int) -> None:
-        """The agent prepares a request from now on, with the message at a place as the newest."""
+        """Begin to prepare a request whose newest message is at this place."""
         self._since = self._clock()
         self.session.arrive(position)
 
     def request(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> int:
-        """Take in a request before it is answered; gives its tokens.
+        """Take a request before it is answered; give its tokens.
 
         Raises:
             InputError: the newest messages are not in it, so it asks for an answer that was given.
@@ -226,7 +226,7 @@ class Measure:
         return sent
 
     def _compared(self, messages: Sequence[BaseMessage], position: int) -> Compaction | None:
-        """What has changed since the request before, apart from what was said since."""
+        """Find the changes since the request before, apart from new messages."""
         place, recorded = self._recording.place, self._recording.messages
         seen = {str(m.id): m for m in messages}
         before = dict(self._view)
@@ -291,7 +291,7 @@ class Measure:
     def missing(
         self, state: Sequence[BaseMessage], archived: Mapping[str, Sequence[BaseMessage]]
     ) -> list[str]:
-        """Ids of originals that were said and are neither in a state nor in an archive, unchanged.
+        """List ids of originals that are in neither the state nor the archive, unchanged.
 
         Args:
             state: the messages at the end of the run.
@@ -313,7 +313,7 @@ class Measure:
 
 
 def same(message: BaseMessage, original: BaseMessage) -> bool:
-    """Whether a message says what its original says, to the letter."""
+    """Say whether a message equals its original to the letter."""
     if message is original:
         return True
     if message.type != original.type or message.content != original.content:

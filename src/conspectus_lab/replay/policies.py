@@ -1,4 +1,4 @@
-"""What is compared: ways to keep a thread inside its window, each as middleware for one agent."""
+"""Policies: ways to keep a thread inside its window, as middleware of an agent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Middleware = AgentMiddleware[Any, Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What every policy of a replay is given, the same for all.
+    """Settings that are the same for every policy of a replay.
 
     Attributes:
         model: the model that answers; its profile names the window.
@@ -61,12 +61,12 @@ class Setting:
 
     @property
     def listening(self) -> Summarizer:
-        """The summariser, listened to."""
+        """Give the summariser, observed."""
         return Listening(self.summarizer, self.notes)
 
     @property
     def riding(self) -> Summarizer:
-        """The same, as the agent's own model would write.
+        """Give the observed summariser, asked as the agent's own model.
 
         Raises:
             PolicyError: no chat model summarises.
@@ -79,7 +79,7 @@ class Setting:
         return Riding(self.summarizer, self.notes, self.chat_model, self.age)
 
     def count(self, messages: Any) -> int:
-        """Tokens of messages: the form of LangChain's `token_counter`."""
+        """Count tokens of messages: the form of LangChain's `token_counter`."""
         return self.sizes.messages(messages)
 
 
@@ -103,7 +103,7 @@ class Policy:
 
 
 def _langchain(setting: Setting) -> list[Middleware]:
-    """LangChain's own, with its own limit on what it hands to a summariser."""
+    """Make LangChain's own, with its own limit on a summariser's input."""
     asked = setting.chat_model or setting.summarizer
     count = setting.sizes.meter.text
     return [
@@ -118,7 +118,7 @@ def _langchain(setting: Setting) -> list[Middleware]:
 
 
 def ours(name: str, title: str, **given: Any) -> Policy:
-    """Conspectus with its guard; the originals go to the graph's own store.
+    """Make Conspectus with its guard; originals go to the graph's own store.
 
     Args:
         name: what commands and results call it.
@@ -153,7 +153,7 @@ def ours(name: str, title: str, **given: Any) -> Policy:
 
 
 def recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[BaseMessage]]:
-    """The originals that this thread's records reach in the store, by id."""
+    """Read the originals that this thread's records reach in the store, by id."""
     held = read_held(state, None, state.get("messages", []))
     scope = scope_of(held, None, None)
     with Archive(setting.store) as archive:

@@ -1,4 +1,4 @@
-"""A real agent without the outside world: its model and its tools answer as was recorded."""
+"""A real agent without the outside world: model and tools answer as recorded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", list: "array", 
 
 
 class RecordedModel(BaseChatModel):
-    """Answers with what the assistant said next, whatever has become of earlier messages.
+    """A model that gives the assistant's next recorded words after any compaction.
 
     The place is found by the latest recorded message in the request, so it is right after any
     compaction, and after a thread was resumed. Usage is that of the request really sent.
@@ -89,7 +89,7 @@ class RecordedModel(BaseChatModel):
 
 
 class RecordedTool(BaseTool):
-    """A tool that gives back what it gave when the transcript was recorded.
+    """A tool that gives the recorded result.
 
     The result is found by the id of the call within the message that makes it: real histories use
     the ids of calls again.
@@ -98,7 +98,7 @@ class RecordedTool(BaseTool):
     recording: SkipValidation[Recording] = Field(exclude=True, repr=False)
 
     def func(self, /, runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
-        """The recorded result; a graph puts `runtime` in."""
+        """Give the recorded result; a graph puts `runtime` in."""
         for message in reversed(runtime.state["messages"]):
             if isinstance(message, AIMessage) and any(
                 call["id"] == runtime.tool_call_id for call in message.tool_calls
@@ -117,7 +117,7 @@ class RecordedTool(BaseTool):
 
 
 class TurnEnds(AgentMiddleware[Any, Any, Any]):
-    """Stops the graph where the recording goes on from outside: a user speaks, or it has ended.
+    """Middleware that stops the graph where the recording goes on from outside.
 
     It stands first, so that nothing is compacted for a call that is never made.
 
@@ -150,7 +150,7 @@ class TurnEnds(AgentMiddleware[Any, Any, Any]):
 
 
 def recorded_tools(recording: Recording) -> list[BaseTool]:
-    """A tool for each name that the assistant calls, with the arguments that it gives."""
+    """Make a tool for each name that the assistant calls, with its arguments."""
     arguments: dict[str, dict[str, Any]] = {}
     for message in recording.messages:
         for call in message.tool_calls if isinstance(message, AIMessage) else ():

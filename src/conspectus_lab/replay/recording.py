@@ -1,4 +1,4 @@
-"""A transcript as a graph can run it again: what comes from outside, and what was answered."""
+"""A transcript that a graph can run again: input from outside, and answers."""
 
 from __future__ import annotations
 
@@ -89,25 +89,25 @@ class Recording:
 
     @property
     def requests(self) -> int:
-        """How often the model answers."""
+        """Count the model's answers."""
         return sum(isinstance(message, AIMessage) for message in self.messages)
 
     def position(self, messages: Iterable[BaseMessage]) -> int:
-        """Place of the latest recorded message among some; -1 if there is none."""
+        """Find the latest recorded message among some; -1 if there is none."""
         return max((self.place.get(message.id or "", -1) for message in messages), default=-1)
 
     def answer(self, position: int) -> AIMessage | None:
-        """What the assistant said next, after the message at a place."""
+        """Give the assistant's next words after the message at a place."""
         later = self.messages[position + 1 :]
         return next((message for message in later if isinstance(message, AIMessage)), None)
 
     def answers_at(self, position: int) -> bool:
-        """Whether it is the assistant's turn after the message at a place."""
+        """Say whether the assistant speaks next after the message at a place."""
         later = self.messages[position + 1 : position + 2]
         return any(isinstance(message, AIMessage) for message in later)
 
     def runs_tools(self, message: AIMessage) -> bool:
-        """Whether the graph's own tools give the results of a message's calls."""
+        """Say whether the graph's own tools give the results of a message's calls."""
         calls = message.tool_calls
         return bool(calls) and all((message.id, call["id"]) in self.results for call in calls)
 
@@ -115,7 +115,7 @@ class Recording:
 def _turns(
     messages: Sequence[BaseMessage],
 ) -> tuple[tuple[tuple[BaseMessage, ...], ...], dict[tuple[str, str], ToolMessage]]:
-    """What comes in from outside, turn by turn, and the results that the tools give."""
+    """Divide messages into turns from outside, and results of the tools."""
     spoken = [i for i, message in enumerate(messages) if isinstance(message, AIMessage)]
     turns = [tuple(messages[: spoken[0]])]
     results: dict[tuple[str, str], ToolMessage] = {}
@@ -131,7 +131,7 @@ def _turns(
 
 
 def _results(spoke: AIMessage, block: Sequence[BaseMessage]) -> list[ToolMessage]:
-    """The results right after a message, if they answer each of its calls once; else none."""
+    """Find the results right behind a message, if they answer each call once."""
     wanted = [call["id"] for call in spoke.tool_calls]
     found = [m for m in block[: len(wanted)] if isinstance(m, ToolMessage)]
     given = [one.tool_call_id for one in found]
@@ -140,7 +140,7 @@ def _results(spoke: AIMessage, block: Sequence[BaseMessage]) -> list[ToolMessage
 
 
 def _joined(system: Sequence[SystemMessage]) -> SystemMessage | None:
-    """The system prompt: a graph has one."""
+    """Join the system messages: a graph has one prompt."""
     if len(system) < 2:
         return system[0] if system else None
     if all(isinstance(message.content, str) for message in system):
@@ -149,13 +149,13 @@ def _joined(system: Sequence[SystemMessage]) -> SystemMessage | None:
 
 
 def _unused(name: str, taken: Mapping[str, int]) -> str:
-    """A name that is not taken yet: itself, or itself with a number."""
+    """Give a name that is not taken: itself, or itself with a number."""
     numbered = (f"{name}~{number}" for number in count(2))
     return name if name not in taken else next(n for n in numbered if n not in taken)
 
 
 def _parts(entry: Entry) -> list[BaseMessage]:
-    """A message in LangChain's form; one that holds tool results as blocks becomes several."""
+    """Convert a message; one with tool results as blocks becomes several."""
     source = entry.source
     content = source.content if isinstance(source, BaseMessage) else source.get("content")
     if not isinstance(source, BaseMessage) and is_item(source):
@@ -182,7 +182,7 @@ def _copied(source: BaseMessage, entry: Entry) -> BaseMessage:
 
 
 def _made(entry: Entry, content: Any) -> BaseMessage:
-    """A LangChain message out of a dict."""
+    """Make a LangChain message out of a dict."""
     known: dict[str, Any] = {"id": entry.given_id, "name": entry.name}
     if entry.date:
         known["additional_kwargs"] = {"timestamp": entry.date}
@@ -223,7 +223,7 @@ def _is_call(block: Any, ids: set[str]) -> bool:
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """Arguments as tools take them; what is no JSON object is passed on under `raw`."""
+    """Read arguments for tools; other text than a JSON object goes under `raw`."""
     try:
         values = json.loads(text or "{}")
     except ValueError:
@@ -234,7 +234,7 @@ def _arguments(text: str) -> dict[str, Any]:
 def _divided(
     entry: Entry, blocks: Sequence[Any], results: Sequence[Mapping[str, Any]]
 ) -> list[BaseMessage]:
-    """Tool results that stand as blocks in one message, and then what else it says."""
+    """Divide a message into its tool results and the rest."""
     name = entry.given_id
     made: list[BaseMessage] = []
     for number, block in enumerate(results):

@@ -1,4 +1,4 @@
-"""What a replay found, as frozen plain data: numbers first, rendered elsewhere."""
+"""Findings of a replay as frozen plain data: numbers first, rendered elsewhere."""
 
 from __future__ import annotations
 
@@ -127,54 +127,54 @@ class PolicyRun:
 
     @property
     def peak(self) -> int:
-        """Tokens of the largest request."""
+        """Give the tokens of the largest request."""
         return max((step.tokens for step in self.steps), default=0)
 
     @property
     def sent(self) -> int:
-        """Tokens of all requests together."""
+        """Add up the tokens of all requests."""
         return sum(step.tokens for step in self.steps)
 
     @property
     def broken(self) -> int:
-        """Requests with a tool call or result that has lost its partner."""
+        """Count requests with a tool call or result that has lost its partner."""
         return sum(step.broken > 0 for step in self.steps)
 
     @property
     def over(self) -> int:
-        """Requests larger than the window."""
+        """Count requests larger than the window."""
         return sum(step.over > 0 for step in self.steps)
 
     @property
     def read_share(self) -> float | None:
-        """Share of the text that left which a summariser was given; None if none left."""
+        """Give the share of the text that left which a summariser was given."""
         whole = sum(one.characters for one in self.compactions)
         return sum(one.read for one in self.compactions) / whole if whole else None
 
     @property
     def summarizer_calls(self) -> int:
-        """Calls of the summariser."""
+        """Count the calls of the summariser."""
         return sum(one.calls for one in self.compactions)
 
     @property
     def summarizer_tokens(self) -> int:
-        """Tokens that the summariser was sent and answered."""
+        """Add up the tokens that the summariser was sent and answered."""
         return sum(one.summarizer_tokens for one in self.compactions)
 
     @property
     def waited(self) -> float:
-        """Seconds that the agent waited for its context before all of its requests."""
+        """Add up the seconds that the agent waited for its context."""
         return sum(step.waited for step in self.steps)
 
     @property
     def carried(self) -> int:
-        """Exact facts in the summary in force at the end."""
+        """Count the exact facts in the last summary."""
         return len(self.compactions[-1].carried) if self.compactions else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """One transcript under several policies, with the same input, budget and summariser.
+    """One transcript under several policies, with equal input, budget and summariser.
 
     Attributes:
         name: of the transcript.
@@ -200,7 +200,7 @@ class Replay:
     without: tuple[Bill, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON data, the totals of each run included."""
+        """Convert to plain JSON data, the totals of each run included."""
         data = {"schema": SCHEMA, **asdict(self)}
         for plain, run in zip(data["runs"], self.runs, strict=True):
             plain["totals"] = totals([run])

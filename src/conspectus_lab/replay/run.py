@@ -69,7 +69,7 @@ def replay(
     pace: Pace = Pace(),  # noqa: B008 - it is frozen
     summarizer_seconds: float = 0.0,
 ) -> Replay:
-    """Run a transcript again through a real agent, once under each policy, and measure each.
+    """Run a transcript again through a real agent under each policy, and measure.
 
     The agent is LangChain's `create_agent` with a SQLite checkpointer and a store. Its model and
     its tools answer as was recorded, so nothing is asked that costs anything, unless `summarizer`
@@ -156,7 +156,7 @@ def replay(
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What all runs of a replay share."""
+    """Settings that all runs of a replay share."""
 
     recording: Recording
     sizes: Sizes
@@ -174,7 +174,7 @@ class _Plan:
 
 
 def _listed(given: str | Sequence[Any]) -> Sequence[Any]:
-    """A list as it is; a single name as a list, which would be read by its letters else."""
+    """Make a list of a single name, which would be read by its letters else."""
     return [given] if isinstance(given, str) else given
 
 
@@ -191,7 +191,7 @@ def _policies(names: Sequence[str | Policy]) -> list[Policy]:
 
 
 def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
-    """The chat model, if there is one, and the summariser that asks it."""
+    """Give the chat model, if there is one, and the summariser that asks it."""
     if given is None or names_embedded(given):
         return None, EmbeddedSummarizer()
     if isinstance(given, str):
@@ -210,7 +210,7 @@ def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
 
 
 def _run(plan: _Plan, policy: Policy) -> PolicyRun:
-    """One run, in a folder of its own that is gone afterwards."""
+    """Run once, in a folder that is gone afterwards."""
     recording = plan.recording
 
     def tell(event: str, data: Mapping[str, Any]) -> None:
@@ -299,7 +299,7 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
 
 @contextmanager
 def _places(policy: Policy) -> Iterator[tuple[Any, BaseStore]]:
-    """Where the thread and the originals are; in simulated time in memory, without threads."""
+    """Open checkpointer and store; in simulated time in memory, without threads."""
     if policy.beside:
         yield InMemorySaver(), InMemoryStore()
         return
@@ -313,7 +313,7 @@ def _places(policy: Policy) -> Iterator[tuple[Any, BaseStore]]:
 
 
 def _without(plan: _Plan) -> tuple[Bill, ...]:
-    """The bills of the same requests with the whole history in each."""
+    """Bill the same requests with the whole history in each."""
     recording, tills = plan.recording, plan.tills()
     session, tools = Session(recording, plan.sizes, plan.pace), recorded_tools(recording)
     system = [recording.system] if recording.system else []
@@ -330,7 +330,7 @@ def _config(recording: Recording) -> RunnableConfig:
 
 
 def _play(graph: Any, recording: Recording, config: Any) -> str:
-    """Turn after turn; gives why it ended early, or nothing."""
+    """Play turn after turn; say why it ended early, or nothing."""
     for turn in recording.turns:
         try:
             said = {"messages": [message.model_copy() for message in turn]}
@@ -345,7 +345,7 @@ def _play(graph: Any, recording: Recording, config: Any) -> str:
 async def _aplay(
     graph: Any, recording: Recording, config: Any, own: Sequence[Any], pause: float
 ) -> str:
-    """The same on an event loop; what is being prepared at the end comes to its end."""
+    """Play on an event loop, and wait for the notes under way at the end."""
     for place, turn in enumerate(recording.turns):
         try:
             if place and any(isinstance(message, HumanMessage) for message in turn):

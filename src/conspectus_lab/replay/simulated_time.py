@@ -1,4 +1,4 @@
-"""An event loop on which waiting takes no time: its clock goes to whatever is due next."""
+"""An event loop whose clock jumps to the next due time instead of waiting."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WAIT = 0.001
 
 
 class _Selector(selectors.SelectSelector):
-    """Waits for nothing but threads; all other waiting moves the clock."""
+    """A selector that waits for threads alone; all other waiting moves the clock."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -21,7 +21,7 @@ TITLE = "What survives a compaction"
 
 
 def evaluation_page(found: Evaluation) -> str:
-    """The page of a measurement, as HTML that needs nothing from anywhere else.
+    """Write the page of a measurement, as HTML that needs no other file.
 
     Args:
         found: the measurement. Names in it are hostile input, and are escaped.
@@ -85,7 +85,7 @@ def _alone(bars: list[Bar]) -> tuple[Group, ...]:
 def _groups(
     found: Evaluation, which: Literal["by_kind", "by_distance"], colours: Mapping[str, int]
 ) -> tuple[Group, ...]:
-    """For each kind or distance, the bars of all systems."""
+    """Group the bars of all systems by kind or distance."""
     bars: dict[str, list[Bar]] = {}
     for result in found.systems:
         shares = getattr(result.future_use, which, {})
@@ -97,7 +97,7 @@ def _groups(
 
 
 def _transcripts(found: Evaluation) -> Table:
-    """All transcripts with what became of them."""
+    """Make the table of all transcripts with their outcomes."""
     reasons = "; ".join(f"{count:,}: {why}" for why, count in skipped(found))
     note = f"Left out: {reasons}." if reasons else "None was left out."
     first = next((r for r in found.systems if r.future_use is not None), None)

@@ -1,13 +1,13 @@
-"""Where the lines of a chart run: how full the window was, call by call, under each policy."""
+"""Lines of a chart: the fill of the window, call by call, under each policy."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import log10
 
-from conspectus_lab.report.replay_data import Chart, Line, Mark
+from conspectus_lab.report.replay_data import Opened, Run, Told
 from conspectus_lab.report.tables import NOTHING
 
 WIDTH, HEIGHT = 640, 280
@@ -15,6 +15,9 @@ WIDTH, HEIGHT = 640, 280
 
 LEFT, RIGHT, ABOVE, BELOW = 72, 12, 12, 40
 """Units around the lines, for what the axes say."""
+
+ROOM = 1.4
+"""Windows that the chart is high at first where a policy leaves the window far behind."""
 
 TICKS = 6
 """Numbers on an axis, about."""
@@ -35,7 +38,7 @@ LOOKS = (
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A number of an axis, and where it stands."""
+    """A number of an axis, and its place."""
 
     at: float
     label: str
@@ -58,7 +61,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class Line:
     """One policy: `path` joins its requests, `shape` is the look of its marks."""
 
     colour: int
@@ -76,7 +79,8 @@ class Drawing:
         desc: the same in words, for those who cannot see it.
         across, up: numbers of the axes: calls, and tokens.
         window: how high the window stands.
-        runs: the lines, the first of them last, as that one stands above the others.
+        lines: one for each policy, the first of them last, as that one stands above the others.
+        above: requests too high to show, and the policy's title, of each policy that has some.
         calls: where each call stands, and its numbers in words; not in the chart of whole height,
             which would say them again.
         step: units from one call to the next.
@@ -86,20 +90,24 @@ class Drawing:
     across: tuple[Tick, ...]
     up: tuple[Tick, ...]
     window: float
-    runs: tuple[Run, ...]
+    lines: tuple[Line, ...]
+    above: tuple[tuple[int, str], ...]
     calls: tuple[Tick, ...]
     step: float
 
 
-def drawing(chart: Chart, whole: bool = False) -> Drawing:
-    """Place a chart.
+def drawing(told: Told, whole: bool = False) -> Drawing:
+    """Place the chart of a transcript.
 
     Args:
-        chart: what it shows.
+        told: the transcript.
         whole: whether it is so high that every request is in it.
     """
-    top = chart.peak if whole else chart.top
-    last = max(1, *(line.steps[-1] for line in chart.lines if line.steps), 1)
+    sizes = [{step.number: step.tokens for step in run.what.steps} for run in told.runs]
+    window = told.what.window
+    highest = 1.08 * max(window, *(run.what.peak for run in told.runs), 0)
+    top = int(highest if whole else min(highest, window * ROOM)) + 1
+    last = max(1, *(max(known, default=0) for known in sizes), 1)
     step = (WIDTH - LEFT - RIGHT) / last
 
     def x(call: float) -> float:
@@ -108,58 +116,57 @@ def drawing(chart: Chart, whole: bool = False) -> Drawing:
     def y(tokens: float) -> float:
         return round(HEIGHT - BELOW - tokens / top * (HEIGHT - ABOVE - BELOW), 1)
 
-    def run(line: Line) -> Run:
-        path = " ".join(
-            f"{x(at)},{y(size)}" for at, size in zip(line.steps, line.tokens, strict=True)
-        )
-        points = (
-            Point(x(one.step), y(min(one.tokens, top)), one.anchors[0], _says(line, one))
-            for one in line.marks
-        )
-        return Run(line.colour, *LOOKS[line.colour % len(LOOKS)], path, tuple(points))
+    def line(run: Run, known: Mapping[int, int]) -> Line:
+        marks: dict[int, list[Opened]] = {}
+        for one in run.compactions:
+            marks.setdefault(one.what.step, []).append(one)
+        points = []
+        for call, ones in marks.items():
+            # A run that stopped at a compaction has no request for it.
+            size = known.get(call, ones[-1].what.after)
+            what = "a compaction" if len(ones) == 1 else f"{len(ones):,} compactions"
+            says = f"{run.what.title}: {what} before call {call:,}, {size:,} tokens"
+            points.append(Point(x(call), y(min(size, top)), ones[0].anchor, says))
+        path = " ".join(f"{x(at)},{y(size)}" for at, size in known.items())
+        return Line(run.colour, *LOOKS[run.colour % len(LOOKS)], path, tuple(points))
 
+    pairs = list(zip(told.runs, sizes, strict=True))
+    over = [(sum(size > top for size in known.values()), run.what.title) for run, known in pairs]
+    calls = _calls(pairs) if last <= POINTED_AT and not whole else ()
     return Drawing(
-        " ".join(_desc(chart)),
+        " ".join(_desc(told)),
         tuple(Tick(x(at), f"{at:,}") for at in _ticks(last) if at),
         tuple(Tick(y(at), f"{at:,}") for at in _ticks(top)),
-        y(chart.window),
-        tuple(run(line) for line in reversed(chart.lines)),
-        tuple(Tick(x(at), text) for at, text in _calls(chart))
-        if last <= POINTED_AT and not whole
-        else (),
+        y(window),
+        tuple(line(*pair) for pair in reversed(pairs)),
+        tuple((count, title) for count, title in over if count),
+        tuple(Tick(x(at), text) for at, text in calls),
         round(step, 1),
     )
 
 
 def _ticks(most: int) -> range:
-    """Round numbers from 0 to the most."""
+    """Give round numbers from 0 to the most."""
     power = 10 ** int(log10(max(1, most / TICKS)))
     steps = [power * n for n in (1, 2, 5, 10)]
     return range(0, most + 1, steps[min(3, bisect_right(steps, (most - 1) // TICKS))])
 
 
-def _says(line: Line, mark: Mark) -> str:
-    many = len(mark.anchors)
-    what = "a compaction" if many == 1 else f"{many:,} compactions"
-    return f"{line.title}: {what} before call {mark.step:,}, {mark.tokens:,} tokens"
-
-
-def _desc(chart: Chart) -> Iterator[str]:
-    yield f"The window holds {chart.window:,} tokens."
-    for line in chart.lines:
-        peak = max(line.tokens, default=0)
+def _desc(told: Told) -> Iterator[str]:
+    yield f"The window holds {told.what.window:,} tokens."
+    for run in told.runs:
+        marks = len({one.what.step for one in run.compactions})
         yield (
-            f"{line.title}: {len(line.steps):,} calls, the largest of {peak:,} tokens, "
-            f"compactions before {len(line.marks):,} of them."
+            f"{run.what.title}: {len(run.what.steps):,} calls, the largest of {run.what.peak:,} "
+            f"tokens, compactions before {marks:,} of them."
         )
 
 
-def _calls(chart: Chart) -> Iterator[tuple[int, str]]:
-    """Each call with the sizes of its requests, in words."""
-    sizes = [(line.title, dict(zip(line.steps, line.tokens, strict=True))) for line in chart.lines]
-    for call in sorted({call for _, known in sizes for call in known}):
+def _calls(pairs: Sequence[tuple[Run, Mapping[int, int]]]) -> Iterator[tuple[int, str]]:
+    """Describe each call with the sizes of its requests."""
+    for call in sorted({call for _, known in pairs for call in known}):
         said = " · ".join(
-            f"{title} {known[call]:,}" if call in known else f"{title} {NOTHING}"
-            for title, known in sizes
+            f"{run.what.title} {known[call]:,}" if call in known else f"{run.what.title} {NOTHING}"
+            for run, known in pairs
         )
         yield call, f"Call {call:,}: {said} tokens"

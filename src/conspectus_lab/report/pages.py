@@ -1,4 +1,4 @@
-"""Pages from templates: one file that loads nothing, in light and dark, on any width."""
+"""Pages from templates: one file that loads nothing, light and dark, any width."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNSEEN = re.compile(
 
 
 def templates() -> Environment:
-    """The templates of pages; ask for them early to learn early that Jinja is missing.
+    """Load the templates of pages; early, to learn early that Jinja is missing.
 
     Every value in them is escaped, and what no page can hold or show is written as its code.
 
@@ -50,7 +50,7 @@ def templates() -> Environment:
 
 
 def page(name: str, styles: Sequence[str], scripts: Sequence[str] = (), **values: Any) -> str:
-    """A whole page.
+    """Render a whole page.
 
     Args:
         name: of its template.
@@ -77,7 +77,7 @@ def page(name: str, styles: Sequence[str], scripts: Sequence[str] = (), **values
 
 
 def visible(text: str) -> str:
-    """Text with what no page can hold or show written as its code.
+    """Write characters that no page can show as their codes.
 
     Example:
         >>> visible("<b>\\x00")

@@ -1,4 +1,4 @@
-"""Everything that the page of a replay shows, as plain data: numbers first, rendered elsewhere."""
+"""Data of the page of a replay: numbers first, rendered elsewhere."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from conspectus_lab.report.tables import NOTHING, Table
 OURS, NO_POLICY = "conspectus", "none"
 COLOURS = {OURS: 0, "langchain": 1, NO_POLICY: 5}
 """Colours that policies always have; others take those that are left."""
-
-ROOM = 1.4
-"""Windows that the chart is high at first where a policy leaves the window far behind."""
 
 _CITED = re.compile(r"\[([^\[\]\n]{1,400})\]")
 _NAME = re.compile(r"[^,;\s]+")
@@ -45,7 +42,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a summary: text, a heading, or the name of an original with where it is."""
+    """A piece of a summary: text, a heading, or a link to an original."""
 
     kind: Literal["text", "heading", "link"]
     text: str
@@ -76,61 +73,6 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """The compactions that came with one call of the model.
-
-    Attributes:
-        step: the call.
-        tokens: of its request.
-        anchors: of the compactions.
-    """
-
-    step: int
-    tokens: int
-    anchors: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One policy in the chart.
-
-    Attributes:
-        policy: its name.
-        title: the same in words.
-        colour: which colour it has.
-        steps: numbers of the calls.
-        tokens: of their requests.
-        marks: its compactions.
-        above: how many of its requests are higher than the chart is at first.
-    """
-
-    policy: str
-    title: str
-    colour: int
-    steps: tuple[int, ...]
-    tokens: tuple[int, ...]
-    marks: tuple[Mark, ...]
-    above: int
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """How full the window was, call by call.
-
-    Attributes:
-        window: in tokens.
-        top: how high the chart is at first, in tokens.
-        peak: how high it must be to show everything.
-        lines: one for each policy.
-    """
-
-    window: int
-    top: int
-    peak: int
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Run:
     """One policy with its compactions opened up."""
 
@@ -142,20 +84,17 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One transcript: its table, its chart, its runs."""
+    """One transcript: its table and its runs."""
 
     anchor: str
     what: Replay
     table: Table
-    chart: Chart
     runs: tuple[Run, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that there is to show, our policy first; `total` and `overview` only where there are
-    several transcripts.
-    """
+    """All data of a page, our policy first; two tables only for several transcripts."""
 
     transcripts: tuple[Told, ...]
     total: Table | None
@@ -163,7 +102,7 @@ class Report:
 
 
 def report_of(replays: Sequence[Replay]) -> Report:
-    """What the page of these replays shows.
+    """Collect the data of the page of these replays.
 
     Example:
         >>> report_of([]).transcripts
@@ -178,7 +117,7 @@ def report_of(replays: Sequence[Replay]) -> Report:
 
 
 def percent(value: float | None) -> str:
-    """A share as text; never rounded up, so that only the whole is 100 %.
+    """Write a share as text; never rounded up, so that only the whole is 100 %.
 
     Example:
         >>> percent(1.0), percent(0.99996), percent(0.5), percent(None)
@@ -211,7 +150,7 @@ MEASURES = {
 
 
 def _cells(runs: Runs) -> dict[str, str]:
-    """The figures of some runs of one policy, as text."""
+    """Write the figures of some runs of one policy as text."""
     figures = totals(runs)
     cells = {name: f"{value or 0:,}" for name, value in figures.items()}
     bills = summed(run.bills for run in runs)
@@ -228,7 +167,7 @@ def _dollars(bill: Bill) -> str:
 
 
 def _priced(replays: Sequence[Replay]) -> str:
-    """Whose prices are meant, those of the first model, and the money in a window without end."""
+    """Say whose prices count, and the money in a window without end."""
     bills = summed(replay.without for replay in replays)
     return (
         ""
@@ -241,7 +180,7 @@ def _priced(replays: Sequence[Replay]) -> str:
 
 
 def policy_table(replay: Replay) -> Table:
-    """One transcript's measures, a column for each policy.
+    """Make the table of one transcript's measures, a column for each policy.
 
     Example:
         >>> policy_table(Replay("a", 1, 10, 100, "", "", "")).columns
@@ -256,7 +195,7 @@ def policy_table(replay: Replay) -> Table:
 
 
 def total_table(replays: Sequence[Replay]) -> Table:
-    """The same over all transcripts: sums, the highest peak, the share of all text that left."""
+    """Make the same table over all transcripts: sums, and the highest peak."""
     note = f"{len(replays):,} transcripts together; the peak is the highest of them."
     note += _priced(replays)
     return _table("Policies side by side, all transcripts", note, by_policy(replays))
@@ -276,7 +215,7 @@ def _table(title: str, note: str, runs: Mapping[str, Runs]) -> Table:
 
 
 def _overview(replays: Sequence[Replay]) -> Table:
-    """All transcripts: their size, and the peak of each policy."""
+    """Make the table of all transcripts: their size, and the peak of each policy."""
     titles = list(dict.fromkeys(run.title for replay in replays for run in replay.runs))
     rows, bad = [], set()
     for place, replay in enumerate(replays):
@@ -291,7 +230,7 @@ def _overview(replays: Sequence[Replay]) -> Table:
 
 
 def _ordered(replay: Replay) -> Replay:
-    """Ours first, also where a narrow screen cuts the rest off; no compaction at all last."""
+    """Put our policy first, for narrow screens, and no compaction last."""
     order = sorted(replay.runs, key=lambda run: (run.policy != OURS, run.policy == NO_POLICY))
     return replace(replay, runs=tuple(order))
 
@@ -304,11 +243,11 @@ def _told(anchor: str, replay: Replay) -> Told:
         Run(anchors[id(run)], colour, run, tuple(_opened(run, anchors[id(run)], whole)))
         for run, colour in zip(replay.runs, colours, strict=True)
     )
-    return Told(anchor, replay, policy_table(replay), _chart(replay, runs), runs)
+    return Told(anchor, replay, policy_table(replay), runs)
 
 
 def _colours(runs: Runs) -> list[int]:
-    """A colour for each run: those that are known always have the same."""
+    """Give each run a colour: known policies always have the same."""
     free = [colour for colour in range(PALETTE) if colour not in COLOURS.values()]
     made: list[int] = []
     for place, run in enumerate(runs):
@@ -320,7 +259,7 @@ def _colours(runs: Runs) -> list[int]:
 
 
 def _whole(runs: Runs, anchors: Mapping[int, str]) -> dict[Original, str]:
-    """Where the text of each message stands: where it first left."""
+    """Find the place of each message's text: where it first left."""
     found: dict[Original, str] = {}
     for run in runs:
         for number, one in enumerate(run.compactions, 1):
@@ -359,7 +298,7 @@ def _opened(run: PolicyRun, anchor: str, whole: Mapping[Original, str]) -> Itera
 
 
 def pieces(summary: str, where: Mapping[str, str]) -> Iterator[Piece]:
-    """A summary in pieces: its headings, its citations of known originals, and the text between.
+    """Divide a summary into headings, citations of known originals, and text.
 
     Args:
         summary: the whole text.
@@ -386,30 +325,3 @@ def pieces(summary: str, where: Mapping[str, str]) -> Iterator[Piece]:
         end = stop
     if end < len(summary):
         yield Piece("text", summary[end:])
-
-
-def _chart(replay: Replay, runs: Sequence[Run]) -> Chart:
-    peak = max((run.what.peak for run in runs), default=0)
-    highest = max(peak, replay.window)
-    top = int(min(highest * 1.08, replay.window * ROOM)) + 1
-    return Chart(replay.window, top, int(highest * 1.08) + 1, tuple(_line(r, top) for r in runs))
-
-
-def _line(run: Run, top: int) -> Line:
-    tokens = {step.number: step.tokens for step in run.what.steps}
-    marks: dict[int, list[Opened]] = {}
-    for one in run.compactions:
-        marks.setdefault(one.what.step, []).append(one)
-    return Line(
-        run.what.policy,
-        run.what.title,
-        run.colour,
-        tuple(tokens),
-        tuple(tokens.values()),
-        tuple(
-            # A run that stopped at a compaction has no request for it.
-            Mark(step, tokens.get(step, ones[-1].what.after), tuple(one.anchor for one in ones))
-            for step, ones in marks.items()
-        ),
-        sum(size > top for size in tokens.values()),
-    )

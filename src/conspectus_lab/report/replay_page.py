@@ -1,4 +1,4 @@
-"""A replay as one page: the policies beside each other, the window over time, every compaction."""
+"""A replay as one page: policies side by side, the window over time, compactions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST = 90
 
 
 def replay_page(replays: Sequence[Replay]) -> str:
-    """The page of some replays, as HTML that needs nothing from anywhere else.
+    """Write the page of some replays, as HTML that needs no other file.
 
     It is one file, which opens without a network. Equal replays give equal pages.
 

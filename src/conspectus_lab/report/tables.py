@@ -1,4 +1,4 @@
-"""A measurement as tables of text: what a terminal prints and what a page shows, word for word."""
+"""A measurement as tables of text, the same on a terminal and on a page."""
 
 from __future__ import annotations
 
@@ -106,17 +106,17 @@ def interval(mean: Mean) -> str:
 
 
 def number(value: float) -> str:
-    """Write a count or a size as text; halves, which a median has, are rounded up."""
+    """Write a count or a size as text; halves are rounded up."""
     return f"{int(value + 0.5):,}"
 
 
 def skipped(found: Evaluation) -> list[tuple[str, int]]:
-    """Give the reasons for which transcripts were left out, the commonest first, with counts."""
+    """Count the reasons for which transcripts were left out, the commonest first."""
     return Counter(noted.skipped for noted in found.transcripts if noted.skipped).most_common()
 
 
 def measured_how(found: Evaluation) -> str:
-    """Say in one sentence how many transcripts were measured, and under which settings."""
+    """Say how many transcripts were measured, and under which settings."""
     settings = found.settings
     used = sum(not noted.skipped for noted in found.transcripts)
     recall = f", recall of {settings.recall_tokens:,} tokens" if settings.recall_tokens else ""
@@ -248,7 +248,7 @@ def _table(
     zero: Collection[str] = (),
     first: str = "system",
 ) -> Table:
-    """Make a table with a row for each thing; what should be `zero` and is not is bad."""
+    """Make a table with a row for each thing; figures that should be zero are marked."""
     cells = [tuple(cell(one) for cell in columns.values()) for _, one in rows]
     bad = {
         (row, place)
@@ -282,7 +282,7 @@ def _kinds(rows: Sequence[tuple[str, Mapping[str, Share]]]) -> Table:
 
 
 def _shares(title: str, note: str, rows: Rows, headings: Mapping[str, str]) -> Table:
-    """Make a table of shares by name; a name that one of the rows has not stands empty there."""
+    """Make a table of shares by name; a name that a row lacks stays empty."""
     lines = [
         (label, *(share(shares[name].share if name in shares else None) for name in headings))
         for label, shares in rows

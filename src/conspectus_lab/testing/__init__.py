@@ -1,1 +1,1 @@
-"""Suites and helpers for those who build on Conspectus; nothing in the library imports them."""
+"""Suites and helpers for those who build on Conspectus."""

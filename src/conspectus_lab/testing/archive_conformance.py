@@ -1,4 +1,4 @@
-"""What an archive promises, as a suite that the author of any LangGraph store can run on it.
+"""The promises of an archive, as tests for the author of any LangGraph store.
 
     from conspectus_lab.testing.archive_conformance import ArchiveConformance
 
@@ -145,7 +145,7 @@ LABELS = (
 
 
 class Shuffled(BaseStore):
-    """A store whose searches answer in another order each time: no store promises any."""
+    """A store whose searches answer in random order: no store promises any."""
 
     def __init__(self, inner: BaseStore) -> None:
         self.inner = inner
@@ -170,7 +170,7 @@ class Shuffled(BaseStore):
 def record_of(
     entries: Sequence[Entry], parent: Record | None = None, clips: Sequence[Entry] = ()
 ) -> Record:
-    """A record that covers some messages and shows others short."""
+    """Make a record that covers some messages and shows others short."""
     return Record.make(
         parent=parent.id if parent else None,
         covers=tuple(entry.key for entry in entries),
@@ -188,36 +188,36 @@ def record_of(
 
 
 def talk(*texts: str) -> list[Entry]:
-    """A conversation, read."""
+    """Read a conversation."""
     roles = ("user", "assistant")
     return read_messages([{"role": roles[i % 2], "content": t} for i, t in enumerate(texts)])
 
 
 class ArchiveConformance:
-    """Override the fixture `store`, and `drive` where the store has an event loop of its own."""
+    """Tests for a store: override the fixture `store`, and `drive` if need be."""
 
     @pytest.fixture
     def store(self) -> Iterator[BaseStore]:
-        """The store to test, ready to use."""
+        """Give the store to test, ready to use."""
         raise NotImplementedError("override the fixture `store`")
 
     @pytest.fixture
     def archive(self, store: BaseStore) -> Iterator[Archive]:
-        """An archive on the store."""
+        """Give an archive on the store."""
         archive = Archive(store)
         yield archive
         archive.close()
 
     @pytest.fixture
     def tenant(self, archive: Archive) -> Iterator[str]:
-        """A tenant that nobody else has; all that is kept for it is deleted."""
+        """Give a tenant of this test alone, and forget it afterwards."""
         name = f"conformance-{uuid.uuid4()}"
         yield name
         archive.forget(name)
 
     @pytest.fixture
     def scope(self, tenant: str) -> Scope:
-        """A history that nobody else has."""
+        """Give a history of this test alone."""
         return Scope(tenant, "thread")
 
     def drive(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -426,5 +426,5 @@ class ArchiveConformance:
 
 
 def _timeless(found: Sequence[Archived]) -> list[tuple[str, str, bool, str]]:
-    """What two archives of the same messages agree on: all but the time, with NaN as text."""
+    """Give all fields but the time, with NaN as text."""
     return [(one.key, one.text, one.lossless, encode(one.message).text) for one in found]

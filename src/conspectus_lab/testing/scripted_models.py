@@ -1,4 +1,4 @@
-"""A chat model that answers from a script: a real LangChain model without a provider."""
+"""A real LangChain chat model that answers from a script."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class RecordedCall:
 
     @property
     def text(self) -> str:
-        """The whole prompt as one text."""
+        """Join the whole prompt."""
         return "\n".join(str(message.text) for message in self.messages)
 
 
 class ScriptedChatModel(BaseChatModel):
-    """Answers from a list, in the order of the calls, or from a callable that sees the prompt.
+    """A chat model that answers from a list, or from a callable that sees the prompt.
 
     Attributes:
         answers: `["first", AIMessage("second"), TimeoutError()]`, or a callable
@@ -75,17 +75,17 @@ class ScriptedChatModel(BaseChatModel):
 
     @property
     def calls(self) -> list[RecordedCall]:
-        """The calls so far, in the order in which they began."""
+        """Give the calls so far, in the order in which they began."""
         return self._calls
 
     @property
     def running(self) -> int:
-        """Calls under way."""
+        """Count the calls under way."""
         return self._running
 
     @property
     def most_at_once(self) -> int:
-        """The most calls that were ever under way together."""
+        """Give the most calls that were ever under way together."""
         return self._most_at_once
 
     @property

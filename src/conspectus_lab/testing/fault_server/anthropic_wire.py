@@ -1,4 +1,4 @@
-"""Anthropic's messages, as they go over the wire."""
+"""Anthropic's Messages on the wire."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REASONS = {
 
 
 def torn(body: Mapping[str, Any]) -> Iterator[str]:
-    """Calls that the next message does not answer, and results that answer none of the last."""
+    """Find calls that the next message does not answer, and results without a call."""
     waiting: set[str] = set()
     for message in body["messages"]:
         blocks = message["content"] if isinstance(message["content"], list) else []
@@ -44,14 +44,14 @@ def _unanswered(waiting: set[str]) -> str:
 
 
 def error(fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
-    """Status and body of a refusal."""
+    """Give status and body of a refusal."""
     said = {"type": fault.type, "message": fault.anthropic_message or fault.message}
     body = {"type": "error", "error": said, "request_id": f"req_{number}"}
     return fault.anthropic_status or fault.status, body
 
 
 def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) -> dict[str, Any]:
-    """The body of an answer that is not streamed."""
+    """Write the body of an answer that is not streamed."""
     return {
         **_frame(body, number),
         "content": _blocks(answer, number),
@@ -63,7 +63,7 @@ def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) ->
 def stream(
     answer: Answer, body: Mapping[str, Any], number: int, usage: Usage, nothing: bool = False
 ) -> Iterator[bytes]:
-    """The events of an answer that is streamed; with `nothing`, without any content."""
+    """Write the events of a streamed answer; with `nothing`, without any content."""
     begun = {"input_tokens": usage.input, "output_tokens": 1}
     yield _event("message_start", message={**_frame(body, number), "usage": begun})
     yield _event("ping")
@@ -86,12 +86,12 @@ def stream(
 
 
 def error_event(fault: HttpError, number: int) -> bytes:
-    """An error in the middle of a stream."""
+    """Write an error in the middle of a stream."""
     return _named("error", error(fault, number)[1])
 
 
 def bad_event() -> bytes:
-    """An event whose JSON is not finished."""
+    """Write an event whose JSON is not finished."""
     return b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n'
 
 

@@ -1,4 +1,4 @@
-"""What a script can answer with: answers, and everything that goes wrong with a provider."""
+"""Answers of a script, and faults of a provider."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model answers.
+    """The answer of a model.
 
     Attributes:
         text: its words.
@@ -98,13 +98,13 @@ class Answer:
 
     @property
     def ends(self) -> Stop:
-        """Why it ends."""
+        """Give the reason for its end."""
         return self.stop or ("tool_calls" if self.calls else "stop")
 
 
 @dataclass(frozen=True, slots=True)
 class HttpError:
-    """A refusal with a status, and a body as each of the two providers writes it.
+    """A refusal with a status, and a body in the form of each provider.
 
     Attributes:
         status: of the response.
@@ -245,7 +245,7 @@ def request_timeout() -> HttpError:
 
 
 def too_large() -> HttpError:
-    """Refuse a request of too many bytes (413), as a gateway does before anybody has read it."""
+    """Refuse a request of too many bytes (413), as a gateway does, unread."""
     return HttpError(413, "The request exceeds the maximum size.", "request_too_large")
 
 
@@ -321,7 +321,7 @@ def cut_before_headers() -> Broken:
 
 
 def cut_in_the_middle(text: str = TEXT) -> Broken:
-    """End the connection in the middle of the body or the stream: half of the text arrives."""
+    """End the connection in the middle: half of the text arrives."""
     return Broken("cut in the middle", Answer(text))
 
 
@@ -334,7 +334,7 @@ def ends_early(text: str = TEXT) -> Broken:
 
 
 def error_in_the_stream(text: str = TEXT, error: HttpError | None = None) -> Broken:
-    """Begin a stream well, and then send an error; by default, that the provider is overloaded.
+    """Begin a stream well, and then send an error; by default, of overload.
 
     Half of the text arrives. An answer that is not streamed is the error.
     """
@@ -347,22 +347,22 @@ def invalid_json(text: str = TEXT) -> Broken:
 
 
 def empty_choices() -> Broken:
-    """Answer with status 200 and nothing: no choices from OpenAI, no content from Anthropic."""
+    """Answer with status 200 and no choices (OpenAI) or no content (Anthropic)."""
     return Broken("empty", Answer())
 
 
 def content_filter(text: str = "") -> Answer:
-    """Stop the answer by a filter after this text: `content_filter`, `refusal` with Anthropic."""
+    """Stop the answer by a filter after this text; Anthropic calls it `refusal`."""
     return Answer(text, stop="content_filter")
 
 
 def refusal(text: str) -> Answer:
-    """Decline with this text: in OpenAI's `refusal` field, with Anthropic's reason `refusal`."""
+    """Decline: in OpenAI's `refusal` field, with Anthropic's reason `refusal`."""
     return Answer(text, stop="refusal")
 
 
 def length(text: str = TEXT) -> Answer:
-    """Cut the answer off at the output limit: `length`, or `max_tokens` with Anthropic."""
+    """Cut the answer off at the output limit: `length`, Anthropic's `max_tokens`."""
     return Answer(text, stop="length")
 
 

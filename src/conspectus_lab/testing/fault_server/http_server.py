@@ -1,4 +1,4 @@
-"""The HTTP below the server: reads requests, and writes answers whole, in pieces, or broken."""
+"""The HTTP below the server: requests in, answers whole, in pieces, or broken."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PIECES = 20
 
 
 class Wire(Protocol):
-    """How one of the protocols is written."""
+    """The writing of one protocol."""
 
     CONTENT: str
 
@@ -61,7 +61,7 @@ WIRES: dict[str, tuple[Speaks, Wire]] = {
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What decides, for each request.
+    """The callbacks that decide on each request.
 
     Attributes:
         take: takes a request from its protocol, its faults of order, its body and its headers.
@@ -79,11 +79,11 @@ class Owner:
 
 
 class OwnMistake(Exception):
-    """The caller's own function has failed, as its cause says."""
+    """A failure of the caller's own function, which is its cause."""
 
 
 class HttpServer(ThreadingHTTPServer):
-    """Serves until it is closed, and then closes every connection.
+    """A server that closes every connection when it is closed.
 
     Args:
         owner: who answers.
@@ -110,11 +110,11 @@ class HttpServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that has gone is no error of the server."""
+        """Ignore a client that has gone."""
 
     @property
     def open_connections(self) -> int:
-        """Connections that are open now."""
+        """Count the connections that are open now."""
         with self._guard:
             return len(self._open)
 
@@ -170,7 +170,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._whole(self._body(wire, request, reply))
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: tests read `requests`."""
+        """Log nothing: tests read `requests`."""
 
     def _error(self, wire: Wire, error: HttpError, number: int) -> None:
         status, body = wire.error(error, number)
@@ -234,7 +234,7 @@ class _Handler(BaseHTTPRequestHandler):
         sent: int | None = None,
         seconds: float = 0.0,
     ) -> None:
-        """Send a body: only `sent` bytes of it, or all of it in so many seconds."""
+        """Send a body: `sent` bytes of it, or all of it in this number of seconds."""
         more = [*headers, ("content-length", str(len(body)))]
         self._head(status, "application/json", more)
         self._pieces([body] if seconds == 0 else _divided(body), sent, seconds)

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, as they go over the wire."""
+"""OpenAI's Chat Completions on the wire."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REASONS = {"refusal": "stop"}
 
 
 def torn(body: Mapping[str, Any]) -> Iterator[str]:
-    """Calls that are not answered right after them, and results without a call before them."""
+    """Find calls without results right behind them, and results without calls."""
     waiting: set[str] = set()
     for message in body["messages"]:
         if message["role"] == "tool":
@@ -38,7 +38,7 @@ def _unanswered(waiting: set[str]) -> Iterator[str]:
 
 
 def error(fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
-    """Status and body of a refusal."""
+    """Give status and body of a refusal."""
     said = {
         "message": fault.message,
         "type": fault.openai_type,
@@ -49,7 +49,7 @@ def error(fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
 
 
 def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) -> dict[str, Any]:
-    """The body of an answer that is not streamed."""
+    """Write the body of an answer that is not streamed."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": None}
     if answer.ends == "refusal":
         message |= {"content": None, "refusal": answer.text}
@@ -64,7 +64,7 @@ def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) ->
 def stream(
     answer: Answer, body: Mapping[str, Any], number: int, usage: Usage, nothing: bool = False
 ) -> Iterator[bytes]:
-    """The events of an answer that is streamed; with `nothing`, without any choice."""
+    """Write the events of a streamed answer; with `nothing`, without any choice."""
     asked = bool((body.get("stream_options") or {}).get("include_usage"))
     more: dict[str, Any] = {"usage": None} if asked else {}
 
@@ -93,12 +93,12 @@ def stream(
 
 
 def error_event(fault: HttpError, number: int) -> bytes:
-    """An error in the middle of a stream."""
+    """Write an error in the middle of a stream."""
     return _data(error(fault, number)[1])
 
 
 def bad_event() -> bytes:
-    """An event whose JSON is not finished."""
+    """Write an event whose JSON is not finished."""
     return b'data: {"id": "chatcmpl", "choices": [{"index": 0, "delta": {"conte\n\n'
 
 

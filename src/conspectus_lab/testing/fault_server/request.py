@@ -32,23 +32,23 @@ class Request:
 
     @property
     def model(self) -> str:
-        """The model that is asked for, by which a script can tell callers apart."""
+        """Name the model that is asked for, by which a script can tell callers apart."""
         return str(self.body.get("model", ""))
 
     @property
     def stream(self) -> bool:
-        """Whether the answer is to be streamed."""
+        """Say whether the answer is to be streamed."""
         return bool(self.body.get("stream"))
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """The messages or items, in the form of the protocol."""
+        """Give the messages or items, in the form of the protocol."""
         given = self.body["input"] if self.protocol == "responses" else self.body["messages"]
         return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
 
     @property
     def text(self) -> str:
-        """All that the messages and the system prompt say, arguments of calls included."""
+        """Join all texts of messages, system prompt and arguments of calls."""
         system = [self.body.get("system"), self.body.get("instructions")]
         return "\n".join(_texts([*system, *self.messages]))
 

@@ -36,7 +36,7 @@ LONGEST_CALL_ID = 64
 
 
 def torn(body: Mapping[str, Any]) -> Iterator[str]:
-    """What a provider refuses: torn pairs, wrong ids and parts, a history that it does not hold."""
+    """Find torn pairs, wrong ids and parts, and an unknown earlier response."""
     if parent := body.get("previous_response_id"):
         yield f"Previous response with id '{parent}' not found."
     given = body["input"]
@@ -71,7 +71,7 @@ def _pairs(items: list[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _thoughts(items: list[Mapping[str, Any]]) -> Iterator[str]:
-    """Thoughts that nothing follows which the model itself has said."""
+    """Find thoughts without the model's own words behind them."""
     for item, after in zip(items, [*items[1:], {}], strict=True):
         if item.get("type") != "reasoning":
             continue

@@ -1,4 +1,4 @@
-"""OpenAI's responses, as they go over the wire."""
+"""OpenAI's Responses on the wire."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ TOO_LONG = (
 
 
 def error(fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
-    """Status and body of a refusal."""
+    """Give status and body of a refusal."""
     if fault.openai_code == "context_length_exceeded":
         fault = replace(fault, message=TOO_LONG, openai_param="input")
     return openai_wire.error(fault, number)
 
 
 def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) -> dict[str, Any]:
-    """The body of an answer that is not streamed."""
+    """Write the body of an answer that is not streamed."""
     reason = INCOMPLETE.get(answer.ends)
     return _frame(body, number) | {
         "status": "incomplete" if reason else "completed",
@@ -83,7 +83,7 @@ def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) ->
 def stream(
     answer: Answer, body: Mapping[str, Any], number: int, usage: Usage, nothing: bool = False
 ) -> Iterator[bytes]:
-    """The events of an answer that is streamed; with `nothing`, without any output."""
+    """Write the events of a streamed answer; with `nothing`, without any output."""
     last = whole(answer, body, number, usage) | ({CONTENT: []} if nothing else {})
     begun = _frame(body, number)
     made = [
@@ -98,7 +98,7 @@ def stream(
 
 
 def error_event(fault: HttpError, number: int) -> bytes:
-    """An error in the middle of a stream, and the response that has failed by it."""
+    """Write an error in the middle of a stream, and the failed response."""
     said = error(fault, number)[1]["error"]
     failed = _frame({}, number) | {
         "status": "failed",
@@ -110,7 +110,7 @@ def error_event(fault: HttpError, number: int) -> bytes:
 
 
 def bad_event() -> bytes:
-    """An event whose JSON is not finished."""
+    """Write an event whose JSON is not finished."""
     kind = "response.output_text.delta"
     return f'event: {kind}\ndata: {{"type": "{kind}", "delta": "conte\n\n'.encode()
 

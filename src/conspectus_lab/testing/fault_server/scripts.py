@@ -1,4 +1,4 @@
-"""What a script may be, and may answer with; all else is refused with what to give instead."""
+"""Checks of scripts and replies, which say what to give instead."""
 
 from __future__ import annotations
 

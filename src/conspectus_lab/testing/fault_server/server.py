@@ -17,7 +17,7 @@ from conspectus_lab.testing.fault_server.scripts import Script, check_reply, che
 
 
 class FaultServer:
-    """Speaks OpenAI's and Anthropic's protocols on a free port of loopback.
+    """A server of OpenAI's and Anthropic's protocols on a free port of loopback.
 
     Each request is answered by the script: with a text, an `Answer`, or a fault. Answers are
     streamed to those who ask for it, with usage. Use it as a context manager.
@@ -92,7 +92,7 @@ class FaultServer:
 
     @property
     def script(self) -> Script:
-        """What answers the requests."""
+        """Give the script that answers the requests."""
         return self._script
 
     @script.setter
@@ -102,17 +102,17 @@ class FaultServer:
 
     @property
     def open_connections(self) -> int:
-        """Those that are open now."""
+        """Count the connections that are open now."""
         return self._server.open_connections
 
     @property
     def openai_url(self) -> str:
-        """The `base_url` for a client of OpenAI."""
+        """Give the `base_url` for a client of OpenAI."""
         return f"{self.anthropic_url}/v1"
 
     @property
     def anthropic_url(self) -> str:
-        """The `base_url` for a client of Anthropic."""
+        """Give the `base_url` for a client of Anthropic."""
         if self._thread.ident is None:  # the port is taken, and nobody would ever answer
             raise RuntimeError(
                 "this server answers nobody yet; enter it: with FaultServer(...) as server"
@@ -120,7 +120,7 @@ class FaultServer:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def restart(self, script: Script) -> None:
-        """Begin with another script, and forget what was asked, and what a script raised so far."""
+        """Begin with another script, and forget all requests and errors so far."""
         with self._lock:
             self.script, self._place = script, 0
             self._failures.clear()
@@ -197,7 +197,7 @@ class FaultServer:
             return self._failed(error)
 
     def _failed(self, error: Exception) -> HttpError:
-        """What a client is told of a mistake in the script, which is raised at the end."""
+        """Refuse because of a mistake in the script, which is raised at the end."""
         self._failures.append(error)
         return faults.HttpError(500, f"the script failed: {error}", "api_error", "server_error")
 
