@@ -164,11 +164,10 @@ def show(rows: Sequence[Row], source: str, times: Mapping[str, float]) -> None:
     least = min(rows, key=lambda row: row.unknown)
     print(f"Reference: {source}. Worst cell: {cell:.1f} % ({name}, {family}); 10 % is allowed.")
     print(f"Unknown model: lowest {least.unknown:+.1f} % ({least.name}); -5 % is allowed.")
-    beside = f", {times['ratio']:.2f} of tiktoken's {times['tiktoken']:.0f}"
-    print(
-        f"{times['estimate']:.0f} µs for 1,000 characters of English"
-        f"{beside if 'ratio' in times else ''}."
-    )
+    beside = ""
+    if "ratio" in times:
+        beside = f", {times['ratio']:.2f} of tiktoken's {times['tiktoken']:.0f}"
+    print(f"{times['estimate']:.0f} µs for 1,000 characters of English{beside}.")
     wrong = [row.name for row in rows if not row.holds]
     print("holds" if not wrong else f"does not hold: {', '.join(wrong)}")
 
