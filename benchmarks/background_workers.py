@@ -21,7 +21,7 @@ from worker_places import aplace, place
 from conspectus import Compactor, is_summary_message
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 from conspectus.messages import read_messages
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 

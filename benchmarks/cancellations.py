@@ -29,7 +29,7 @@ from conspectus import ChatModelSummarizer, Compactor, is_summary_message
 from conspectus._drive import run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.short_term import asummarize_messages, summarize_messages

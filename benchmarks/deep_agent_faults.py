@@ -27,7 +27,7 @@ from rich.table import Table
 from conspectus._drive import run as drive
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.messages import read_messages
 

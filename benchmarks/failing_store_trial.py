@@ -20,7 +20,7 @@ from conspectus import ArchiveError, Compactor
 from conspectus._drive import Flow, Io, arun, run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import is_summary_message
 from conspectus.middleware import SummarizationMiddleware

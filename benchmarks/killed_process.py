@@ -38,7 +38,7 @@ from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.compactor import preparation, preparing
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.recall import recall_flow

@@ -24,7 +24,7 @@ from soak_measures import Counts, Gate
 from conspectus import TokenMeter
 from conspectus._drive import Flow, Io, pause
 from conspectus.archive import Archive
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 
 MODEL = "gpt-4o"
 WINDOW, DEEP_WINDOW = 4_000, 9_000

@@ -15,7 +15,7 @@ from soak_faults import TIMEOUT, Cancelled, astopped, stoppable
 from conspectus import Compactor
 from conspectus._drive import Flow, Io
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 from conspectus.errors import ConspectusError
 from conspectus.short_term import SummarizationNode
 

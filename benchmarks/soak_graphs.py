@@ -21,7 +21,7 @@ from conspectus import StuckError, is_summary_message
 from conspectus._drive import Flow, Io
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus.errors import ConspectusError
 from conspectus.guard import ContextGuard

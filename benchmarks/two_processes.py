@@ -31,7 +31,7 @@ from conspectus import CompactionResult, Compactor, is_summary_message
 from conspectus._drive import run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import read_messages
 from conspectus.middleware import SummarizationMiddleware

@@ -26,7 +26,7 @@ from conspectus import Compactor, is_summary_message
 from conspectus._drive import Flow, arun, run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import read_messages
 from conspectus.middleware import SummarizationMiddleware

@@ -183,7 +183,7 @@ def test_a_vocabulary_file_is_found_beside_the_configuration(tmp_path: Path) -> 
     config = loaded(tmp_path, SIX + "token_counter: tokenizers:words.json\n")
     made_of = create_summarization_middleware(config, model=answering())
     assert made_of is not None
-    assert made_of.graph_engine.engine.tools.meter.text("a b c d") == 4
+    assert made_of.graph_engine.engine.meter.text("a b c d") == 4
 
 
 def test_a_subagents_middleware_has_its_own_settings(tmp_path: Path) -> None:

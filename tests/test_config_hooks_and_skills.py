@@ -311,7 +311,7 @@ def test_the_file_says_which_tools_read_skills_and_where_they_are(tmp_path: Path
     def skills_of(section: str) -> Any:
         made = create_summarization_middleware(loaded(tmp_path, SIX + section), model=answering())
         assert made is not None
-        return made.graph_engine.engine.tools.skills
+        return made.graph_engine.engine.skills
 
     assert skills_of("") == Skills(("read_file", "read", "view", "cat"), "/mnt/skills")
     own = "skill_file_read_tool_names: [skill_load]\nskills_path: /opt/skills\n"

@@ -149,7 +149,7 @@ def test_settings_of_the_main_agent_reach_every_subagent(stacks: Stacks) -> None
     for name in ("main", "general-purpose", "a"):
         ours = next(one for one in stacks[name] if isinstance(one, DeepAgentsSummarization))
         assert ours.keep == ("messages", 3)
-        assert ours.graph_engine.engine.tools.archive is mine.graph_engine.engine.tools.archive
+        assert ours.graph_engine.engine.archive is mine.graph_engine.engine.archive
         assert ours.window == (None if name == "a" else 9_000)
 
 

@@ -54,7 +54,7 @@ def test_the_middleware_takes_it_as_model_and_as_summariser(word: str) -> None:
         SummarizationMiddleware(None, summarizer=word, trigger=("messages", 60)),
     ):
         assert made.model is None
-        assert made.graph_engine.engine.tools.order == ("embedded",)
+        assert made.graph_engine.engine.order == ("embedded",)
 
 
 @pytest.mark.slow
@@ -101,7 +101,7 @@ def test_yaml_takes_it_as_the_model_that_writes_summaries(tmp_path: Path, word: 
         config, model_registry={"small": ScriptedChatModel(answers=[])}
     )
     assert made is not None
-    assert made.graph_engine.engine.tools.order == ("embedded",)
+    assert made.graph_engine.engine.order == ("embedded",)
     assert "the embedded summariser" in dict(meaning(config, None, "unknown"))["writes"]
 
 

@@ -197,7 +197,7 @@ def begun_and_left(compactor: Compactor, sent: list[Any]) -> asyncio.AbstractEve
     async def begin() -> None:
         task = asyncio.create_task(compactor.acompact(sent, thread_id="t"))
         loop.task = task  # type: ignore[attr-defined]
-        await compactor._engine.tools.summarizers["scripted"].started.wait()  # type: ignore[attr-defined]
+        await compactor._engine.summarizers["scripted"].started.wait()  # type: ignore[attr-defined]
 
     loop.run_until_complete(begin())
     return loop
@@ -242,7 +242,7 @@ def test_nobody_waits_for_ever_for_a_worker_that_never_goes_on(
     else:
         with ThreadPoolExecutor(1) as pool:
             loop = pool.submit(begun_and_left, compactor, sent).result()
-        gone = next(iter(compactor._engine.tools.memory._under_way.values()))
+        gone = next(iter(compactor._engine.memory._under_way.values()))
         assert gone not in {thread.ident for thread in threading.enumerate()}
         second()
     assert results == ["compacted"]
@@ -252,7 +252,7 @@ def test_nobody_waits_for_ever_for_a_worker_that_never_goes_on(
 def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: int) -> list[int]:
     """Has another worker compact more of the conversation each time that this one is about to."""
     calls: list[int] = []
-    write = compactor._engine.tools.summarizers["scripted"].summarize
+    write = compactor._engine.summarizers["scripted"].summarize
 
     def meanwhile(request: SummaryRequest) -> Summary:
         calls.append(len(request.entries))
@@ -261,7 +261,7 @@ def overtaken(compactor: Compactor, other: Compactor, sent: list[Any], times: in
             assert more.outcome == "compacted"
         return write(request)
 
-    compactor._engine.tools.summarizers["scripted"].summarize = meanwhile  # type: ignore[method-assign]
+    compactor._engine.summarizers["scripted"].summarize = meanwhile  # type: ignore[method-assign]
     return calls
 
 

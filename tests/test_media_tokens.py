@@ -198,7 +198,7 @@ def test_the_figure_is_set_on_every_way_in() -> None:
     own = SummarizationMiddleware(None, file_tokens=777)
     assert configured is not None
     for one in (own, configured):
-        assert one.graph_engine.engine.tools.meter.message(said) < 900
+        assert one.graph_engine.engine.meter.message(said) < 900
     assert 777 < Compactor(file_tokens=777).compact([said], thread_id="t").tokens_before < 900
 
     def refused(request: Any) -> Any:

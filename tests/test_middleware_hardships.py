@@ -36,7 +36,7 @@ class Crowded(OrderedDict[Scope, Remembered]):
     def values(self) -> Any:
         def one_by_one() -> Iterator[Remembered]:
             for value in OrderedDict.values(self):
-                if not self.memory._lock.locked():
+                if not self.memory._threads._lock.locked():
                     self.memory.of(Scope("local", "another", "main"))
                 yield value
 
@@ -47,9 +47,9 @@ def test_asking_for_failures_is_safe_while_other_workers_begin_sessions() -> Non
     memory = Memory()
     for name in ("one", "two", "three"):
         memory.of(Scope("local", name, "main"))
-    crowded = Crowded(memory._threads)
+    crowded = Crowded(memory._threads._values)
     crowded.memory = memory
-    memory._threads = crowded
+    memory._threads._values = crowded
     assert not memory.any_failed
 
 

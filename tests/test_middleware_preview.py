@@ -11,7 +11,8 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Command
 
-from conspectus.compactor.preview import MOST_ASKED, PreviewRequest
+from conspectus.compactor.checking import MOST_ASKED
+from conspectus.compactor.hooks import PreviewRequest
 from conspectus.errors import SummaryError
 from conspectus.messages.summary import summary_body
 from conspectus_lab.testing.scripted_models import ScriptedChatModel

@@ -214,7 +214,7 @@ def ask(told: tuple[Compactor, dict[str, str], list[str]], tokens: int, **what: 
     if found is None:
         return
     assert found.tokens <= tokens
-    assert compactor._engine.tools.meter.text(found.text) <= tokens
+    assert compactor._engine.meter.text(found.text) <= tokens
     assert len(found.hits) <= 45
     assert not any(word in found.text for word in foreign)
 

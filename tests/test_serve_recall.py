@@ -13,7 +13,7 @@ from conspectus import Compactor
 from conspectus._core.policy import Policy
 from conspectus._drive import run
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.engine import Engine
+from conspectus.compactor.settings import EngineSettings
 from conspectus.tokens import TokenMeter
 from conspectus_serve.fitting import Turn
 from conspectus_serve.prefixes import prefixes_of
@@ -155,7 +155,7 @@ def test_what_is_out_of_reach_is_shown_no_more(tmp_path: Path) -> None:
 
 
 def turn_of(archive: Archive, scope: Scope, given: list[Any]) -> Turn:
-    engine = Engine.build("embedded", Policy.build(), TokenMeter(), archive=archive)
+    engine = EngineSettings(archive=archive).engine(Policy.build(), TokenMeter())
     head = archive.chain(scope)[-1].id
     return Turn(
         scope.tenant, "m", CHAT, given, given, prefixes_of(given, "chat"), Found(scope.thread),

@@ -15,8 +15,17 @@ from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, arun, run
 from conspectus.archive import Scope
+from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.api import scope_of
-from conspectus.compactor.engine import AnyArchive, AnySummarizer, Engine, open_archive, window_of
+from conspectus.compactor.engine import Engine
+from conspectus.compactor.session import Session
+from conspectus.compactor.settings import (
+    AnyArchive,
+    AnySummarizer,
+    EngineSettings,
+    open_archive,
+    window_of,
+)
 from conspectus.config.windows import limit_of, profile_of
 from conspectus.errors import PolicyError, StuckError
 from conspectus.events import heard_by
@@ -166,7 +175,7 @@ class Fitter:
         answer: int | None,
     ) -> Flow[CompactionResult]:
         engine, window = self._engine(model)
-        meter = engine.tools.meter
+        meter = engine.meter
         if answer is not None and not 0 <= answer < math.inf:
             raise PolicyError(
                 f"answer_tokens={answer} is no room; give a number of tokens, or None"
@@ -183,8 +192,8 @@ class Fitter:
             )
         room = budget_of(engine.policy, Window(window, beside))
         bare = [plain(message) for message in messages]
-        session = engine.session(scope, room)
-        result = yield from heard_by(engine.tools.listeners, session.compact(bare, False, ""))
+        session = Session(engine, scope, room, Anchor.of(engine, scope))
+        result = yield from heard_by(engine.listeners, session.compact(bare, False, ""))
         result.raise_if_stuck()
         came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
         return replace(result, messages=[came.get(id(one), one) for one in result.messages])
@@ -196,14 +205,10 @@ class Fitter:
             if known is None:
                 window = self._window(model)
                 meter = TokenMeter(self._counter, model=model)
-                engine = Engine.build(
-                    self._summarizer,
-                    self._policy,
-                    meter,
-                    archive=self.archive,
-                    redact=self._redact,
+                settings = EngineSettings(
+                    summarizer=self._summarizer, archive=self.archive, redact=self._redact
                 )
-                known = engine, window
+                known = settings.engine(self._policy, meter), window
             self._engines[model] = known
             self._engines.move_to_end(model)
             while len(self._engines) > KNOWN:

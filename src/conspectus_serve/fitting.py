@@ -16,11 +16,11 @@ from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.engine import Engine
+from conspectus.compactor.session import Session
 from conspectus.compactor.view import look
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.events import heard_by
-from conspectus.guard.overflow import read_overflow
-from conspectus.guard.rescue import Refused
+from conspectus.guard.rescue import Refused, read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.cache_marks import without_cache_marks
 from conspectus_serve.asked import Asked
@@ -190,9 +190,9 @@ class Fitting:
     def _compacted(
         self, turn: Turn, room: Window | None, now: bool = False, focus: str = ""
     ) -> Flow[Turn]:
-        anchor = Anchor(self._archive, turn.engine.tools.memory, turn.scope)
-        listeners = turn.engine.tools.listeners
-        session = turn.engine.session(turn.scope, room, anchor)
+        anchor = Anchor(self._archive, turn.engine.memory, turn.scope)
+        listeners = turn.engine.listeners
+        session = Session(turn.engine, turn.scope, room, anchor)
         result = yield from heard_by(listeners, session.compact(turn.plain, now, focus))
         over = room is not None and result.tokens_after > room.budget
         if over and result.failed == "archive":
@@ -224,7 +224,7 @@ class Fitting:
         chain = yield from self._archive.chain_flow(source)
         if not chain:
             return False
-        entries, meter = read_messages(turn.plain), turn.engine.tools.meter
+        entries, meter = read_messages(turn.plain), turn.engine.meter
         fitting = look(entries, chain, meter, [False] * len(entries)).chain
         if not fitting:
             return False
@@ -233,7 +233,7 @@ class Fitting:
 
     def _size(self, bare: Sequence[Any], prefixes: Prefixes, engine: Engine) -> int:
         """Tokens of a history, of which a known beginning is not counted again."""
-        meter = engine.tools.meter
+        meter = engine.meter
         kind = f"{meter.family} {meter.maker}"
         start = min(prefixes.names) - 1 if len(bare) else 0
         total = sum(map(meter.message, bare[:start]))

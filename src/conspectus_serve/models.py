@@ -13,15 +13,16 @@ from typing import Any
 from conspectus._core.choices import names_embedded
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
+from conspectus.agents.models import reserved_for_answer
 from conspectus.archive import Archive
-from conspectus.compactor.engine import AnySummarizer, Engine
+from conspectus.compactor.engine import Engine
+from conspectus.compactor.settings import AnySummarizer, EngineSettings
 from conspectus.config import SummarizationConfig
 from conspectus.config.building import sizes_of
 from conspectus.config.checks import clause_of
 from conspectus.config.named import counter_of, pin_of, redact_of
 from conspectus.config.windows import profile_of
 from conspectus.errors import PolicyError
-from conspectus.guard.measuring import reserved_for_answer
 from conspectus.messages.cache_marks import without_cache_marks
 from conspectus.summarize import ChatModelSummarizer
 from conspectus.tokens import TokenMeter
@@ -90,7 +91,7 @@ class Models:
         """The window of a request, and what stands in it beside the history."""
         if window is None:
             return None
-        beside = self._beside(protocol, body, engine.tools.meter)
+        beside = self._beside(protocol, body, engine.meter)
         own = self._config.reserved_tokens
         return Window(window, beside + max(own, reserved_for_answer((body,), window)))
 
@@ -136,10 +137,8 @@ class Models:
         )
         meter = TokenMeter(self._counter, model=model or None, file_tokens=config.file_tokens)
         first, *others = (config.model_name or "embedded", *config.fallback_models)
-        return Engine.build(
-            self._summarizer(first),
-            policy,
-            meter,
+        return EngineSettings(
+            summarizer=self._summarizer(first),
             archive=self._archive,
             max_summarizer_tokens=config.max_summarizer_tokens,
             trim_tokens_to_summarize=config.trim_tokens_to_summarize,
@@ -149,7 +148,7 @@ class Models:
             summarizer_timeout=config.summarizer_timeout,
             redact=self._redact,
             notes=config.notes,
-        )
+        ).engine(policy, meter)
 
     def _summarizer(self, name: str) -> AnySummarizer:
         if names_embedded(name):

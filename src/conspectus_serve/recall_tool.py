@@ -91,7 +91,7 @@ class Lookups:
         room = self.tokens if self.spare is None else min(self.tokens, self.spare)
         if room < LEAST_RECALL:
             return Found("There is no room to show any more. Answer with what you have.", True)
-        count = self.turn.engine.tools.meter.text
+        count = self.turn.engine.meter.text
         try:
             given = _arguments(call.arguments)
             chain = yield from self.archive.chain_at_flow(self.turn.scope, self.turn.head)
@@ -109,7 +109,7 @@ class Lookups:
     def going_on(self, exchange: list[dict[str, Any]]) -> None:
         """Take the calls, and their results, off the room."""
         if self.before is not None:
-            size = self.turn.engine.tools.meter.messages(exchange)
+            size = self.turn.engine.meter.messages(exchange)
             self.before = self.spare = self.before - size
 
 

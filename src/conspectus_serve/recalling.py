@@ -70,7 +70,7 @@ class Recalling:
             return None  # the upstream would know the answer by another name than the client
         spare = turn.spare
         if spare is not None:
-            spare -= shown + turn.engine.tools.meter.tools([tool_in(turn.protocol)])
+            spare -= shown + turn.engine.meter.tools([tool_in(turn.protocol)])
             if spare < LEAST_RECALL:
                 return None
         return Lookups(self._archive, turn, self._looked_up, spare)
@@ -95,7 +95,7 @@ class Recalling:
         if not text:
             return Shown(view)
         message = {"role": "user", "content": text}
-        size = turn.engine.tools.meter.message(message)
+        size = turn.engine.meter.message(message)
         if turn.spare is not None and size > turn.spare:
             return Shown(view)
         while place and is_users(view[place - 1]):  # all that he said in this turn goes together
@@ -127,7 +127,7 @@ class Recalling:
         while first and is_users(turn.plain[first - 1]):
             first -= 1
         said = read_messages(turn.plain)[first : last + 1]
-        meter = turn.engine.tools.meter
+        meter = turn.engine.meter
         found = yield from unasked_flow(
             self._archive,
             turn.scope,

@@ -1,1 +1,1 @@
-"""The engine in LangChain's agents and LangGraph's graphs, shared by middleware and guard."""
+"""The engine in LangChain's agents, shared by the middleware and the guard."""

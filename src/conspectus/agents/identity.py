@@ -1,4 +1,4 @@
-"""Whose history a step of an agent works on, and the ids of messages that came without one."""
+"""Name the tenant, thread and session of a step, and messages without ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from langchain_core.messages import BaseMessage
 
-from conspectus.compactor.engine import LOCAL
+from conspectus.compactor.settings import LOCAL
 from conspectus.errors import InputError
 
 MAIN = "main"
@@ -25,7 +25,7 @@ _id = attrgetter("id")
 
 
 def tenant_of(tenant: Tenant, runtime: object) -> str:
-    """Return the tenant: as configured, else the authenticated user, else the local one.
+    """Return the tenant: as configured, else the authenticated user, else `LOCAL`.
 
     Raises:
         InputError: the tenant is no text.
@@ -45,24 +45,24 @@ def tenant_of(tenant: Tenant, runtime: object) -> str:
 
 
 def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
-    """Return the thread of the run or its configuration, else one named by the first message."""
+    """Return the thread of the run, else one named by the first message."""
     return thread_id_of(runtime) or f"unnamed-{_digest_of_first(messages)}"
 
 
 def thread_id_of(runtime: object) -> str | None:
-    """Return the id of the thread, of the run or its configuration; None where neither has one."""
+    """Return the id of the thread, of the run or its configuration, if there is one."""
     thread = thread_of_run(runtime) or _configured().get("thread_id")
     return str(thread) if thread else None
 
 
 def thread_of_run(runtime: object) -> str | None:
-    """Return the thread that a run names; None where it names none, or outside a graph."""
+    """Return the thread that a run names; None where it names none."""
     thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
     return str(thread) if thread else None
 
 
 def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
-    """Return which agent's own history it is: subagents share the thread of their caller.
+    """Return whose own history it is: subagents share the thread of their caller.
 
     A step that is tried again must get the same one, so that its drafts are found. So it is derived
     from the first message, whose id is random, or from the call of the subagent.
@@ -84,7 +84,7 @@ def is_checkpointed() -> bool:
 
 
 def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:
-    """Give each message without an id one that its content and its occurrence determine.
+    """Give each message without an id one derived from its content and occurrence.
 
     A delta channel is put together anew from its writes. So an id must be the same each time, or
     the records of a history would not fit it after a checkpoint.

@@ -1,4 +1,4 @@
-"""The private channels of a graph's state: records in force, requests, recalled and asked things.
+"""A graph's private channels: records, requests, what was recalled or asked for.
 
 The middleware and the guard share them. All is plain JSON data, so that it survives every
 serializer, is no part of a graph's input or output, and comes back with its checkpoint.
@@ -53,7 +53,7 @@ FOCUS = 2_000
 def asked_together(
     before: Mapping[str, Any] | None, new: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Join what two tools of one step ask for into one request; nothing takes a request back."""
+    """Join the requests of two tools of one step; nothing takes a request back."""
     if not before or not new:
         return dict(new or {})
     focus = dict.fromkeys(text for one in (before, new) if (text := one.get("focus")))
@@ -130,7 +130,7 @@ class Held:
         return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
 
     def back_to(self, chain: Sequence[Record]) -> Held:
-        """Put the last record that still fits in force, or none; its size then is not known."""
+        """Put the last record that still fits in force, or none; its size is unknown."""
         if isinstance(self.data, str):
             return replace(self, data=chain[-1].id if chain else None, after=None)
         return replace(self, data=(self.data or [])[: len(chain)] or None, after=None)
@@ -172,7 +172,7 @@ def scope_of(held: Held, tenant: Tenant, runtime: object) -> Scope:
 
 
 def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]) -> Held:
-    """Read the record in force; an empty one, under the names of this run, where there is none.
+    """Read the record in force, under the names of this run where there is none.
 
     Data that cannot be read is not trusted: the history goes on without its records. The first
     message is given an id if it has none, as it names a history without a thread.
@@ -250,7 +250,7 @@ class Requested:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def room(self, least: int = 0) -> Window | None:
-        """Return the window less what messages cannot have; None where nothing is known of it.
+        """Return the window less what messages cannot have; None where it is unknown.
 
         Args:
             least: tokens that messages cannot have in any case.
@@ -273,7 +273,7 @@ class Requested:
 
 
 def read_requested(state: Mapping[str, Any]) -> Requested:
-    """Read the latest request; an empty one where the guard has left none that can be read."""
+    """Read the latest request; an empty one where the guard has left none."""
     data = state.get(REQUEST)
     if not data or not isinstance(data, Mapping) or data.get("v") != VERSION:
         return Requested()
@@ -297,11 +297,11 @@ def read_requested(state: Mapping[str, Any]) -> Requested:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The originals that one turn is shown again: the same, byte for byte, until the next turn.
+    """The originals that one turn is shown again: the same bytes until the next turn.
 
     Attributes:
         turn: names the user's message that the turn began with; from `turn_of`.
-        text: what the model is shown; empty for nothing.
+        text: shown to the model; empty for nothing.
         keys: of the originals in it, which must be within reach as long as it is shown.
     """
 
@@ -320,7 +320,7 @@ class Recalled:
 
 
 def read_recalled(state: Mapping[str, Any]) -> Recalled | None:
-    """Read what was recalled latest; None where nothing was, or where it cannot be read."""
+    """Read the originals recalled latest; None for none."""
     data = state.get(RECALLED)
     if not isinstance(data, Mapping) or data.get("v") != VERSION:
         return None
@@ -331,12 +331,11 @@ def read_recalled(state: Mapping[str, Any]) -> Recalled | None:
 
 
 def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> str:
-    """Name the turn under way by the message that it began with; empty where there is none.
+    """Name the turn under way by the message that it began with; empty for none.
 
     Args:
-        messages: the history.
-        known: what was recalled latest. A message that is now shown short is still the same one;
-            one that was edited is another.
+        known: recalled latest. A message that is now shown short is still the same one; one that
+            was edited is another.
     """
     place = newest_user(messages)
     if place is None:
@@ -349,7 +348,7 @@ def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> s
 
 
 def read_asked(state: Mapping[str, Any]) -> str | None:
-    """Read the focus of a compaction that was asked for, perhaps empty; None for not asked."""
+    """Read the focus of a compaction that was asked for; None for not asked."""
     data = state.get(ASKED)
     if not isinstance(data, Mapping) or data.get("v") != VERSION:
         return None
@@ -358,5 +357,5 @@ def read_asked(state: Mapping[str, Any]) -> str | None:
 
 
 def asking(focus: str | None) -> dict[str, Any]:
-    """Make the update of a state that asks for a compaction before the next call of the model."""
+    """Make the update of a state that asks for a compaction at the next step."""
     return {ASKED: {"v": VERSION, "focus": (focus or "").strip()[:FOCUS]}}

@@ -1,9 +1,9 @@
-"""What is known of channels, kept while they only grow: what the model sees of them, for one.
+"""Caches over channels that only grow: of views, and of the records in reach.
 
-With `history="preserve"` the channel is never written. What the model sees of it is remembered by
-identity while it only grows, and by fingerprints once it comes back from a checkpoint. Other
-middleware may have changed the messages of a request; records are about the channel, so that is
-folded, and their changes are laid over it.
+With `history="preserve"` the channel is never written. Its view is remembered by identity while it
+only grows, and by fingerprints once it comes back from a checkpoint. Other middleware may have
+changed the messages of a request; records are about the channel, so that is folded, and their
+changes are laid over it.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class _Known(Generic[T]):
-    """What is known of one channel.
+    """A cached value of one channel.
 
     Attributes:
         head: the record in force.
         channel: the messages of the channel; weak, so that none is kept alive.
         marks: fingerprints of the same, by which they are known after a checkpoint.
-        value: what is known.
+        value: the cached value.
     """
 
     head: str
@@ -48,11 +48,11 @@ class _Known(Generic[T]):
 
 
 class Grown(Generic[T]):
-    """Something known of the channels of many threads, which holds while they only grow.
+    """A bounded cache over the channels of many threads, valid while they only grow.
 
-    Bounded; a channel that was changed, or has another head, is noticed. One that has only grown is
-    compared by identity, some 20 nanoseconds a message; one that comes back from a checkpoint as
-    other objects by fingerprints, some 3 microseconds a message.
+    A channel that was changed, or has another head, is noticed. One that has only grown is compared
+    by identity, some 20 nanoseconds a message; one that comes back from a checkpoint as other
+    objects by fingerprints, some 3 microseconds a message.
     """
 
     def __init__(self) -> None:
@@ -65,12 +65,12 @@ class Grown(Generic[T]):
         return sum(len(known.marks) for known in tuple(self._threads.values()))
 
     def keep(self, held: Held, channel: Sequence[BaseMessage], value: T) -> None:
-        """Remember something of a channel as it is now."""
+        """Keep the value of a channel as it is now."""
         marks = [fingerprint(message) for message in channel]
         self._put(held, _Known(held.head_id, [*map(ref, channel)], marks, value))
 
     def find(self, held: Held, channel: Sequence[BaseMessage]) -> tuple[T, int] | None:
-        """What is known of a channel that has only grown since, and its length then."""
+        """Find the value of a channel that has only grown since, and its length then."""
         with self._lock:
             known = self._threads.get(held.name)
         if known is None or known.head != held.head_id:
@@ -96,7 +96,7 @@ class Grown(Generic[T]):
 
 
 class Views:
-    """What the model sees of channels that keep every message: remembered, so that it is made once.
+    """The views of channels that keep every message, made once.
 
     A view is kept as places in the channel, and the messages that stand nowhere in it.
     """
@@ -110,12 +110,12 @@ class Views:
         return self._known.messages
 
     def keep(self, held: Held, channel: Sequence[BaseMessage], view: Sequence[BaseMessage]) -> None:
-        """Remember the view of a channel as it is now."""
+        """Keep the view of a channel as it is now."""
         places = {id(message): place for place, message in enumerate(channel)}
         self._known.keep(held, channel, [places.get(id(one), one) for one in view])
 
     def find(self, held: Held, channel: Sequence[BaseMessage]) -> list[BaseMessage] | None:
-        """The view of a channel that has only grown since; None if it must be made anew."""
+        """Find the view of a channel that has only grown since; None if there is none."""
         found = self._known.find(held, channel)
         if found is None:
             return None
@@ -127,11 +127,10 @@ class Views:
 def laid_over(
     view: Sequence[BaseMessage], channel: Sequence[BaseMessage], sent: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """A view of a channel, made of messages that other middleware has changed, added or removed.
+    """Lay other middleware's changes of a channel over its view.
 
-    What the view leaves out is left out, and what it shows short is, unless others have changed it
-    already; a mere copy is no change. Summaries stand where they do in the view. Messages are told
-    by their ids.
+    What the view leaves out or shows short stays so, unless others have changed it; a mere copy is
+    no change. Summaries stand where they do in the view. Messages are known by their ids.
     """
     kept = {message.id: message for message in view}
     own = {message.id: message for message in channel}

@@ -1,4 +1,4 @@
-"""The compactor: policy, meter, summariser and archive for anybody with a list of messages."""
+"""`Compactor`: the whole engine for anybody with a list of messages."""
 
 from conspectus.compactor.api import Compactor
 from conspectus.compactor.result import CompactionResult

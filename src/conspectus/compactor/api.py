@@ -1,4 +1,4 @@
-"""`Compactor`: the whole engine behind one call, for any caller that holds a list of messages."""
+"""`Compactor`: the whole engine behind one call, for any list of messages."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ from conspectus._core.stale import AnyStale
 from conspectus._drive import Flow, arun, run
 from conspectus._langchain import is_runnable
 from conspectus.archive import Archive, Scope
+from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.background import AnyBackground, Preparations
-from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.closing import Closing
-from conspectus.compactor.engine import (
-    LOCAL,
-    AnyArchive,
-    AnyListeners,
-    AnySummarizer,
-    Engine,
-    Pin,
-    window_of,
-)
+from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.preparation import Preparation
 from conspectus.compactor.preparing import begin_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.riding import last_request_of
 from conspectus.compactor.session import Session
-from conspectus.compactor.tools import OnEvent
+from conspectus.compactor.settings import (
+    LOCAL,
+    AnyArchive,
+    AnyListeners,
+    AnySummarizer,
+    EngineSettings,
+    Pin,
+    warn_caller,
+    window_of,
+)
 from conspectus.errors import InputError, PolicyError
 from conspectus.events import heard_by
 from conspectus.events.notes import noted
@@ -56,7 +57,7 @@ DEFAULT_WITHOUT = ("tokens", 170_000)
 
 
 class Compactor(Closing):
-    """Keeps histories inside a window, and every original within reach.
+    """Keep histories inside a window, and every original within reach.
 
     Args:
         summarizer: a `Summarizer`, a LangChain chat model, a `provider:model` string, a callable
@@ -176,6 +177,7 @@ class Compactor(Closing):
         background: AnyBackground = False,
         summary_request: Literal["smallest", "cached"] | Runnable[Any, Any] = "smallest",
     ) -> None:
+        given = dict(locals())
         room = window_of(window, reserved_tokens)
         if trigger is None:
             trigger = DEFAULT_WITH_WINDOW if room else DEFAULT_WITHOUT
@@ -194,26 +196,12 @@ class Compactor(Closing):
             )
         for caveat in policy.caveats:
             warn_caller(caveat, UserWarning, self)
-        self._engine = Engine.build(
-            summarizer,
-            policy,
-            TokenMeter(token_counter, model=model, file_tokens=file_tokens),
-            archive=archive,
-            max_summarizer_tokens=max_summarizer_tokens,
-            trim_tokens_to_summarize=trim_tokens_to_summarize,
-            fallbacks=fallbacks,
-            on_failure=on_failure,
-            pin=pin,
-            summarizer_timeout=summarizer_timeout,
-            on_event=on_event,
-            redact=redact,
-            telemetry=telemetry,
-            notes=notes,
-            background=background,
-            summary_request="cached" if is_runnable(summary_request) else summary_request,
-        )
-        self._last_request = last_request_of(self._engine.tools, summary_request, window)
-        self.policy, self.archive = self._engine.policy, self._engine.tools.archive
+        if is_runnable(summary_request):
+            given["summary_request"] = "cached"
+        meter = TokenMeter(token_counter, model=model, file_tokens=file_tokens)
+        self._engine = EngineSettings.of(given).engine(policy, meter)
+        self._last_request = last_request_of(self._engine, summary_request, window)
+        self.policy, self.archive = self._engine.policy, self._engine.archive
         self._opened = isinstance(archive, (str, Path))
         # With no window of its own, a history must fit what it is asked to stay below.
         self._room = budget_of(self.policy, room)
@@ -281,13 +269,13 @@ class Compactor(Closing):
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> Flow[CompactionResult]:
         flow = self._session(scope).compact(messages, force, focus or "")
-        return heard_by(self._engine.tools.listeners, flow)
+        return heard_by(self._engine.listeners, flow)
 
     def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:
         """Remember a result as the request that the caller sends now."""
         if self._last_request is not None:
             last = replace(self._last_request, messages=tuple(result.messages), at=monotonic())
-            self._engine.tools.memory.of(scope).last_request = last
+            self._engine.memory.of(scope).last_request = last
         return result
 
     def prepare(
@@ -298,7 +286,7 @@ class Compactor(Closing):
         tenant: str | None = None,
         session: str = "main",
     ) -> Preparation:
-        """Prepare the next notes beside the caller if the trigger is near, and go on at once.
+        """Prepare the next notes beside the caller if the trigger is near.
 
         `compact` begins by itself once a history nears its trigger; this is for moments that a
         caller knows better, as while a user reads. The next `compact` whose trigger has come swaps
@@ -336,7 +324,7 @@ class Compactor(Closing):
         return await arun(self._prepare(scope_of(tenant, thread_id, session), messages))
 
     def _prepare(self, scope: Scope, messages: Sequence[Source]) -> Flow[Preparation]:
-        if self._engine.tools.background is None:
+        if self._engine.background is None:
             raise PolicyError(
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
@@ -344,10 +332,10 @@ class Compactor(Closing):
         return (yield from begin_flow(self._session(scope), lambda own: own.folded(entries)))
 
     def _session(self, scope: Scope) -> Session:
-        return self._engine.session(scope, self._room)
+        return Session(self._engine, scope, self._room, Anchor.of(self._engine, scope))
 
     def _prepares(self) -> Sequence[Preparations]:
-        background = self._engine.tools.background
+        background = self._engine.background
         return () if background is None else (background,)
 
     def _own_archive(self) -> Archive | None:
@@ -381,7 +369,7 @@ class Compactor(Closing):
             ArchiveError: the archive cannot be read.
         """
         scope = scope_of(tenant, thread_id, session)
-        listeners = self._engine.tools.listeners
+        listeners = self._engine.listeners
         return run(heard_by(listeners, self._recall(scope, query, id, range, tokens)))
 
     async def arecall(
@@ -397,7 +385,7 @@ class Compactor(Closing):
     ) -> RecallResult:
         """`recall` on an event loop."""
         scope = scope_of(tenant, thread_id, session)
-        listeners = self._engine.tools.listeners
+        listeners = self._engine.listeners
         return await arun(heard_by(listeners, self._recall(scope, query, id, range, tokens)))
 
     def _recall(
@@ -422,16 +410,16 @@ class Compactor(Closing):
                 id=id,
                 range=range,
                 tokens=tokens,
-                count=self._engine.tools.meter.text,
+                count=self._engine.meter.text,
             )
         )
 
 
 def scope_of(tenant: str | None, thread_id: str, session: str) -> Scope:
-    """The history that these names mean; histories without a name would be one.
+    """Name a history; one without a name would be shared by all.
 
     Raises:
-        InputError: one of them is empty, or no text.
+        InputError: one of the names is empty, or no text.
     """
     named: Mapping[str, object] = {"thread_id": thread_id, "tenant": tenant, "session": session}
     for name, value in named.items():

@@ -1,16 +1,19 @@
-"""One summariser is asked, of whichever kind, within its time; what goes wrong are our errors."""
+"""Ask one summariser of any kind, within its time; raise failures as our errors."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
+from conspectus._core.choices import EMBEDDED
+from conspectus._core.items import Compact
 from conspectus._core.records import Draft
 from conspectus._drive import Flow, Io, StepTimeout
 from conspectus.compactor.checking import cut, refused
+from conspectus.compactor.engine import Engine
 from conspectus.compactor.material import Material, reading_flow
 from conspectus.compactor.observed import observed_call
-from conspectus.compactor.tools import Tools
 from conspectus.errors import RedactionError, SummarizerTimeout, SummaryError
 from conspectus.events import Seen
 from conspectus.summarize import (
@@ -26,38 +29,34 @@ from conspectus.summarize.provider_errors import is_way_out
 
 
 def request_of(material: Material, spent: int) -> SummaryRequest:
-    """What a summariser is to read, and how much it may write.
+    """Make the request for a summariser.
 
     Args:
-        material: all that the compaction reads.
-        spent: what its earlier tries have cost, in tokens.
+        spent: the cost of earlier tries, in tokens.
     """
-    tools, lengths = material.tools, material.lengths
+    engine, lengths = material.engine, material.lengths
     return SummaryRequest(
-        entries=[material.originals[key] for key in material.keys],
+        entries=material.entries,
         standing=material.standing,
         ledger=material.ledger,
-        limit=tools.text_within(lengths.asked),
-        count=tools.meter.text,
+        limit=engine.text_within(lengths.asked),
+        count=engine.meter.text,
         focus=material.focus,
         kept=material.staying,
         spent=spent,
-        most=tools.text_within(lengths.fine),
-        shares=tools.shares,
-        archived=tools.archive is not None,
+        most=engine.text_within(lengths.fine),
+        shares=engine.shares,
+        archived=engine.archive is not None,
     )
 
 
-def answer_flow(tools: Tools, by: str, request: SummaryRequest, seen: Seen) -> Flow[object]:
-    """What a summariser answers: its own steps where it has some, else one call.
+def answer_flow(engine: Engine, by: str, request: SummaryRequest, seen: Seen) -> Flow[object]:
+    """Ask a summariser: by its own steps where it has some, else by one call.
 
     Args:
-        tools: what the compaction works with.
-        by: name of the summariser.
-        request: what it is to read.
-        seen: the step as listeners are told of it.
+        seen: the step that listeners are told of.
     """
-    summarizer, form = tools.summarizers[by], _form_of(tools.summarizers[by])
+    summarizer, form = engine.summarizers[by], _form_of(engine.summarizers[by])
     if form != "notes" and request.shares.parts:
         request = for_model(request, whole=form == "whole")
     if isinstance(summarizer, EmbeddedSummarizer):
@@ -67,33 +66,31 @@ def answer_flow(tools: Tools, by: str, request: SummaryRequest, seen: Seen) -> F
     if (steps := getattr(summarizer, "summarize_flow", None)) is not None:
         answer: Flow[object] = steps(request)  # it sets a time for each of its own calls
         return answer
-    step = Io(
-        lambda: summarizer.summarize(request), lambda: summarizer.asummarize(request), tools.timeout
-    )
-    return observed_call(step, by, request, seen)
+    call, acall = partial(summarizer.summarize, request), partial(summarizer.asummarize, request)
+    return observed_call(Io(call, acall, engine.timeout), by, request, seen)
 
 
 def in_notes_flow(
     material: Material, by: str, draft: Draft, request: SummaryRequest
 ) -> Flow[Draft]:
-    """What a summariser has written, in its place in the notes.
+    """Put the text of a summariser in its place in the notes.
 
     Raises:
         SummaryRejected: it cannot be used.
     """
-    tools, lengths = material.tools, material.lengths
-    form = _form_of(tools.summarizers[by])
+    engine, lengths = material.engine, material.lengths
+    form = _form_of(engine.summarizers[by])
     if form == "notes":
         return draft
     if wrong := wrong_with(draft.text, request.entries, prompted=bool(draft.request)):
         raise refused(by, draft, wrong)
-    draft = cut(draft, lengths, tools, material.size)
+    draft = cut(material, draft)
     if not request.shares.parts:
         return draft
     # In the notes its lines would give way until the rest fits, so it is judged before.
     if wrong := lengths.exceeded_by(draft, material.size(draft.text)):
         raise refused(by, draft, wrong)
-    most, whole = tools.text_within(lengths.most), form == "whole"
+    most, whole = engine.text_within(lengths.most), form == "whole"
     live = draft.request == "cached"
     text, facts = yield from reading_flow(
         lambda: composed(request, draft.text, whole=whole, most=most, live=live), request.entries
@@ -103,30 +100,25 @@ def in_notes_flow(
 
 
 def _form_of(summarizer: Summarizer) -> Form:
-    """What its text is; a whole summary where it does not say."""
+    """Return the form of its text; a whole summary where it names none."""
     form: Form = getattr(summarizer, "form", "whole")
     return form
 
 
-def as_ours(error: Exception, by: str, tools: Tools) -> Exception:
-    """The error to raise where a summariser, or what reads its answer, has raised one.
+def as_ours(error: Exception, by: str, engine: Engine) -> Exception:
+    """Turn the error of a summariser, or of reading its answer, into the one to raise.
 
-    Where its provider asks to be left alone, that is remembered for all sessions.
-
-    Args:
-        error: as it was raised.
-        by: name of the summariser.
-        tools: what the compaction works with.
+    Where its provider asks for a pause, that is remembered for all sessions.
     """
     if isinstance(error, SummaryError):
         if asked := asked_for(error):
-            tools.memory.rest(by, asked)
+            engine.memory.rest(by, asked)
         return error
     if isinstance(error, RedactionError):
         return error
     made: SummaryError
     if isinstance(error, StepTimeout):
-        made = SummarizerTimeout(f"{by} did not answer within {tools.timeout:g} seconds")
+        made = SummarizerTimeout(f"{by} did not answer within {engine.timeout:g} seconds")
     elif is_way_out(error):
         return error
     else:
@@ -136,16 +128,24 @@ def as_ours(error: Exception, by: str, tools: Tools) -> Exception:
 
 
 def asked_for(failure: SummaryError) -> float:
-    """Seconds that a provider asks to wait; a user's own summariser may say what is no number."""
+    """Return the seconds that a provider asks to wait; 0 where it gives no number."""
     asked: object = getattr(failure, "retry_after", None)
     return float(asked) if isinstance(asked, (int, float)) and asked > 0 else 0.0
 
 
 def resting(by: str, seconds: float) -> SummaryError:
-    """The failure of a summariser that is not asked, as its provider has asked for a pause."""
+    """Make the failure of a summariser whose provider has asked for a pause."""
     error = SummaryError(
         f"{by} is not asked: its provider wants to be left alone for another "
         f"{math.ceil(seconds)} s; try again then, or give a fallback"
     )
     error.transient, error.retry_after = True, seconds
     return error
+
+
+def ladder_of(engine: Engine, plan: Compact) -> tuple[str, ...]:
+    """Name the summarisers to ask; the embedded one last where there is no room left."""
+    roomy = plan.budget is None or plan.tokens <= plan.budget
+    if engine.on_failure != "degrade" or roomy or EMBEDDED in engine.order:
+        return engine.order
+    return (*engine.order, EMBEDDED)

@@ -1,4 +1,4 @@
-"""The end of an object whose notes are prepared in the background: `close` and `with`."""
+"""`close` and `with` for an object whose notes are prepared in the background."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conspectus.compactor.background import Preparations, check_seconds
 
 
 class Closing:
-    """`close`, `aclose` and context managers, for what prepares notes beside its caller."""
+    """`close`, `aclose` and `with` for an object that prepares notes."""
 
     def _prepares(self) -> Sequence[Preparations]:
         raise NotImplementedError
@@ -21,7 +21,7 @@ class Closing:
         raise NotImplementedError
 
     def close(self, timeout: float | None = None) -> None:
-        """Wait for the notes that are being prepared, and close the archive that was opened here.
+        """Wait for notes that are being prepared, and close an archive opened here.
 
         After it no thread and no task of this object uses a store, so that the store's own
         connection can be closed. One that was given stays open, as does an `Archive`. Nothing more

@@ -1,16 +1,13 @@
-"""One compaction: archive, read back, find or write the summary, check, save, preview, commit.
+"""One compaction: archive, read back, summarise, check, save, preview, commit.
 
-The order is the commit rule: originals into the archive and read back, the summary made and
-checked, the draft stored, the record committed. Whatever fails before the commit leaves the history
-as it was.
+This order is the commit rule: whatever fails before the commit leaves the history as it was.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from conspectus import events
 from conspectus._core.choices import EMBEDDED
@@ -24,19 +21,19 @@ from conspectus.compactor.asking import (
     as_ours,
     asked_for,
     in_notes_flow,
+    ladder_of,
     request_of,
     resting,
 )
-from conspectus.compactor.checking import checked, refused
+from conspectus.compactor.checking import approved_flow, checked, refused
 from conspectus.compactor.drafts import draft_name, draft_of
-from conspectus.compactor.leaving import event_of, tell
-from conspectus.compactor.material import Material
-from conspectus.compactor.observed import cause_of, failed, whose_of
-from conspectus.compactor.outcome import Done, Failed
-from conspectus.compactor.preview import PreviewRequest, approved
+from conspectus.compactor.engine import Engine
+from conspectus.compactor.hooks import Preview
+from conspectus.compactor.material import Material, tell_hooks_flow
+from conspectus.compactor.observed import by_name, cause_of, emit, failed, said_once, whose_of
 from conspectus.compactor.redacting import event_flow, told_flow, written_flow
+from conspectus.compactor.result import Done, Failed
 from conspectus.compactor.riding import riding
-from conspectus.compactor.tools import Tools
 from conspectus.compactor.view import History, applied
 from conspectus.compactor.waiting import taken_flow
 from conspectus.errors import (
@@ -48,10 +45,10 @@ from conspectus.errors import (
     SummaryError,
 )
 from conspectus.events import CompactionStep, Seen, observing
-from conspectus.events.notes import noted
 from conspectus.ledger import Ledger
 
-logger = logging.getLogger("conspectus")
+if TYPE_CHECKING:
+    from conspectus.compactor.session import Session
 
 Claim = Callable[[str, tuple[str, ...]], Flow[bool]]
 
@@ -66,7 +63,7 @@ is not tried again: an agent's step should not stand still, and to ask earlier w
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """A checked summary: what it took, tries that failed, and whether it was found as a draft."""
+    """A checked summary, its cost, failed tries, and whether it was found as a draft."""
 
     draft: Draft
     spent: Cost
@@ -79,11 +76,9 @@ class Compaction:
     """One compaction.
 
     Attributes:
-        tools: what it works with.
-        scope: whose session it is.
-        anchor: where its records and drafts are.
+        session: the history's session.
         history: the view before it.
-        plan: what to do.
+        plan: what leaves, and what is shown short.
         focus: what the caller wants kept above all.
         adopted: the summary of what leaves, where another library has written it already.
         ready: the draft that was prepared for it; None where there is none.
@@ -92,25 +87,28 @@ class Compaction:
         asked: names of the summarisers that were asked.
     """
 
-    tools: Tools
-    scope: Scope
-    anchor: Anchor
+    session: Session
     history: History
     plan: Compact
-    focus: InitVar[str]
+    focus: InitVar[str] = ""
     adopted: InitVar[Draft | None] = None
     ready: Draft | None = None
+    engine: Engine = field(init=False)
+    anchor: Anchor = field(init=False)
+    scope: Scope = field(init=False)
     material: Material = field(init=False)
     begun: str = ""
     asked: set[str] = field(default_factory=set)
 
     def __post_init__(self, focus: str, adopted: Draft | None) -> None:
-        self.material = Material(self.tools, self.history, self.plan, focus, adopted)
+        self.engine, self.anchor = self.session.engine, self.session.anchor
+        self.scope = self.session.scope
+        self.material = Material(self.engine, self.history, self.plan, focus, adopted)
 
     def run(self) -> Flow[tuple[Done | Failed, History]]:
-        """Carry out the plan; the history that comes back is the new view, or the old one."""
-        plan, tools = self.plan, self.tools
-        raises = tools.on_failure == "raise"
+        """Carry out the plan; answer with the outcome and the new view, or the old one."""
+        plan, engine = self.plan, self.engine
+        raises = engine.on_failure == "raise"
         with observing(
             events.Compaction,
             whose_of(self.scope),
@@ -119,7 +117,7 @@ class Compaction:
             budget=plan.budget,
             clipped=len(plan.clips),
         ) as seen:
-            if tools.redaction is not None:
+            if engine.redaction is not None:
                 seen.withhold()
             outcome: Done | Failed
             try:
@@ -129,7 +127,7 @@ class Compaction:
                     if raises and not outcome.refused:
                         raise outcome.error
             except RedactionError as error:
-                self._emit("failed", {"reason": str(error)})
+                emit(self.engine, self.scope, "failed", {"reason": str(error)})
                 if raises:
                     seen.tell(**failed(error))
                     raise
@@ -143,10 +141,10 @@ class Compaction:
             if isinstance(outcome, Failed):
                 return (yield from self._failed(outcome, seen)), self.history
             record, gone = outcome.record, set(plan.evicted)
-            after = applied(self.history, record, gone, self.material.clips, tools.meter)
+            after = applied(self.history, record, gone, self.material.clips, engine.meter)
             failures = yield from told_flow(self.material.redaction, outcome.failures)
             seen.tell(
-                outcome="passing" if tools.passing else "compacted",
+                outcome="passing" if engine.passing else "compacted",
                 tokens_after=after.size.tokens,
                 record=record.id,
                 by=record.by,
@@ -155,7 +153,7 @@ class Compaction:
             return replace(outcome, failures=tuple(failures)), after
 
     def _steps(self, seen: Seen) -> Flow[Done | Failed]:
-        """The steps, in their order."""
+        """Take the steps in their order."""
         plan, material = self.plan, self.material
         yield from material.gather_flow(self.scope)
         seen.tell(evicted=len(material.keys))
@@ -164,19 +162,19 @@ class Compaction:
         yield from self._tell(
             "start", cause=plan.cause, tokens=plan.tokens, evict=len(material.keys)
         )
-        if self.tools.archive is not None:
+        if self.engine.archive is not None:
             try:
-                yield from self._archive(self.tools.archive)
+                yield from self._archive(self.engine.archive)
             except ArchiveError as error:
-                return Failed(_said_once(error), error, Cost())
+                return Failed(said_once(error), error, Cost())
         draft, spent, failures = material.adopted, Cost(), tuple[str, ...]()
         if draft is None and plan.summary_tokens:
             written = yield from self._summary()
             if isinstance(written, Failed):
                 return written
             draft, spent, failures = written.draft, written.spent, written.failures
-            if self.tools.preview is not None:
-                draft = yield from self._preview(draft, written.found)
+            if (ask := self.engine.preview) is not None:
+                draft = yield from self._preview(ask, draft, written.found)
                 if draft is None:
                     said = "the summary was refused by the person who was asked"
                     return Failed(said, SummaryError(said), spent, True, failures)
@@ -188,18 +186,18 @@ class Compaction:
                 error.cost = spent
             why = f"the record could not be written: {error}"
             return Failed(why, error, spent, failures=failures)
-        found = {} if self.tools.redaction is None else {"redacted": dict(record.redacted)}
+        found = {} if self.engine.redaction is None else {"redacted": dict(record.redacted)}
         yield from self._tell(
             "end", record=record.id, tokens=record.tokens_after, by=record.by, **found
         )
         return Done(record, draft, spent, failures)
 
     def prepared_flow(self, claim: Claim) -> Flow[Draft | Failed | None]:
-        """The first half: all up to the stored draft. Nobody is asked, and nothing is in force.
+        """Take the first half, up to the stored draft; ask nobody, put nothing in force.
 
         Args:
-            claim: given the name of the draft and the keys of what it stands for, says whether this
-                worker is to make it.
+            claim: says whether this worker is to make the draft, given its name and the keys of the
+                messages that it stands for.
 
         Returns:
             The draft; why there is none; None where another worker is at it.
@@ -209,20 +207,19 @@ class Compaction:
         if not (yield from claim(name, self.material.keys)):
             return None
         try:
-            if self.tools.archive is not None:
-                yield from self._archive(self.tools.archive)
+            if self.engine.archive is not None:
+                yield from self._archive(self.engine.archive)
             written = yield from self._summary()
             return written if isinstance(written, Failed) else written.draft
         except ArchiveError as error:
-            return Failed(_said_once(error), error, Cost())
+            return Failed(said_once(error), error, Cost())
         finally:
             self._let_others_go_on()
 
     # Into the archive, and back out again
 
     def _archive(self, archive: Archive) -> Flow[None]:
-        """Archive what leaves and what is shown short: a store that confirms and forgets is found
-        out here."""
+        """Archive what leaves and what is shown short; read it back: a store may forget."""
         keys = self.material.keys + tuple(mark.key for mark in self.material.marks)
         originals = [self.material.originals[key] for key in keys]
         if not originals:
@@ -238,20 +235,20 @@ class Compaction:
     # The summary
 
     def _summary(self) -> Flow[_Written | Failed]:
-        """The draft if there is one; else each summariser in turn, then the last resort."""
+        """Find the draft; else ask each summariser in turn, the last resort at the end."""
         plan, material = self._draft_name(), self.material
         try:
             draft = yield from self._found(plan)
         except ArchiveError as trouble:
-            return Failed(_said_once(trouble), trouble, Cost())
+            return Failed(said_once(trouble), trouble, Cost())
         if draft is not None:
-            draft, problems = self._checked(draft)
+            draft, problems = checked(material, draft)
             if not problems:
                 return _Written(draft, Cost(), (), found=True)
         spent, failures = Cost(), tuple[str, ...]()
         error: Exception = SummaryError("no summariser was given")
-        for by in self._ladder():
-            last = self.tools.memory.of(self.scope).last_request
+        for by in ladder_of(self.engine, self.plan):
+            last = self.engine.memory.of(self.scope).last_request
             for wait in (*RETRY_AFTER, None):
                 asked, cached = 0.0, False
                 try:
@@ -260,13 +257,13 @@ class Compaction:
                         request = riding(material, by, request_of(material, spent.tokens), last)
                         cached, last = request.last is not None, None
                         try:
-                            answer = yield from answer_flow(self.tools, by, request, seen)
+                            answer = yield from answer_flow(self.engine, by, request, seen)
                             draft = yield from self._redacted(draft_of(answer, by))
                         except Exception as failure:
-                            raise as_ours(failure, by, self.tools)  # noqa: B904  # has its cause
+                            raise as_ours(failure, by, self.engine)  # noqa: B904  # has its cause
                         draft = yield from in_notes_flow(material, by, draft, request)
                     spent += draft.cost
-                    draft, problems = self._checked(draft)
+                    draft, problems = checked(material, draft)
                     if not problems:
                         yield from self.anchor.save_draft_flow(plan, draft)
                         return _Written(draft, spent, failures, found=False)
@@ -278,7 +275,7 @@ class Compaction:
                     error, retry = failure, cached or getattr(failure, "transient", False)
                     asked = asked_for(failure)
                     spent += getattr(failure, "cost", Cost())
-                failures = (*failures, _by_name(by, error))
+                failures = (*failures, by_name(by, error))
                 yield from self._tell("attempt_failed", by=by, reason=str(error))
                 if wait is None or not retry or asked > LONGEST_WAIT:
                     break
@@ -289,20 +286,20 @@ class Compaction:
             del error  # it holds this frame
 
     def _draft_name(self) -> str:
-        """Another one wherever the summary would be another."""
+        """Name the draft by all that would change the summary."""
         head, material = self.history.head, self.material
         return draft_name(
             parent=head.id if head else None,
             keys=material.keys,
             limit=material.lengths.asked,
-            identity=self.tools.identity(material.focus),
+            identity=self.engine.identity(material.focus),
             standing=material.standing,
             ledger=material.ledger.to_json(),
         )
 
     def _found(self, plan: str) -> Flow[Draft | None]:
-        """The draft of a plan; where there is none yet, another worker may be writing it."""
-        if self.ready is None and (yield from taken_flow(self.tools.memory, self.scope, plan)):
+        """Find the draft of a plan; another worker may be writing it."""
+        if self.ready is None and (yield from taken_flow(self.engine.memory, self.scope, plan)):
             self.begun = plan
         draft = self.ready or (yield from self.anchor.find_draft_flow(plan))
         if draft is None:
@@ -313,36 +310,31 @@ class Compaction:
         return draft if self.ready is None else (yield from self._topped_up(draft))
 
     def _topped_up(self, ready: Draft) -> Flow[Draft]:
-        """A prepared draft with what the embedded summariser notes of messages that came later."""
+        """Add the embedded summariser's notes of later messages to a prepared draft."""
         material, read = self.material, set(ready.read)
         later = [material.originals[key] for key in material.keys if key not in read]
         if not later:
             return ready
         with observing(CompactionStep, step="summarize", by=EMBEDDED) as seen:
-            limit = self.tools.text_within(material.lengths.fine)
+            limit = self.engine.text_within(material.lengths.fine)
             asked = replace(
                 request_of(material, 0), entries=later, standing=ready.text, limit=limit
             )
-            answer = yield from answer_flow(self.tools, EMBEDDED, asked, seen)
+            answer = yield from answer_flow(self.engine, EMBEDDED, asked, seen)
             added = yield from self._redacted(draft_of(answer, EMBEDDED))
         return replace(ready, text=added.text, read=(*ready.read, *added.read))
 
     def _let_others_go_on(self) -> None:
         if self.begun:
-            self.tools.memory.end(self.scope, self.begun)
+            self.engine.memory.end(self.scope, self.begun)
             self.begun = ""
 
-    def _ladder(self) -> tuple[str, ...]:
-        """Who is asked, in turn."""
-        tools, plan = self.tools, self.plan
-        roomy = plan.budget is None or plan.tokens <= plan.budget
-        last_resort = tools.on_failure == "degrade" and not roomy and EMBEDDED not in tools.order
-        return (*tools.order, EMBEDDED) if last_resort else tools.order
-
     def _may_be_asked(self, by: str) -> None:
-        """Pass by a summariser whose provider wants to be left alone, unless it has said so in this
-        very compaction, which has waited then."""
-        rest = 0.0 if by in self.asked else self.tools.memory.rests(by)
+        """Pass by a summariser whose provider asks for a pause.
+
+        One that has asked in this very compaction is tried again: this has waited then.
+        """
+        rest = 0.0 if by in self.asked else self.engine.memory.rests(by)
         self.asked.add(by)
         if rest:
             raise resting(by, rest)
@@ -351,39 +343,16 @@ class Compaction:
         text = yield from written_flow(self.material.redaction, draft.text)
         return draft if text == draft.text else replace(draft, text=text)
 
-    def _checked(self, draft: Draft) -> tuple[Draft, tuple[str, ...]]:
-        """The draft with its size measured, and why it cannot be used; nothing if it can."""
-        material = self.material
-        with observing(CompactionStep, step="check", by=draft.by) as seen:
-            entries = [material.originals[key] for key in material.keys]
-            lengths, size = material.lengths, material.size
-            draft, problems = checked(draft, entries, material.ledger, lengths, self.tools, size)
-            seen.tell(problems=len(problems), tokens=draft.tokens)
-            seen.tell(outcome="refused" if problems else "ok")
-        return draft, problems
-
-    # A person reads it
-
-    def _preview(self, draft: Draft, kept: bool) -> Flow[Draft | None]:
-        """The draft as a person approved it; None where it was refused."""
-        material, ask = self.material, self.tools.preview
-        assert ask is not None
+    def _preview(self, ask: Preview, draft: Draft, kept: bool) -> Flow[Draft | None]:
         with observing(CompactionStep, step="preview", by=draft.by) as seen:
-            most, by = material.lengths.most, draft.by
-            limit, cause = self.tools.text_within(most), self.plan.cause
-            evict = len(material.keys)
-            request = PreviewRequest(draft.text, evict, cause, limit, by, kept=kept)
-            answer = approved(ask, request, draft, material.size, most)
-            if answer is not None and answer.text != draft.text:
-                answer = yield from self._redacted(answer)
-                answer = replace(answer, tokens=material.size(answer.text))
+            answer = yield from approved_flow(ask, self.material, draft, self.plan.cause, kept)
             seen.tell(outcome="ok" if answer is not None else "refused")
         return answer
 
     # The record
 
     def _record(self, draft: Draft | None) -> Record:
-        material, head, tools = self.material, self.history.head, self.tools
+        material, head = self.material, self.history.head
         return Record.make(
             parent=head.id if head else None,
             covers=material.keys,
@@ -394,44 +363,28 @@ class Compaction:
             tokens_before=self.plan.tokens,
             tokens_after=material.tokens + (draft.tokens if draft else 0),
             messages_after=len(material.places) + bool(self.plan.summary_tokens),
-            archived=tools.archive is not None,
+            archived=self.engine.archive is not None,
             by=draft.by if draft else "",
             cost=draft.cost if draft else Cost(),
             cut=draft.cut if draft else 0,
             request=draft.request if draft else "",
-            redacted=dict(material.redacted) if tools.redaction is not None else {},
+            redacted=dict(material.redacted) if material.redaction is not None else {},
             order=material.among(),
         )
 
     def _commit(self, record: Record) -> Flow[None]:
-        """Tell the hooks of what leaves, as it is archived and its summary is sound; then put the
-        record in force."""
+        """Tell the hooks, then put the record in force."""
         with observing(CompactionStep, step="commit", by=record.by):
-            left, staying, hooks = self.material.read(), self.material.staying, self.tools.hooks
-            if hooks and left:
-                closed = self.tools.redaction is not None
-                event = event_of(left, staying, self.scope, self.plan.cause, closed=closed)
-                yield from tell(hooks, event, self.tools.timeout)
+            yield from tell_hooks_flow(self.material, self.scope)
             yield from self.anchor.commit_flow(self.history.chain, record)
 
     # What is told of it
 
     def _tell(self, event: str, **data: Any) -> Flow[None]:
-        self._emit(event, (yield from event_flow(self.material.redaction, data)))
-
-    def _emit(self, event: str, data: Mapping[str, Any]) -> None:
-        data = {**data, "thread_id": self.scope.thread, "session": self.scope.session}
-        logger.debug("%s %s", event, data, extra=noted("compaction_progress"))
-        if self.tools.on_event is None:
-            return
-        try:
-            self.tools.on_event(event, data)
-        except Exception:
-            # A listener that fails must not undo a compaction.
-            logger.exception("on_event failed at %r", event, extra=noted("on_event_failed"))
+        emit(self.engine, self.scope, event, (yield from event_flow(self.material.redaction, data)))
 
     def _failed(self, outcome: Failed, seen: Seen) -> Flow[Failed]:
-        """The failure as it may be told."""
+        """Redact a failure, so that it may be told."""
         redaction, why = self.material.redaction, failed(outcome.error, refused=outcome.refused)
         why["tries_failed"] = len(outcome.failures)
         if isinstance(outcome.error, RedactionError):
@@ -441,14 +394,3 @@ class Compaction:
         seen.tell(**(yield from event_flow(redaction, why)))
         [reason] = yield from told_flow(redaction, [outcome.reason])
         return replace(outcome, reason=reason)
-
-
-def _by_name(by: str, error: Exception) -> str:
-    """What went wrong, and with whom, said once."""
-    return str(error) if f"{by} " in str(error) else f"{by}: {error}"
-
-
-def _said_once(error: ArchiveError) -> str:
-    """Why: errors of a store begin with it already."""
-    text = str(error)
-    return text if text.startswith("The archive failed") else f"the archive failed: {text}"

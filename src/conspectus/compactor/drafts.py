@@ -1,4 +1,4 @@
-"""The text of a summary on its way into force: as answered, as a body, and what stands in it."""
+"""The text of a summary on its way into force: its name, its body, its facts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def draft_name(
     standing: str,
     ledger: Mapping[str, Any],
 ) -> str:
-    """The name under which the draft of a plan is kept, and found again by any process.
+    """Name the draft of a plan, so that any process finds it again.
 
     Args:
         parent: id of the record in force.
@@ -46,7 +46,11 @@ def draft_name(
 
 
 def draft_of(answer: object, by: str) -> Draft:
-    """What a summariser answered, or a `SummaryError` that says what is wrong with it."""
+    """Make a draft of a summariser's answer.
+
+    Raises:
+        SummaryError: the answer is no `Summary`.
+    """
     fits = (
         isinstance(answer, Summary)
         and isinstance(answer.text, str)
@@ -66,12 +70,12 @@ def draft_of(answer: object, by: str) -> Draft:
 
 
 def body_of(text: str) -> str:
-    """What a summary says, framed as data, without the line that tells that it is one."""
+    """Frame the text of a summary as data, without the line that marks it."""
     return as_notes(text.strip().removeprefix(SUMMARY_LINE).strip())
 
 
 def uncited(text: str, cites: set[str]) -> str:
-    """A summary without the ids that it cites: where nothing is archived they lead nowhere."""
+    """Remove the ids that a summary cites: without an archive they lead nowhere."""
 
     def known(match: re.Match[str]) -> str:
         named = {name.strip() for name in match[1].split(",")}
@@ -81,7 +85,7 @@ def uncited(text: str, cites: set[str]) -> str:
 
 
 def shown_in(body: str, ledger: Mapping[str, Any]) -> tuple[Fact, ...]:
-    """The facts of a ledger that stand in a summary, word for word."""
+    """Return the facts of a ledger that stand in a summary, word for word."""
     folded = " ".join(body.split())
     facts = Ledger.recovered(ledger)[0].facts
     return tuple(fact for fact in facts if " ".join(fact.value.split()) in folded)

@@ -1,4 +1,4 @@
-"""What one compaction reads: originals, what stays in view, the summary and the facts so far."""
+"""The messages, notes and facts that one compaction reads."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
 from conspectus._core.items import Compact
+from conspectus._core.policy import LARGEST_SUMMARY, REARM, SMALLEST_SUMMARY
 from conspectus._core.records import ClipMark, Draft, Record
 from conspectus._drive import Flow, Io
 from conspectus.archive import Scope
-from conspectus.compactor.checking import Lengths
+from conspectus.compactor.engine import Engine
+from conspectus.compactor.hooks import SummarizationEvent, copied, tell_flow
 from conspectus.compactor.redacting import texts_of, with_texts
-from conspectus.compactor.tools import Tools
 from conspectus.compactor.view import History, Place, clipped
 from conspectus.events.notes import noted
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry, read_messages, summary_message, summary_text
 from conspectus.messages.summary import summary_body
 from conspectus.redaction import Redaction, for_view
+from conspectus.summarize import FLOOR, problems
 
 logger = logging.getLogger("conspectus")
 
@@ -30,12 +32,64 @@ MANY, LONG = 50, 20_000
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """How long a summary message may be, in tokens.
+
+    Attributes:
+        asked: the limit that the summariser is given.
+        fine: the size up to which a longer one is used as it came: the budget leaves room to grow,
+            and summaries of summaries do not outgrow their summariser. Above it a shorter one is
+            asked for.
+        most: the most that it may take: of what it replaces, of the budget, of a caller's limit.
+        replaced: tokens of the messages that it replaces.
+        may_be_cut: a caller has set a length, and wants that rather than no summary.
+    """
+
+    asked: int
+    fine: int
+    most: int
+    replaced: int
+    may_be_cut: bool
+
+    @classmethod
+    def of(cls, plan: Compact, replaced: int, stays: int, alone: bool = False) -> Lengths:
+        """Set the lengths of one compaction.
+
+        Args:
+            replaced: tokens that the summary stands for.
+            stays: tokens that stay in view beside it.
+            alone: in a tiny budget it is enough that the summary fits by itself, as LangMem has it.
+        """
+        asked = min(plan.summary_tokens, max(FLOOR, replaced))
+        most = max(FLOOR, replaced)
+        if plan.summary_cap is not None:
+            most = min(most, plan.summary_cap)
+        fine = most if plan.summary_cap is not None else min(most, LARGEST_SUMMARY)
+        if plan.budget is not None:
+            most = min(most, plan.budget - stays)
+            fine = min(fine, int(plan.budget / REARM) - stays)
+            if alone and plan.budget < SMALLEST_SUMMARY:
+                most = fine = max(most, plan.budget)
+        return cls(
+            asked, max(asked, fine), max(asked, most), replaced, plan.summary_cap is not None
+        )
+
+    def exceeded_by(self, draft: Draft, tokens: int) -> tuple[str, ...]:
+        """Return the reasons why a summariser's own text is too long; empty if it is not.
+
+        Args:
+            tokens: size of the message that shows it.
+        """
+        return problems(draft, (), tokens=tokens, replaced=self.replaced, limit=self.most)
+
+
 @dataclass(slots=True)
 class Material:
     """All that one compaction reads; where there is a redactor, without its secrets.
 
     Attributes:
-        tools: settings, archive, counters and redactor.
+        engine: settings, archive, counters and redactor.
         history: the view before the compaction.
         plan: messages that leave and messages that are clipped.
         focus: a wish of the caller about what to keep above all.
@@ -46,8 +100,7 @@ class Material:
         to_show: the text that stays of messages that are clipped, by key; with a redactor only.
         clips: clipped messages, by their place in the history.
         staying: the messages that stay in view.
-        standing: the summary so far: ours, and those of other libraries that ours replaces, if
-            they are not too large.
+        standing: the summary so far: ours, and those of other libraries that ours replaces.
         ledger: the facts so far, with those of what leaves.
         places: the view after it, without its summary.
         lengths: how long the summary may be.
@@ -55,7 +108,7 @@ class Material:
         lost: clipped messages whose originals are not in the archive any more.
     """
 
-    tools: Tools
+    engine: Engine
     history: History
     plan: Compact
     focus: str
@@ -74,17 +127,17 @@ class Material:
     lost: int = 0
 
     def __post_init__(self) -> None:
-        self.redaction = self.tools.redaction
+        self.redaction = self.engine.redaction
 
     def size(self, body: str) -> int:
-        """Tokens of a summary as it would stand in view."""
-        if self.tools.size is not None:
-            return self.tools.size(body)
-        text = summary_text(body, archived=self.tools.archive is not None)
-        return self.tools.meter.message(summary_message(text, "", like=self.history.like))
+        """Count the tokens of a summary as it would stand in view."""
+        if self.engine.size is not None:
+            return self.engine.size(body)
+        text = summary_text(body, archived=self.engine.archive is not None)
+        return self.engine.meter.message(summary_message(text, "", like=self.history.like))
 
     def read(self) -> list[Entry]:
-        """The messages that leave, without summaries: their words are nobody's own statements."""
+        """Return what leaves, without summaries: their words are nobody's own."""
         return [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
 
     @property
@@ -93,18 +146,25 @@ class Material:
         return tuple(place.item.key for place in self.leaving)
 
     @property
+    def entries(self) -> list[Entry]:
+        """The originals that leave, as they were first sent."""
+        return [self.originals[key] for key in self.keys]
+
+    @property
     def marks(self) -> tuple[ClipMark, ...]:
         """The messages to show short."""
         return tuple(place.mark for place in self.clips.values() if place.mark is not None)
 
     @property
     def tokens(self) -> int:
-        """What stays in view beside the summary takes."""
+        """Tokens that stay in view beside the summary."""
         return sum(place.item.tokens for place in self.places)
 
     def among(self) -> tuple[str, ...]:
-        """The keys of what leaves, with those of messages that stay in view before the last of it:
-        they leave later, and the archive is to know where they stood."""
+        """Return the keys of what leaves, and of what stays before the last of it.
+
+        The latter leave later, and the archive is to know where they stood.
+        """
         items, leaving = self.history.items, set(self.keys)
         known = {key for record in self.history.chain for key in record.order}
         last = max((i for i, item in enumerate(items) if item.key in leaving), default=-1)
@@ -119,8 +179,7 @@ class Material:
     def gather_flow(self, scope: Scope) -> Flow[None]:
         """Read the originals of all that leaves or is clipped, and the facts in them.
 
-        Messages that came back clipped are read from the archive, so that a summariser reads the
-        whole of them.
+        Messages that came back clipped are read from the archive, whole.
         """
         places = self.history.places
         gone = set(self.plan.evicted)
@@ -132,9 +191,9 @@ class Material:
         wanted = [*self.leaving, *(places[clip.index] for clip in self.plan.clips)]
         short = [place for place in wanted if place.back]
         found: dict[str, Entry] = {}
-        if short and self.tools.archive is not None:
+        if short and self.engine.archive is not None:
             keys = [place.item.key for place in short]
-            archived = yield from self.tools.archive.find_flow(scope, keys)
+            archived = yield from self.engine.archive.find_flow(scope, keys)
             for key, original in archived.items():
                 entry = read_messages([original.message])[0]
                 entry.key, entry.id = key, original.id
@@ -150,13 +209,13 @@ class Material:
         if self.redaction is not None:
             yield from self._redact(self.redaction)
         for clip in self.plan.clips:
-            place, where = places[clip.index], self.tools.where
+            place, where = places[clip.index], self.engine.where
             assert where is not None
-            shown = clipped(place, self._to_show(place), clip, self.tools.meter, where)
+            shown = clipped(place, self._to_show(place), clip, self.engine.meter, where)
             self.clips[clip.index] = shown
         before, left, staying = self.ledger, self.read(), self.staying
         self.ledger = yield from reading_flow(
-            lambda: before.updated(left, self.tools.skills).without_superseded(staying),
+            lambda: before.updated(left, self.engine.skills).without_superseded(staying),
             [*left, *staying],
         )
         self.places = [
@@ -167,7 +226,7 @@ class Material:
         items = self.history.items
         replaced = sum(item.tokens for item in items if item.summary)
         replaced += sum(items[i].tokens for i in self.plan.evicted)
-        alone = self.tools.size is not None
+        alone = self.engine.size is not None
         self.lengths = Lengths.of(self.plan, replaced, self.tokens, alone=alone)
 
     def _to_show(self, place: Place) -> Entry:
@@ -220,7 +279,7 @@ class Material:
 
 
 def _ledger_of(record: Record) -> Ledger:
-    """The ledger of a record; what is damaged in it is left out, with a line in the log."""
+    """Read the ledger of a record; damaged parts are left out, with a line in the log."""
     ledger, wrong = Ledger.recovered(record.ledger)
     if wrong:
         logger.warning(
@@ -233,13 +292,29 @@ def _ledger_of(record: Record) -> Ledger:
 
 
 def _foreign(place: Place) -> bool:
-    """A summary that somebody else wrote, or that we wrote for records we do not have."""
+    """Whether it is a summary of somebody else, or of ours without its record."""
     return place.item.summary and place.entry is not None
 
 
 def reading_flow(work: Callable[[], T], entries: Sequence[Entry]) -> Flow[T]:
-    """Work of our own on these messages: where there is much of it, off the event loop, which has
-    others to serve."""
+    """Do work of our own on messages; off the event loop where there is much of it."""
     if len(entries) > MANY or sum(len(entry.reading) for entry in entries) > LONG:
         return cast("T", (yield Io(work)))
     return work()
+
+
+def tell_hooks_flow(material: Material, scope: Scope) -> Flow[None]:
+    """Tell the hooks of what is about to leave, if there are any."""
+    engine, left = material.engine, material.read()
+    if not engine.hooks or not left:
+        return
+    closed = engine.redaction is not None
+    event = SummarizationEvent(
+        tuple(copied(entry, closed=closed) for entry in left),
+        tuple(copied(entry, closed=closed) for entry in material.staying),
+        scope.thread,
+        scope.session,
+        scope.tenant,
+        material.plan.cause,
+    )
+    yield from tell_flow(engine.hooks, event, engine.timeout)

@@ -1,9 +1,8 @@
-"""Records and drafts of callers without an archive: in this process only, and bounded."""
+"""Records and drafts without an archive, and failures: in this process, bounded."""
 
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -34,7 +33,7 @@ class Failure:
         asked: the size of the history as its trigger counts.
         size: and as the meter does.
         over: it did not fit the window.
-        why: what is told where nothing is tried until the history has grown; empty for a summary.
+        why: what to say where nothing is tried until the history has grown; empty for a summary.
     """
 
     head: str | None
@@ -46,7 +45,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Remembered:
-    """What is remembered of one session.
+    """The memory of one session.
 
     Attributes:
         chain: the records in force, where there is no archive to hold them.
@@ -65,13 +64,13 @@ class Remembered:
     last_request: LastRequest | None = None
 
     def failure(self, head: str | None, messages: int, over: bool) -> Failure | None:
-        """The latest failure, if it tells anything of the history as it is now.
+        """Return the latest failure, if it says anything of the history as it is now.
 
         Args:
             head: the record in force.
-            messages: in the history; one that is shorter has gone back and failed elsewhere.
-            over: the history does not fit the window. Where it did when the summary failed, more
-                is at stake now than was then, and it is asked for once more.
+            messages: in the history; a shorter one has gone back and failed elsewhere.
+            over: the history does not fit the window. Where it did when the summary failed, it is
+                asked for once more, as more is at stake.
         """
         found = self.failed
         if found is None or found.head != head or messages < found.size.messages:
@@ -80,15 +79,14 @@ class Remembered:
 
 
 class Memory:
-    """What a compactor remembers between calls: bounded.
+    """The memory of a compactor between calls: bounded.
 
-    With an archive only what failed lives here, and who is not to be asked for now. Without one the
-    records do, so that a history sent whole again is not summarised again; once they are forgotten,
-    it is.
+    With an archive it holds failures and pauses alone. Without one it holds the records, so that a
+    history sent whole again is not summarised again until they are forgotten.
     """
 
     def __init__(self) -> None:
-        self._threads: OrderedDict[Scope, Remembered] = OrderedDict()
+        self._threads: Newest[Scope, Remembered] = Newest(THREADS)
         self._under_way: dict[tuple[Scope, str], int] = {}
         self._resting: dict[str, float] = {}
         self._said = False
@@ -101,21 +99,18 @@ class Memory:
             return not said
 
     def rest(self, summarizer: str, seconds: float) -> None:
-        """Leave a summariser alone, in all sessions, for as long as its provider has asked."""
+        """Leave a summariser alone, in all sessions, as long as its provider has asked."""
         with self._lock:
             until = monotonic() + min(seconds, LONGEST_REST)
             self._resting[summarizer] = max(until, self._resting.get(summarizer, until))
 
     def rests(self, summarizer: str) -> float:
-        """Seconds for which a summariser is still to be left alone; 0 where it may be asked."""
+        """Return the seconds for which a summariser is still to be left alone."""
         with self._lock:
             return max(0.0, self._resting.get(summarizer, 0.0) - monotonic())
 
     def begin(self, scope: Scope, plan: str) -> bool:
-        """Take the summary of a plan upon oneself; False where another worker is at it.
-
-        Whoever has taken it must `end` it, whatever comes of it.
-        """
+        """Take a plan's summary upon oneself, to `end` it; False if another worker has."""
         with self._lock:
             if (scope, plan) in self._under_way:
                 return False
@@ -123,7 +118,7 @@ class Memory:
             return True
 
     def under_way(self, scope: Scope, plan: str) -> int | None:
-        """The thread that began the summary of a plan and is still at it; None for nobody."""
+        """Return the thread that is at the summary of a plan; None for nobody."""
         with self._lock:
             return self._under_way.get((scope, plan))
 
@@ -135,32 +130,8 @@ class Memory:
     @property
     def any_failed(self) -> bool:
         """Whether the latest summary of any session has failed."""
-        with self._lock:  # other workers come and go
-            return any(one.failed is not None for one in self._threads.values())
+        return any(one.failed is not None for one in self._threads.values())
 
     def of(self, scope: Scope) -> Remembered:
-        """What is remembered of a session, made empty if it is new."""
-        with self._lock:
-            found = self._threads.pop(scope, None) or Remembered()
-            self._threads[scope] = found
-            while len(self._threads) > THREADS:
-                self._threads.popitem(last=False)
-            return found
-
-    def commit(self, scope: Scope, chain: tuple[Record, ...]) -> None:
-        """Put a chain in force."""
-        remembered = self.of(scope)
-        remembered.chain = chain
-        remembered.chains.put(chain[-1].name, chain)
-
-    def find_draft(self, scope: Scope, plan: str) -> Draft | None:
-        """The draft of a plan, if it is remembered."""
-        return self.of(scope).drafts.get(plan)
-
-    def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
-        """Remember a draft."""
-        self.of(scope).drafts.put(plan, draft)
-
-    def save_prepared(self, scope: Scope, name: str, data: dict[str, Any]) -> None:
-        """Remember which draft was prepared for the record in force of this name."""
-        self.of(scope).prepared.put(name, data)
+        """Return the memory of a session, made empty if it is new."""
+        return self._threads.get_or_make(scope, Remembered)

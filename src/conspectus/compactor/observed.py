@@ -1,15 +1,17 @@
-"""What events say of a compaction: its cause, its failure, and calls of foreign summarisers."""
+"""Events and log lines of a compaction: cause, progress, failures, calls."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, StepTimeout
 from conspectus.archive import Scope
+from conspectus.compactor.engine import Engine
+from conspectus.compactor.result import CompactionResult, Done
 from conspectus.errors import (
     ArchiveError,
     ArchiveOvertaken,
@@ -31,12 +33,12 @@ CAUSES = ("window", "forced", "trigger")
 
 
 def whose_of(scope: Scope) -> Whose:
-    """The history that an event is about."""
+    """Name the history that an event is about."""
     return Whose(scope.tenant, scope.thread, scope.session)
 
 
 def cause_of(cause: str) -> str:
-    """A plan's cause as one of few words.
+    """Name a plan's cause by one of few words.
 
     Example:
         >>> cause_of("trigger: 8,000 tokens"), cause_of("1,024 tokens have gathered")
@@ -45,14 +47,12 @@ def cause_of(cause: str) -> str:
     return next((one for one in CAUSES if cause.startswith(one)), "gathered")
 
 
-def log_failures(failures: Sequence[str], by: str) -> None:
-    """Lines in the log for tries that failed, where a later one succeeded.
-
-    Args:
-        failures: what went wrong with each, with the name of the summariser.
-        by: who has written in the end; empty where no summary was needed after all.
-    """
-    for trouble in failures:
+def log_failures(found: Done | CompactionResult) -> None:
+    """Log a line for each try that failed, where a later one succeeded."""
+    if found.record is None:
+        return
+    by = found.record.by  # empty where no summary was needed after all
+    for trouble in found.failures:
         what = trouble.removesuffix("; try again later")
         if by and (f"{by} " in trouble or f"{by}: " in trouble):
             logger.info("%s; another try succeeded", what, extra=noted("summarizer_retried"))
@@ -61,8 +61,31 @@ def log_failures(failures: Sequence[str], by: str) -> None:
             logger.warning("%s; %s", what, done, extra=noted("summarizer_failed"))
 
 
+def emit(engine: Engine, scope: Scope, event: str, data: Mapping[str, Any]) -> None:
+    """Call the user's `on_event`; one that fails is logged, and undoes no compaction."""
+    data = {**data, "thread_id": scope.thread, "session": scope.session}
+    logger.debug("%s %s", event, data, extra=noted("compaction_progress"))
+    if engine.on_event is None:
+        return
+    try:
+        engine.on_event(event, data)
+    except Exception:
+        logger.exception("on_event failed at %r", event, extra=noted("on_event_failed"))
+
+
+def by_name(by: str, error: Exception) -> str:
+    """Say what went wrong, with the name of the summariser once."""
+    return str(error) if f"{by} " in str(error) else f"{by}: {error}"
+
+
+def said_once(error: ArchiveError) -> str:
+    """Say that the archive failed, and why; errors of a store begin with the former."""
+    text = str(error)
+    return text if text.startswith("The archive failed") else f"the archive failed: {text}"
+
+
 def failed(error: Exception, *, refused: bool = False) -> dict[str, Any]:
-    """What the event of a compaction says of why it did not take effect."""
+    """Return the fields of an event that say why a compaction did not take effect."""
     if refused:
         return {"outcome": "refused"}
     if isinstance(error, ArchiveOvertaken):
@@ -84,13 +107,11 @@ def failed(error: Exception, *, refused: bool = False) -> dict[str, Any]:
 
 
 def observed_call(step: Io, by: str, request: SummaryRequest, around: Seen) -> Flow[object]:
-    """A call of a summariser of the user's own, as one event.
+    """Call a summariser of the user's own, as one event.
 
-    Where it uses one of ours inside, whose calls are told of themselves, there is none.
+    There is none where it uses one of ours, whose calls have their own events.
 
     Args:
-        step: the call.
-        by: its name.
         request: what it was asked, to estimate what it does not report.
         around: the try that it belongs to.
     """
@@ -115,7 +136,7 @@ def observed_call(step: Io, by: str, request: SummaryRequest, around: Seen) -> F
 
 
 def _reported(answer: object, request: SummaryRequest) -> dict[str, Any]:
-    """What a foreign summariser says of its cost; else an estimate, as one call."""
+    """Return the cost that a foreign summariser reports; else an estimate."""
     if not isinstance(answer, Summary) or not isinstance(answer.text, str):
         return {"outcome": "rejected"}
     if isinstance(answer.cost, Cost) and answer.cost.calls:

@@ -64,19 +64,19 @@ def mark_name(history: History) -> str:
 
 
 def find_mark_flow(session: Session, history: History) -> Flow[Prepared | None]:
-    archive, scope = session.tools.archive, session.scope
+    archive, scope = session.engine.archive, session.scope
     if archive is None:
-        found = session.tools.memory.of(scope).prepared.get(mark_name(history))
+        found = session.engine.memory.of(scope).prepared.get(mark_name(history))
     else:
         found = yield from archive.find_prepared_flow(scope, mark_name(history))
     return Prepared.read(found)
 
 
 def save_mark_flow(session: Session, history: History, mark: Prepared | None) -> Flow[None]:
-    archive, scope = session.tools.archive, session.scope
+    archive, scope = session.engine.archive, session.scope
     data = {} if mark is None else {"v": VERSION, **asdict(mark)}
     if archive is None:
-        session.tools.memory.save_prepared(scope, mark_name(history), data)
+        session.engine.memory.of(scope).prepared.put(mark_name(history), data)
     else:
         yield from archive.save_prepared_flow(scope, mark_name(history), data)
 
@@ -105,4 +105,4 @@ def hash_of(parts: Sequence[str]) -> str:
 
 
 def identity_of(session: Session) -> str:
-    return hash_of([session.tools.identity("")])
+    return hash_of([session.engine.identity("")])

@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.given_cut import may_leave, only_clipped, plan_given
 from conspectus._core.items import Compact, Keep, Plan, Size
-from conspectus._core.records import Draft, Record
+from conspectus._core.records import Draft
 from conspectus._drive import Flow, pause
-from conspectus.compactor.anchors import Anchor, Chain
 from conspectus.compactor.background import Preparations
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.observed import whose_of
-from conspectus.compactor.outcome import Failed
 from conspectus.compactor.preparation import LOOK_AGAIN, Preparation, owner_of
 from conspectus.compactor.prepared import (
     Prepared,
@@ -35,7 +33,7 @@ from conspectus.compactor.prepared import (
     save_mark_flow,
 )
 from conspectus.compactor.redacting import told_flow
-from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.result import CompactionResult, Failed
 from conspectus.compactor.view import History, with_floors
 from conspectus.compactor.waiting import LONGEST_LOOK
 from conspectus.errors import ConspectusError
@@ -57,41 +55,6 @@ SETTLES = 0.1
 """Seconds after which a worker looks whether another one has begun at the same moment."""
 
 GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
-
-
-@dataclass(slots=True, kw_only=True)
-class Aside(Anchor):
-    """An anchor beside which drafts are made, and that puts nothing in force."""
-
-    anchor: Anchor
-
-    @classmethod
-    def beside(cls, anchor: Anchor) -> Aside:
-        """Return one for the records and drafts of another."""
-        return cls(anchor.archive, anchor.memory, anchor.scope, anchor=anchor)
-
-    @property
-    def knows(self) -> bool:
-        return self.anchor.knows
-
-    def chain_flow(self) -> Flow[Chain]:
-        return (yield from self.anchor.chain_flow())
-
-    def named_flow(self, name: str) -> Flow[Chain]:
-        return (yield from self.anchor.named_flow(name))
-
-    def moved_flow(self, chain: Chain) -> Flow[None]:
-        yield from ()
-
-    def commit_flow(self, chain: Chain, record: Record) -> Flow[None]:
-        yield from ()
-        raise AssertionError("what is prepared is not put in force")
-
-    def find_draft_flow(self, plan: str) -> Flow[Draft | None]:
-        return (yield from self.anchor.find_draft_flow(plan))
-
-    def save_draft_flow(self, plan: str, draft: Draft) -> Flow[None]:
-        yield from self.anchor.save_draft_flow(plan, draft)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,17 +118,17 @@ def _begun(
     size: Size | None,
 ) -> Flow[Preparation]:
     # Nobody of this run is told or asked: it may be over before the notes are there.
-    tools = replace(session.tools, on_event=None, preview=None, hooks=())
-    beside = replace(session, tools=tools, anchor=Aside.beside(session.anchor))
+    engine = replace(session.engine, on_event=None, preview=None, hooks=())
+    beside = replace(session, engine=engine, anchor=replace(session.anchor, aside=True))
 
     def make(job: Preparation) -> Flow[None]:
-        return heard_by(tools.listeners, _prepare(look(beside), job, beside))
+        return heard_by(engine.listeners, _prepare(look(beside), job, beside))
 
     return (yield from _jobs(session).begin(session.scope, head, size, make))
 
 
 def _prepare(look: Flow[tuple[Session, History]], job: Preparation, beside: Session) -> Flow[None]:
-    whose, redaction = whose_of(beside.scope), beside.tools.redaction
+    whose, redaction = whose_of(beside.scope), beside.engine.redaction
     tell(Preparing, whose, step="began")
     with observing(Preparing, whose, step="finished", waited=0.0) as seen:
         if redaction is not None:
@@ -192,7 +155,7 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
         why = "messages are only shown short" if isinstance(decided, Compact) else decided.reason
         job.ended("nothing", why)
         return 0
-    compaction = Compaction(session.tools, session.scope, session.anchor, history, decided, "")
+    compaction = Compaction(session, history, decided)
 
     def claim(name: str, keys: tuple[str, ...]) -> Flow[bool]:
         known = yield from find_mark_flow(session, history)
@@ -233,7 +196,7 @@ def _claimed(session: Session, history: History, mark: Prepared) -> Flow[bool]:
     """Take a draft upon oneself, unless another worker does at the same moment: stores cannot
     compare and set, so the one who wrote last has it."""
     yield from save_mark_flow(session, history, mark)
-    if session.tools.archive is None:
+    if session.engine.archive is None:
         return True
     yield pause(SETTLES)
     found = yield from find_mark_flow(session, history)
@@ -254,7 +217,8 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
     usual = Chosen(decided)
     if not isinstance(decided, Compact):
         jobs, size = _jobs(session), session.asked or history.size
-        near = isinstance(decided, Keep) and jobs.setting.near(session.policy, size, session.room)
+        policy, room = session.engine.policy, session.room
+        near = isinstance(decided, Keep) and jobs.setting.near(policy, size, room)
         if near and jobs.wanted(session.scope, history.head.id if history.head else "", size):
             yield from _begin(session, history)
         return usual
@@ -281,7 +245,7 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
         return replace(found, waited=waited)
     if waited >= LOOK_AGAIN:
         tell(Preparing, whose_of(session.scope), step="waited", waited=waited)
-    if expired and session.tools.on_failure == "degrade":
+    if expired and session.engine.on_failure == "degrade":
         # Its time is over: it is not asked for as long once more.
         return replace(usual, order=(EMBEDDED,))
     return usual
@@ -315,17 +279,17 @@ def _ready(session: Session, history: History, decided: Compact) -> Flow[Chosen 
     draft = yield from session.anchor.find_draft_flow(known.plan)
     if draft is None:
         return known
-    leaving, where = leaving_of(known, history), session.tools.where
+    leaving, where = leaving_of(known, history), session.engine.where
     given = plan_given(
         history.items,
-        session.policy,
+        session.engine.policy,
         session.room,
         decided,
         leaving,
         session.message_size(draft.text),
         asked=session.asked,
         clip=where is not None,
-        words=session.tools.archive is not None,
+        words=session.engine.archive is not None,
     )
     if given is not None:
         return Chosen(given, draft, known)
@@ -340,13 +304,13 @@ def _shown_short(
 ) -> tuple[History, Compact] | None:
     """The plan by which messages are shown short, so that the agent can go on; and the history with
     the least sizes of its messages measured."""
-    where, room = session.tools.where, session.room
+    where, room = session.engine.where, session.room
     if where is None or room is None:
         return None
-    history = with_floors(history, session.tools.meter, session.policy.clip_to, where)
+    history = with_floors(history, session.engine.meter, session.engine.policy.clip_to, where)
     leaving = () if known is None else leaving_of(known, history)
-    words = session.tools.archive is not None
-    plan = only_clipped(history.items, session.policy, room, decided, leaving, words=words)
+    words = session.engine.archive is not None
+    plan = only_clipped(history.items, session.engine.policy, room, decided, leaving, words=words)
     return None if plan is None else (history, plan)
 
 
@@ -377,7 +341,7 @@ def _unfit(session: Session, known: Prepared, history: History) -> str:
 
 def _waited(session: Session, history: History, known: Prepared | None) -> Flow[bool]:
     """Wait for what is under way, within a summariser's time; whether that was too short."""
-    until = time.monotonic() + (session.tools.timeout or LONGEST_LOOK)
+    until = time.monotonic() + (session.engine.timeout or LONGEST_LOOK)
     job = _jobs(session).latest(session.scope)
     if job is not None and job.notes in (None, notes_in_force(history)):
         while job.under_way:
@@ -406,5 +370,5 @@ def _drop(session: Session, history: History, known: Prepared, why: str) -> Flow
 
 
 def _jobs(session: Session) -> Preparations:
-    assert session.tools.background is not None
-    return session.tools.background
+    assert session.engine.background is not None
+    return session.engine.background

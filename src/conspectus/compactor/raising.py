@@ -1,4 +1,4 @@
-"""A model's own error, raised as one of ours, so that a caller catches it under either name."""
+"""Raise a model's own error as one of ours: a caller catches either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages of a history, as it was sent, are our own: summaries, and clips of others.
+"""Recognise our own summaries and clips among the messages of a history.
 
 Users paste what they see, and agents repeat it. So a clip is known once in a history: where it
 comes first, and not behind the summary that covers its original. Messages that say the same are cut
@@ -33,10 +33,7 @@ from conspectus.messages.summary import earlier_summary_text, summary_name
 
 
 def clip_text(entry: Entry) -> str:
-    """Hash of a clip, by which it is known again; empty for any other message.
-
-    Who says it and what it answers belong to it: others may repeat its text.
-    """
+    """Hash a clip with its role and calls; empty for any other message."""
     if POINTER not in entry.reading:
         return ""
     said = "\0".join((entry.role, *entry.answers, entry.reading))
@@ -49,13 +46,12 @@ def bears_mark(entry: Entry) -> bool:
 
 
 def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
-    """The names, last first, of summaries whose records are not in force, but may belong here.
+    """Name summaries whose records are not in force but may belong here, last first.
 
-    Without our mark only of the message that stands where the view puts it: elsewhere somebody has
-    said it, and what was left behind must not come back for that.
+    Without our mark that is only the message that stands where the view puts it: elsewhere somebody
+    has said it, and what was left behind must not come back for that.
 
     Args:
-        entries: the history.
         marked: take no message without our mark, wherever it stands.
     """
     first = _first(entries)
@@ -69,7 +65,7 @@ def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
 
 
 def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str | None]:
-    """Of each message the record whose summary it is; None for any other.
+    """Return of each message the id of the record whose summary it is, or None.
 
     Its text must be that record's, to the letter. Anybody may paste that text, so where one of them
     bears our mark the others are messages; dicts bear none.
@@ -96,7 +92,7 @@ def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str 
 def _unmarked(
     found: Mapping[int, int], entries: Sequence[Entry], chain: Sequence[Record]
 ) -> int | None:
-    """Which of the texts of summaries without a mark is one; somebody has said the others.
+    """Return the place of the one summary among texts of summaries without a mark.
 
     The view puts it first, as a message of the user. Callers may put something of their own before
     it each time: what is covered, as it was there when it was written, what is new, or both if
@@ -132,7 +128,7 @@ def _unmarked(
 
 
 def _behind_the_request(place: int, entries: Sequence[Entry], covered: Container[str] = ()) -> bool:
-    """Whether a text stands where the view puts a summary behind the request that is under way."""
+    """Whether a text stands where a summary stands behind the request under way."""
     at = _first(entries)
     asked = place == at + 1 and entries[at].role == "user" and entries[at].key not in covered
     after = entries[place + 1].role if place + 1 < len(entries) else ""
@@ -145,10 +141,7 @@ def _first(entries: Sequence[Entry]) -> int:
 
 
 def _in_force(records: Sequence[str | None], chain: Sequence[Record]) -> tuple[int, list[str]]:
-    """Where the last summary stands, and the messages that it answers for.
-
-    Without one that is behind all messages, and it answers for none.
-    """
+    """Return the place of the last summary, or the end, and the keys it covers."""
     at = max((i for i, record in enumerate(records) if record), default=None)
     if at is None:
         return len(records), []
@@ -159,11 +152,10 @@ def _in_force(records: Sequence[str | None], chain: Sequence[Record]) -> tuple[i
 def _clips_of(
     entries: Sequence[Entry], chain: Sequence[Record], at: int, covered: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """Of each message that is a clip of ours the hash of it, and its original; empty for any other.
+    """Return of each message the hash and the original of our clip, or empty texts.
 
     Each original stands in a history once: what repeats the text of its clip further on, or behind
-    the summary that answers for it, is somebody's message. Equal clips have their originals in
-    the order in which these were said.
+    the summary that covers it, is somebody's message. Equal clips have their originals in order.
     """
     waiting = {text: deque(keys) for text, keys in originals_of(chain).items()}
     originals = {key for keys in waiting.values() for key in keys}
@@ -182,11 +174,11 @@ def _clips_of(
 
 
 def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
-    """What the core sees of a history as it was sent.
+    """Return the messages of a history as the core sees them.
 
-    Messages are named by their id, if any, their content and its occurrence. Where the start of a
-    history is missing, because a summary or a clip stands in its place, those that are missing
-    are counted too, so that a new message with an old text is not taken for the old one.
+    They are named by their id, if any, their content and its occurrence. Messages that are missing,
+    as a summary or a clip stands in their place, are counted too, so that a new message with an old
+    text is not taken for the old one.
     """
     records = summaries_of(entries, chain)
     at, covered = _in_force(records, chain)

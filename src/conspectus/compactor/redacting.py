@@ -1,4 +1,4 @@
-"""What a compaction has a redactor look at beside messages: facts, texts, and what is told."""
+"""Redact what stands beside messages: facts, texts, events."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from conspectus.redaction import Redaction
 
 
 def texts_of(ledger: Ledger) -> list[str]:
-    """All texts of a ledger, such as one that was written when there was no redactor."""
+    """Return all texts of a ledger."""
     parts = [part for fact in ledger.facts for part in (fact.value, fact.quote, fact.result)]
     return [*parts, *ledger.gone]
 
 
 def with_texts(ledger: Ledger, texts: Sequence[str]) -> Ledger:
-    """A ledger with other texts, in the order of `texts_of`."""
+    """Replace the texts of a ledger, in the order of `texts_of`."""
     clean = iter(texts)
     facts = tuple(
         replace(fact, value=next(clean), quote=next(clean), result=next(clean))
@@ -29,7 +29,7 @@ def with_texts(ledger: Ledger, texts: Sequence[str]) -> Ledger:
 
 
 def written_flow(redaction: Redaction | None, text: str) -> Flow[str]:
-    """What a summariser or a person wrote, who may know more than what was read.
+    """Redact what a summariser or a person wrote: they may know more than was read.
 
     Raises:
         RedactionError: it could not be redacted.
@@ -46,9 +46,9 @@ def written_flow(redaction: Redaction | None, text: str) -> Flow[str]:
 
 
 def told_flow(redaction: Redaction | None, texts: Sequence[str]) -> Flow[list[str]]:
-    """Texts as they may be told: an error may quote what was read, or a key.
+    """Redact texts for logs and listeners: an error may quote a message, or a key.
 
-    Where they cannot be redacted, that is told in their place.
+    Where that fails, the failure stands in their place.
     """
     if redaction is None or not texts:
         return list(texts)
@@ -64,7 +64,7 @@ def told_flow(redaction: Redaction | None, texts: Sequence[str]) -> Flow[list[st
 
 
 def event_flow(redaction: Redaction | None, data: Mapping[str, Any]) -> Flow[dict[str, Any]]:
-    """What an event tells, as it may be told."""
+    """Redact the texts of an event."""
     words = {key: value for key, value in data.items() if isinstance(value, str)}
     clean = yield from told_flow(redaction, list(words.values()))
     return {**data, **dict(zip(words, clean, strict=True))}

@@ -1,4 +1,4 @@
-"""What one call of the compactor did."""
+"""What one call of the compactor did, and what one compaction came to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from conspectus._core.records import Cost, Record
+from conspectus._core.records import Cost, Draft, Record
 from conspectus.errors import StuckError
 from conspectus.ledger import Fact
 
@@ -85,3 +85,39 @@ class CompactionResult:
     def record_id(self) -> str | None:
         """Id of the record that this call put in force."""
         return None if self.record is None else self.record.id
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A compaction whose record is in force.
+
+    Attributes:
+        record: what was done.
+        draft: its summary; None where messages were only shown short.
+        spent: what it took.
+        failures: what went wrong in each try of a summariser that failed.
+    """
+
+    record: Record
+    draft: Draft | None
+    spent: Cost
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A compaction that left the history as it was.
+
+    Attributes:
+        reason: why, as one sentence.
+        error: what to raise where errors are to be raised.
+        spent: what the tries cost all the same.
+        refused: a person refused the summary, which is no failure to raise.
+        failures: what went wrong in each try of a summariser.
+    """
+
+    reason: str
+    error: Exception
+    spent: Cost
+    refused: bool = False
+    failures: tuple[str, ...] = ()

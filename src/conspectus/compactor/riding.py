@@ -14,9 +14,9 @@ from time import monotonic
 from typing import Any, cast
 
 from conspectus._langchain import is_message, is_runnable
+from conspectus.compactor.engine import Engine
 from conspectus.compactor.material import Material
 from conspectus.compactor.memory import Remembered
-from conspectus.compactor.tools import Tools
 from conspectus.errors import PolicyError
 from conspectus.events.notes import noted
 from conspectus.messages import Source
@@ -71,11 +71,11 @@ class Sending:
             self.remembered.last_request = replace(self.request, at=monotonic())
 
 
-def last_request_of(tools: Tools, given: object, window: int | None) -> LastRequest | None:
+def last_request_of(engine: Engine, given: object, window: int | None) -> LastRequest | None:
     """How a plain loop sends its requests, without their messages; None where nothing rides.
 
     Args:
-        tools: what compactions work with.
+        engine: what compactions work with.
         given: a Runnable that the loop calls, or a kind of request: then it calls the summariser's
             own model.
         window: input limit of the model, in tokens; None where it is unknown.
@@ -83,10 +83,10 @@ def last_request_of(tools: Tools, given: object, window: int | None) -> LastRequ
     Raises:
         PolicyError: nothing of what summarises is a chat model.
     """
-    if not tools.cached:
+    if not engine.cached:
         return None
     model = given if is_runnable(given) else None
-    own = (getattr(tools.summarizers[by], "model", None) for by in tools.order)
+    own = (getattr(engine.summarizers[by], "model", None) for by in engine.order)
     model = model or next((one for one in own if is_runnable(one)), None)
     if model is None:
         raise PolicyError(
@@ -107,15 +107,15 @@ def riding(
         request: what it is to read.
         last: the agent's last request; None where none is known.
     """
-    summarizer = material.tools.summarizers[by]
+    summarizer = material.engine.summarizers[by]
     rides = getattr(summarizer, "rides", None)
-    if not material.tools.cached or rides is None:
+    if not material.engine.cached or rides is None:
         return request
     tokens, why = 0, "no request of the agent is known in this process"
-    if last is not None and last.any_model and by != material.tools.order[0]:
+    if last is not None and last.any_model and by != material.engine.order[0]:
         why = "another model summarises"
     elif last is not None and not (why := _unfit(material, last)):
-        tokens = size_of(last, material.tools.meter)
+        tokens = size_of(last, material.engine.meter)
         whole = getattr(summarizer, "form", "whole") == "whole"
         asked = for_model(request, whole=whole) if request.shares.parts else request
         why = rides(last, tokens, asked)

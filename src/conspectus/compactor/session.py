@@ -1,4 +1,4 @@
-"""One call of the compactor, from the messages that a caller sends to the result."""
+"""One call of the compactor, from the messages of a caller to the result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.given_cut import foreseen
 from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window, spans_of
 from conspectus._core.plan import plan
-from conspectus._core.policy import Policy
 from conspectus._core.records import Cost, Draft
 from conspectus._core.room import GIANT
 from conspectus._drive import Flow
@@ -20,14 +19,13 @@ from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.drafts import shown_in
+from conspectus.compactor.engine import SLACK, Engine
 from conspectus.compactor.memory import Failure
 from conspectus.compactor.observed import whose_of
-from conspectus.compactor.outcome import Done, Failed
 from conspectus.compactor.preparing import Chosen, chosen_flow, ended_flow
 from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.recognising import may_be_summaries
-from conspectus.compactor.result import CompactionResult
-from conspectus.compactor.tools import SLACK, Tools
+from conspectus.compactor.result import CompactionResult, Done, Failed
 from conspectus.compactor.view import (
     History,
     corrected,
@@ -62,23 +60,19 @@ class Session:
     """One agent's history in one thread.
 
     Attributes:
-        tools: what compactions work with.
-        policy: when to compact and what to keep.
-        room: what the result must fit in; None where it is unknown.
-        pin: says of a message whether it must stay in view.
+        engine: what compactions work with.
         scope: whose history it is.
+        room: what the result must fit in; None where it is unknown.
         anchor: where its records and drafts are.
-        asked: the size that the trigger is compared with, and `last` the one that the latest
-            compaction reached, where the caller counts in its own way; both None where not.
-        sizes: what `keep` counts, in the caller's own way: tokens of a message.
+        asked: the size that the trigger is compared with, where the caller counts in its own way.
+        last: the size that the latest compaction reached, likewise.
+        sizes: tokens of a message as `keep` counts, likewise.
         ratio: by what reports of usage correct the estimate, where the caller has looked.
     """
 
-    tools: Tools
-    policy: Policy
-    room: Window | None
-    pin: Callable[[Any], bool] | None
+    engine: Engine
     scope: Scope
+    room: Window | None
     anchor: Anchor
     asked: Size | None = None
     last: Size | None = None
@@ -90,8 +84,8 @@ class Session:
     ) -> Flow[CompactionResult]:
         """Look at a history, decide, and carry the decision out.
 
-        Where another worker has compacted it meanwhile, its record is seen at the next look: there
-        is hardly anything left to do then. What the looks before have cost is part of the answer.
+        Where another worker has compacted it meanwhile, its record is seen at the next look. The
+        cost of the looks before is part of the result.
         """
         entries = read_messages(messages)
         spent, seen = Cost(), None
@@ -102,15 +96,14 @@ class Session:
             session, counted = self.corrected(history)
             view, decided = session._decided(counted, force)
             chosen = Chosen(decided)
-            if self.tools.background is not None and not (force or focus):
+            if self.engine.background is not None and not (force or focus):
                 chosen = yield from chosen_flow(session, view, decided)
             if not isinstance(chosen.plan, Compact):
                 kept = session._unchanged(view, chosen.plan)
                 return replace(kept, cost=spent, preparing=chosen.goes_on)
+            order = chosen.order or session.engine.order
             compaction = Compaction(
-                replace(session.tools, order=chosen.order or session.tools.order),
-                self.scope,
-                self.anchor,
+                replace(session, engine=replace(session.engine, order=order)),
                 chosen.view or view,
                 chosen.plan,
                 focus,
@@ -121,7 +114,7 @@ class Session:
                 if isinstance(outcome, Failed) and isinstance(outcome.error, ArchiveOvertaken):
                     raise outcome.error
             except ArchiveOvertaken as error:
-                if not left and self.tools.on_failure == "raise":
+                if not left and self.engine.on_failure == "raise":
                     raise
                 spent += getattr(error, "cost", Cost())
                 seen, reason = history.chain, str(error)
@@ -148,8 +141,8 @@ class Session:
         Args:
             messages: the whole history.
             covers: ids of the messages that it stands for.
-            text: what it says.
-            by: whose it is.
+            text: the summary.
+            by: name of the library.
         """
         history = yield from self.folded(read_messages(messages))
         items = history.items
@@ -170,25 +163,26 @@ class Session:
         keys = tuple(items[i].key for i in leaving)
         decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
         draft = Draft(text, by, keys, Cost(), self.message_size(text))
-        compaction = Compaction(self.tools, self.scope, self.anchor, history, decided, "", draft)
+        compaction = Compaction(self, history, decided, adopted=draft)
         return self._ended(compaction, *(yield from compaction.run()))
 
     def message_size(self, body: str) -> int:
-        """Tokens of the message that shows a summary."""
-        text = summary_text(body, archived=self.tools.archive is not None)
-        return self.tools.meter.message(summary_message(text, ""))
+        """Count the tokens of the message that shows a summary."""
+        text = summary_text(body, archived=self.engine.archive is not None)
+        return self.engine.meter.message(summary_message(text, ""))
 
     def fold(self, messages: Sequence[Source]) -> Flow[History]:
-        """The history as the model sees it, with the records that belong to it."""
+        """Read messages and fold the records that belong to them."""
         return self.folded(read_messages(messages))
 
     def folded(self, entries: Sequence[Entry]) -> Flow[History]:
-        """The history with the records that belong to it, which are then the ones in force."""
-        pins = [self.pin is not None and bool(self.pin(entry.source)) for entry in entries]
+        """Fold the records that belong to a history, which are then the ones in force."""
+        pin = self.engine.pin
+        pins = [pin is not None and bool(pin(entry.source)) for entry in entries]
         known = yield from self.anchor.chain_flow()
-        redaction, meter = self.tools.redaction, self.tools.meter
+        redaction, meter = self.engine.redaction, self.engine.meter
         history = yield from look_flow(redaction, entries, known, meter, pins, self.sizes)
-        if self.tools.archive is not None and not all(record.archived for record in known):
+        if self.engine.archive is not None and not all(record.archived for record in known):
             # Made when there was no archive: what they say stands, like another library's summary.
             before = history.head
             history = look(entries, (), meter, pins, self.sizes)
@@ -196,7 +190,7 @@ class Session:
         if all(place.entry is not None for place in history.places):
             # A summary that the records in force do not know may be that of another branch, or of a
             # time that the history has gone back to.
-            for name in may_be_summaries(entries, marked=self.anchor.knows):
+            for name in may_be_summaries(entries, marked=self.anchor.checkpointed):
                 other = yield from self.anchor.named_flow(name)
                 if other:
                     again = yield from look_flow(redaction, entries, other, meter, pins, self.sizes)
@@ -208,28 +202,25 @@ class Session:
         return history
 
     def corrected(self, history: History) -> tuple[Session, History]:
-        """The session and the history as they count once reports of models correct the estimate."""
+        """Correct the estimate by reports of models: the session and the history then."""
         if self.ratio is not None:
-            meter = self.tools.meter.scaled(self.ratio)
+            meter = self.engine.meter.scaled(self.ratio)
         else:
             reserved, limit = (self.room.reserved, self.room.limit) if self.room else (0, None)
-            meter = self.tools.meter.corrected(reports_of(history), reserved, limit)
-        if meter is self.tools.meter:
+            meter = self.engine.meter.corrected(reports_of(history), reserved, limit)
+        if meter is self.engine.meter:
             return self, history
-        frame = math.ceil(self.tools.frame * meter.ratio)
-        session = replace(
-            self,
-            tools=replace(self.tools, meter=meter, frame=frame),
-            policy=replace(self.policy, summary_frame=frame + SLACK),
-        )
-        return session, corrected(history, meter.ratio)
+        frame = math.ceil(self.engine.frame * meter.ratio)
+        policy = replace(self.engine.policy, summary_frame=frame + SLACK)
+        engine = replace(self.engine, policy=policy, meter=meter, frame=frame)
+        return replace(self, engine=engine), corrected(history, meter.ratio)
 
     def over(self, history: History) -> bool:
         """Whether a history does not fit."""
         return self.room is not None and history.size.tokens > self.room.budget
 
     def _last(self, history: History, failed: Failure | None) -> Size | None:
-        """The size that the trigger is compared with, so that nothing is tried without growth."""
+        """Return the size from which the trigger waits for growth."""
         if failed is not None:
             return failed.asked
         if self.asked is not None:
@@ -237,9 +228,8 @@ class Session:
         return history.head.size_after if history.head else None
 
     def _decided(self, history: History, force: bool) -> tuple[History, Plan]:
-        """The plan, and the history with the floors of its large messages; what the latest failure
-        says of it is heeded, and told where nothing can be done."""
-        head, memory = history.head.id if history.head else None, self.tools.memory
+        """Plan, and heed the latest failure; `Stuck` gives it as a reason."""
+        head, memory = history.head.id if history.head else None, self.engine.memory
         failed = memory.of(self.scope).failure(head, history.size.messages, self.over(history))
         history, decided = self._decide(history, failed, force)
         if not isinstance(decided, Stuck) and decided.beyond and memory.first_beyond():
@@ -250,46 +240,47 @@ class Session:
         return history, decided
 
     def foresees(self, history: History, share: float) -> tuple[History, Plan]:
-        """The plan as it would be if the trigger fired at a share of itself."""
+        """Plan as if the trigger fired at a share of itself."""
         asked = foreseen(self.asked or history.size, share)
-        policy = replace(self.policy, arguments=None)
-        return replace(self, asked=asked, last=None, policy=policy)._decide(history, None, False)
+        engine = replace(self.engine, policy=replace(self.engine.policy, arguments=None))
+        session = replace(self, asked=asked, last=None, engine=engine)
+        return session._decide(history, None, False)
 
     def _decide(
         self, history: History, failed: Failure | None, force: bool
     ) -> tuple[History, Plan]:
-        """Plan with the floors of large messages; with those of all only if that is not enough."""
-        where = self.tools.where
+        """Plan with the floors of large messages; with all floors if that is not enough."""
+        where = self.engine.where
         clip = where is not None
         last = self._last(history, failed)
-        floor = self.tools.frame + SUMMARY_FLOOR
+        floor = self.engine.frame + SUMMARY_FLOOR
 
         def decide(view: History) -> Plan:
             return plan(
                 view.items,
-                self.policy,
+                self.engine.policy,
                 self.room,
                 asked=self.asked,
                 last=last,
                 failed=failed.size.tokens if failed is not None and failed.over else None,
                 force=force,
                 clip=clip,
-                words=self.tools.archive is not None,
+                words=self.engine.archive is not None,
                 floor=floor,
             )
 
         if where is None:
             return history, decide(history)
-        if (how := self.policy.arguments) is not None:
-            history = with_briefs(history, how, self.tools.meter, where, self.sizes)
-        bounds = [self.policy.clip_over] if self.policy.clip_over is not None else []
-        if (stale := self.policy.stale) is not None:
+        if (how := self.engine.policy.arguments) is not None:
+            history = with_briefs(history, how, self.engine.meter, where, self.sizes)
+        bounds = [self.engine.policy.clip_over] if self.engine.policy.clip_over is not None else []
+        if (stale := self.engine.policy.stale) is not None:
             bounds.append(0 if any(item.expendable for item in history.items) else stale.smallest)
         bounds += [self.room.budget // GIANT] if self.room is not None else []
-        history = with_floors(history, self.tools.meter, min(bounds, default=0), where)
+        history = with_floors(history, self.engine.meter, min(bounds, default=0), where)
         decided = decide(history)
         if isinstance(decided, Stuck):
-            history = with_floors(history, self.tools.meter, 0, where)
+            history = with_floors(history, self.engine.meter, 0, where)
             decided = decide(history)
         return history, decided
 
@@ -310,7 +301,7 @@ class Session:
     ) -> CompactionResult:
         if isinstance(outcome, Failed):
             return self._failed(compaction.history, compaction.plan, outcome)
-        self.tools.memory.of(self.scope).failed = None
+        self.engine.memory.of(self.scope).failed = None
         return self._done(compaction, outcome, after)
 
     def _failed(self, history: History, decided: Compact, outcome: Failed) -> CompactionResult:
@@ -333,7 +324,7 @@ class Session:
         head, size = history.head.id if history.head else None, history.size
         why = f"secrets could not be redacted: {error}" if isinstance(error, RedactionError) else ""
         failure = Failure(head, self.asked or size, size, self.over(history), why)
-        self.tools.memory.of(self.scope).failed = failure
+        self.engine.memory.of(self.scope).failed = failure
 
     def _done(self, compaction: Compaction, outcome: Done, after: History) -> CompactionResult:
         decided, material, notes = compaction.plan, compaction.material, []
@@ -378,7 +369,7 @@ class Session:
             )
         head = next((record for record in reversed(view.chain) if record.summary), None)
         foreign = any(place.item.summary and place.entry is not None for place in view.places)
-        confirmed = self.tools.archive is not None and all(r.archived for r in view.chain)
+        confirmed = self.engine.archive is not None and all(r.archived for r in view.chain)
         return CompactionResult(
             messages=view.sources,
             summary=head.summary if head else "",
@@ -394,6 +385,6 @@ class Session:
 
 
 def _why(cause: str, tokens: int, budget: int | None) -> str:
-    """What asked for a compaction, and what it came to."""
+    """Say what asked for a compaction, and what it came to."""
     asked = "it was asked for" if cause == "forced" else f"reached its {cause}"
     return asked if budget is None else f"{asked}; now {tokens:,} of at most {budget:,} tokens"

@@ -1,4 +1,4 @@
-"""The view of one history: what the model sees, place by place, and how a record changes it."""
+"""The view of one history, place by place, and how a record changes it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Place:
     Attributes:
         item: what the core knows of it.
         source: the message as the model sees it.
-        entry: what was sent; None for the standing summary.
+        entry: the message as it was sent; None for the standing summary.
         back: the entry is a clip that came back, not the original.
         mark: how it is shown short, where it is.
         media_stay: it is what the user said last, and its images and files stay as they are.
@@ -82,7 +82,7 @@ class History:
 
     @property
     def items(self) -> list[Item]:
-        """What the core sees."""
+        """The items of the core."""
         return [place.item for place in self.places]
 
     @property
@@ -102,7 +102,7 @@ class History:
 
 
 def like_of(messages: Sequence[Source]) -> type:
-    """The kind of message that a caller uses: `dict`, or a LangChain message."""
+    """Return the kind of message that a caller uses: `dict`, or a LangChain message."""
     return dict if any(isinstance(message, dict) for message in messages) else object
 
 
@@ -114,14 +114,11 @@ def look(
     sizes: Callable[[Source], int] | None = None,
     redacted: Mapping[int, Entry | None] | None = None,
 ) -> History:
-    """Fold the records of a thread over a history, and measure what the model would see.
+    """Fold the records of a thread over a history, and measure the view.
 
     Args:
-        entries: the history as it was sent.
-        chain: the records.
-        meter: counts tokens.
         pins: of each message, whether it must stay.
-        sizes: counts the tokens of a message as the caller does, where that is not the meter's way.
+        sizes: tokens of a message as the caller counts, where that is not the meter's way.
         redacted: by its place, a message that is shown short without its secrets; None for one that
             could not be redacted, and is shown whole.
     """
@@ -183,7 +180,7 @@ def look_flow(
     pins: Iterable[bool],
     sizes: Callable[[Source], int] | None = None,
 ) -> Flow[History]:
-    """`look`, where what is shown short must be redacted first."""
+    """Redact what is shown short, then `look`."""
     if redaction is None or not any(record.clips for record in chain):
         return look(entries, chain, meter, pins, sizes)
     short = [
@@ -205,7 +202,7 @@ def look_flow(
 
 
 def shortened(original: Entry, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:
-    """A message shown short; one that without its secrets needs no shortening says so."""
+    """Show a message short, or whole with a pointer where redaction made it short."""
     if how.longest:
         short = with_short_arguments(original, how.longest, how.ending, where)
     else:
@@ -220,7 +217,7 @@ def _pointer(original: Entry, where: str) -> str:
 
 
 def reports_of(history: History) -> list[Report]:
-    """What models reported of this history since its last compaction, oldest first.
+    """Return the models' reports of this history since its last compaction.
 
     An answer that was already there at that compaction measured what is no longer in view. Where
     somebody else has summarised, nobody knows which answers those are.
@@ -240,7 +237,7 @@ def reports_of(history: History) -> list[Report]:
 
 
 def corrected(history: History, ratio: float) -> History:
-    """The history with sizes multiplied by what reports have shown."""
+    """Multiply the sizes of a history by a ratio."""
     places = tuple(
         replace(place, item=replace(place.item, tokens=math.ceil(place.item.tokens * ratio)))
         for place in history.places
@@ -254,7 +251,7 @@ def summary_place(
     like: type,
     sizes: Callable[[Source], int] | None = None,
 ) -> Place:
-    """The place of a record's summary message."""
+    """Make the place of a record's summary message."""
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
     message = summary_message(text, record.id, like=like)
     counted = -1 if sizes is None else sizes(message)
@@ -264,7 +261,7 @@ def summary_place(
 
 
 def with_floors(history: History, meter: TokenMeter, over: int, where: str = ARCHIVED) -> History:
-    """The history with the least size of every message larger than `over` tokens measured."""
+    """Measure the least size of every message larger than `over` tokens."""
     newest, places = newest_user(history.items), []
     for index, place in enumerate(history.places):
         entry, large = place.entry, place.item.tokens > max(SMALL, over)
@@ -283,14 +280,12 @@ def with_briefs(
     where: str,
     sizes: Callable[[Source], int] | None,
 ) -> History:
-    """The history with the size measured of each message whose large arguments could be shortened.
+    """Measure each message whose large arguments could be shortened.
 
     Args:
-        history: as it is.
         how: what is a large argument.
-        meter: counts tokens.
         where: where originals are, as a clip says it.
-        sizes: counts the tokens of a message as the caller does, where that is not the meter's way.
+        sizes: tokens of a message as the caller counts, where that is not the meter's way.
     """
     places = []
     for place in history.places:
@@ -308,13 +303,11 @@ def with_briefs(
 
 
 def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter, where: str) -> Place:
-    """A place shown short, from its original, with the mark by which it is known again.
+    """Show a place short, from its original, with the mark by which it is known again.
 
     Args:
-        place: the message as it is shown.
         original: whole.
-        how: what the plan asks for.
-        meter: counts tokens.
+        how: of the plan.
         where: where the original is, as the clip says it.
     """
     # A clip is made again whenever its history comes back whole, and must then be the same:
@@ -348,7 +341,7 @@ def said_by_user(place: Place) -> bool:
 def applied(
     history: History, record: Record, gone: set[int], clips: dict[int, Place], meter: TokenMeter
 ) -> History:
-    """The view once a record is in force: the same as folding it over the whole history."""
+    """Apply a record to the view: the same as folding it over the whole history."""
     places: list[Place] = []
     summary = summary_place(record, meter, history.like) if record.summary else None
     covers = set(record.covers)

@@ -14,11 +14,11 @@ from langchain_core.runnables import Runnable
 from conspectus._core.choices import EMBEDDED, names_embedded
 from conspectus._core.sizes import ContextSize
 from conspectus.agents.identity import Tenant
+from conspectus.agents.models import profile_window
 from conspectus.archive import Archive
-from conspectus.compactor.engine import AnyArchive, open_archive
-from conspectus.compactor.leaving import BeforeSummarization, hooks_of
-from conspectus.compactor.models import profile_window
-from conspectus.compactor.tools import OnEvent
+from conspectus.compactor.engine import OnEvent
+from conspectus.compactor.hooks import BeforeSummarization, hooks_of
+from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.config.checks import clause_of
 from conspectus.config.named import counter_of, pin_of, redact_of
 from conspectus.config.schema import AllOf, Size, SummarizationConfig

@@ -13,9 +13,9 @@ from conspectus._drive import Flow, Io, arun, run
 from conspectus.agents.identity import Tenant
 from conspectus.agents.state import read_held
 from conspectus.archive import Archive
-from conspectus.compactor.engine import AnyArchive
-from conspectus.compactor.leaving import BeforeSummarization
-from conspectus.compactor.tools import OnEvent
+from conspectus.compactor.engine import OnEvent
+from conspectus.compactor.hooks import BeforeSummarization
+from conspectus.compactor.settings import AnyArchive
 from conspectus.config.building import Builder, ChatModel, ModelRegistry, builder_of
 from conspectus.config.loading import config_of
 from conspectus.config.reading import read_text

@@ -98,7 +98,7 @@ def profile_of(provider: str, model: str) -> int | None:
             return None
         from langchain.chat_models import init_chat_model
 
-        from conspectus.compactor.models import profile_window
+        from conspectus.agents.models import profile_window
 
         settings: dict[str, Any] = {"model_provider": provider, "api_key": "none"}
         return profile_window(init_chat_model(model, **settings))

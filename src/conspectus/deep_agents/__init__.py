@@ -1,4 +1,4 @@
-"""Deep Agents with a history that is kept whole: `pip install "conspectus[deepagents]"`."""
+"""Deep Agents with whole histories: `pip install "conspectus[deepagents]"`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What stands on LangChain's agents, and on the extra, imported when it is asked for."""
+    """Import what stands on LangChain's agents, and on the extra, when asked for it."""
     if name == "summarization_middleware":
         from conspectus.deep_agents.middleware import summarization_middleware
 

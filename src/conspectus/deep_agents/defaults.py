@@ -1,13 +1,14 @@
-"""When to summarise and what to keep, where nobody says so: from the profile of the model."""
+"""The defaults for a model, and the import of the extra."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NotRequired, TypedDict
 
 from conspectus._core.sizes import ContextSize
-from conspectus.compactor.engine import window_of
-from conspectus.compactor.models import profile_window
-from conspectus.guard.measuring import reserved_for_answer
+from conspectus.agents.models import profile_window, reserved_for_answer
+from conspectus.compactor.settings import window_of
 
 TRIGGER: ContextSize = ("fraction", 0.85)
 KEEP: ContextSize = ("fraction", 0.10)
@@ -15,7 +16,7 @@ KEEP: ContextSize = ("fraction", 0.10)
 
 
 class TruncateArgsSettings(TypedDict, total=False):
-    """When large arguments of old `write_file` and `edit_file` calls are shortened, and how.
+    """When and how large arguments of old file calls are shortened.
 
     Attributes:
         trigger: size of the history from which on; None for never.
@@ -102,3 +103,20 @@ def summarization_defaults(model: object, *, window: int | None = None) -> Summa
     if reserved:
         settings["reserved_tokens"] = reserved
     return settings
+
+
+@contextmanager
+def deepagents() -> Iterator[None]:
+    """Import Deep Agents, which is optional.
+
+    Raises:
+        ImportError: it is not installed; says how to.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "deepagents":
+            raise
+        raise ImportError(
+            "Deep Agents is not installed; install it with: pip install 'conspectus[deepagents]'"
+        ) from error

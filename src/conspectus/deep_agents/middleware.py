@@ -1,4 +1,4 @@
-"""Our middleware as Deep Agents wires it: preserved history, the model's limits, readable files."""
+"""Our middleware as Deep Agents wires it: whole histories, limits, readable files."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import SystemMessage
 
 from conspectus._drive import Flow
-from conspectus.agents.state import CompactionState, Held, read_held, scope_of
+from conspectus.agents.channel import Channel
+from conspectus.agents.models import model_name, profile_window
+from conspectus.agents.state import CompactionState, Held, read_held
 from conspectus.archive import Scope
-from conspectus.compactor.models import model_name, profile_window
-from conspectus.deep_agents.defaults import summarization_defaults
-from conspectus.deep_agents.extra import deepagents
+from conspectus.deep_agents.defaults import deepagents, summarization_defaults
 from conspectus.errors import ArchiveError, PolicyError, RedactionError
 from conspectus.events.notes import noted
 from conspectus.messages import Entry, Source, read_messages
@@ -60,8 +60,8 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     Args:
         model: whose window is managed.
         backend: where the readable files go; None for none.
-        options: what was set beside the defaults; kept, so that the same can be made for the
-            model of a subagent.
+        options: settings beside the defaults; kept, so that the same can be made for the model of a
+            subagent.
     """
 
     state_schema = DeepAgentsState
@@ -79,8 +79,8 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             model = init_chat_model(model)
         defaults = cast("dict[str, Any]", summarization_defaults(model, window=window))
         super().__init__(model, **{**settings, **defaults, **options})
-        if self.graph_engine.engine.tools.archive is not None:
-            options = {**options, "archive": self.graph_engine.engine.tools.archive}
+        if self.graph_engine.engine.archive is not None:
+            options = {**options, "archive": self.graph_engine.engine.archive}
         self._options, self._backend = options, backend
         if backend is not None:
             self.graph_engine.written = self._written
@@ -88,7 +88,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
                 self.graph_engine.keeps = self._kept_in
 
     def _by_new_names(self, options: dict[str, Any]) -> dict[str, Any]:
-        """The options by their new names, so that what was given goes before the defaults."""
+        """Rename old options, so that they go before the defaults."""
         old = {name: options[name] for name in DEPRECATED if name in options}
         trigger, keep = deprecated(self, old, options.get("trigger"), options.get("keep", KEEP))
         found = {"trigger": trigger, "keep": keep}
@@ -97,14 +97,14 @@ class DeepAgentsSummarization(SummarizationMiddleware):
 
     @property
     def window(self) -> int | None:
-        """The input limit that was given, in tokens; None where it is read from the profile."""
+        """The input limit that was given, in tokens; None where the profile's counts."""
         return self._options.get("window")
 
     def for_model(self, model: BaseChatModel) -> DeepAgentsSummarization:
-        """The same settings with the limits of another model.
+        """Make the same with the limits of another model.
 
-        A model that was made again from the same name keeps the limits that were given.
-        The archive is shared; whose originals are whose is told by tenant, thread and session.
+        A model that was made again from the same name keeps the limits that were given. The archive
+        is shared; tenant, thread and session tell its originals apart.
         """
         options = self._options
         if not _same(model, self.model):
@@ -120,14 +120,14 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return {**(update or {}), **written} if written else update
 
     def _kept_in(self, scope: Scope) -> str:
-        """Where originals are without an archive, as a clip says it."""
+        """Say where originals are without an archive, for a clip."""
         assert self._backend is not None
         return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
     def _written(
         self, held: Held, state: Mapping[str, Any], runtime: object
     ) -> Flow[dict[str, Any] | None]:
-        """The files of what is in force, written; an update of the state, if any were."""
+        """Write the files of what is in force; return an update of the state, if any."""
         if self._backend is None or held.data is None or state.get(MIRRORED) == held.head_id:
             return None
         last = yield from self._mirror(self._backend, held, state, runtime)
@@ -136,11 +136,11 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     def _mirror(
         self, backend: BackendProtocol, held: Held, state: Mapping[str, Any], runtime: object
     ) -> Flow[str | None]:
-        """Write the files of the records that have none; the last one that now has, or None."""
-        scope = scope_of(held, self.graph_engine.tenant, runtime)
-        mirror = Mirror(backend, folder_of(backend, scope))
+        """Write the files of records that have none; return the last one written, if any."""
+        channel = Channel(self.graph_engine, state, runtime, held)
+        mirror = Mirror(backend, folder_of(backend, channel.scope))
         try:
-            chain = yield from self.graph_engine.session(held, runtime, None).anchor.chain_flow()
+            chain = yield from channel.session(None).anchor.chain_flow()
         except ArchiveError as error:
             logger.warning(
                 "the readable copies could not be written: %s", error, extra=noted("mirror_failed")
@@ -150,7 +150,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         last = None
         for place, record in enumerate(chain[known + 1 :], start=known + 2):
             try:
-                done = yield from mirror.write(place, record, self._finder(held, state, runtime))
+                done = yield from mirror.write(place, record, self._finder(channel))
             except RedactionError as error:
                 logger.warning(
                     "the readable copies could not be written: %s",
@@ -163,19 +163,18 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             last = record.id
         return last
 
-    def _finder(self, held: Held, state: Mapping[str, Any], runtime: object) -> Any:
-        """Gives originals: from the channel, and from the archive what is no longer there."""
+    def _finder(self, channel: Channel) -> Any:
+        """Find originals in the channel, and in the archive what is no longer there."""
 
         def find(keys: Sequence[str]) -> Flow[Mapping[str, Source]]:
             # Of all messages, as one may tell what is a secret in another.
-            own = yield from self._without_secrets(read_messages(state["messages"]))
+            own = yield from self._without_secrets(read_messages(channel.messages))
             found = {key: own[key] for key in keys if key in own}
-            archive = self.graph_engine.archive(runtime)
+            archive = self.graph_engine.archive(channel.runtime)
             gone = [key for key in keys if key not in found]
             if gone and archive is not None:
-                scope = scope_of(held, self.graph_engine.tenant, runtime)
                 try:
-                    archived = yield from archive.find_flow(scope, gone)
+                    archived = yield from archive.find_flow(channel.scope, gone)
                 except ArchiveError as error:
                     logger.warning(
                         "some originals could not be read: %s", error, extra=noted("mirror_failed")
@@ -190,8 +189,8 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return find
 
     def _without_secrets(self, entries: Sequence[Entry]) -> Flow[dict[str, Source]]:
-        """Messages by key, as the archive would have them."""
-        redaction = self.graph_engine.engine.tools.redaction
+        """Return messages by key, as the archive would have them."""
+        redaction = self.graph_engine.engine.redaction
         if redaction is not None and entries:
             entries = (yield from redaction.together(entries, ())).entries
         return {entry.key: entry.source for entry in entries}
@@ -200,11 +199,10 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         request = yield from super()._shown(request)
         if self._backend is None or not request.state.get(MIRRORED):
             return request
-        held = read_held(request.state, request.runtime, request.state["messages"])
-        if held.data is None:
+        channel = Channel.of(self.graph_engine, request.state, request.runtime)
+        if channel.held.data is None:
             return request
-        scope = scope_of(held, self.graph_engine.tenant, request.runtime)
-        note = NOTE.format(folder=folder_of(self._backend, scope))
+        note = NOTE.format(folder=folder_of(self._backend, channel.scope))
         return request.override(system_message=_with_note(request.system_message, note))
 
 
@@ -236,7 +234,7 @@ def summarization_middleware(
     window: int | None = None,
     **options: Any,
 ) -> DeepAgentsSummarization:
-    """`SummarizationMiddleware` with the defaults of Deep Agents, for those who wire it themselves.
+    """Make a `SummarizationMiddleware` with the defaults of Deep Agents.
 
     The history in the state stays complete, and the model sees a summary and what is new. In the
     `middleware` of `conspectus.deep_agents.create_deep_agent` it sets what every subagent uses

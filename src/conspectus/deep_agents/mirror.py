@@ -1,9 +1,9 @@
-"""Originals as readable files in a Deep Agents backend, for the agent's own file tools.
+"""Write originals as readable files into a Deep Agents backend.
 
 Each record has a file of its own, written once and never changed: its name is the record's, and
 equal records have equal originals, so that a step that is tried again writes the same bytes. The
-archive stays what recall and the commit rule go by; a mirror that cannot be written is said in
-the log, tried again at the next step, and holds nothing up.
+archive stays what recall and the commit rule go by; a mirror that cannot be written is logged,
+tried again at the next step, and holds nothing up.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FOLDER = "conversation_history"
 
 
 def folder_of(backend: BackendProtocol, scope: Scope) -> str:
-    """The folder of one session; its name tells nobody whose it is."""
+    """Return the folder of one session; its name tells nobody whose it is."""
     root = str(getattr(backend, "artifacts_root", "/")).rstrip("/")
     return f"{root}/{FOLDER}/{label_hash(chr(0).join(scope.hashes))}"
 
@@ -58,15 +58,11 @@ class Mirror:
         record: Record,
         find: Callable[[Sequence[str]], Flow[Mapping[str, Source]]],
     ) -> Flow[bool]:
-        """Write the originals that a record covers, and those that it shows short.
+        """Write the originals that a record covers or shows short; whether all were taken.
 
         Args:
             number: place of the record in its chain, from 1.
-            record: what it did.
             find: gives messages for keys.
-
-        Returns:
-            Whether the backend has taken all of it.
         """
         short = tuple(mark.key for mark in record.clips)
         found = yield from find(tuple(dict.fromkeys((*record.covers, *short))))
@@ -101,7 +97,7 @@ class Mirror:
         return True
 
     def _put_one(self, path: str, content: bytes) -> Flow[str | None]:
-        """What went wrong, or None."""
+        """Write one file; return what went wrong, or None."""
         backend = self.backend
         try:
             if path.endswith(".md"):
@@ -120,10 +116,9 @@ class Mirror:
 
 
 def readable(entry: Entry, media: Sequence[str] = ()) -> str:
-    """A message as a person reads it: its text, its calls with all their arguments, its media.
+    """Write a message for a person: its text, calls with all arguments, media.
 
     Args:
-        entry: the message.
         media: paths of the files that hold its media.
     """
     what = entry.role if entry.name is None else f"{entry.role} {entry.name}"
@@ -137,7 +132,7 @@ def readable(entry: Entry, media: Sequence[str] = ()) -> str:
 
 
 def media_of(entry: Entry, folder: str) -> dict[str, bytes]:
-    """The bytes of a message's media, by the path where they go; links stay links."""
+    """Return the bytes of a message's media by path; links stay links."""
     files = {}
     for block in entry.media:
         found = _bytes_of(block)
@@ -149,7 +144,7 @@ def media_of(entry: Entry, folder: str) -> dict[str, bytes]:
 
 
 def _bytes_of(block: Mapping[str, Any]) -> tuple[str, bytes] | None:
-    """Type and content of a block that holds bytes; None for a link."""
+    """Return type and content of a block that holds bytes; None for a link."""
     parts: dict[str, Any] = dict(block)
     for name in ("source", "image_url", "file", "input_audio"):
         inner = block.get(name)

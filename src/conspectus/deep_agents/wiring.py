@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
-from conspectus.deep_agents.extra import deepagents
+from conspectus.deep_agents.defaults import deepagents
 from conspectus.errors import PolicyError
 from conspectus.events.notes import noted
 from conspectus.guard import ContextGuard
@@ -48,7 +48,7 @@ WARNS = "warn_deprecated"
 
 
 def _same_as(original: Callable[P, R]) -> Callable[[Callable[..., Any]], Callable[P, R]]:
-    """A function that is called like another one, and says so."""
+    """Give a function the signature of another one."""
 
     def named(function: Callable[..., Any]) -> Callable[P, R]:
         function.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
@@ -93,7 +93,7 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
 
 
 def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
-    """What stands for each of the names."""
+    """Return what stands for each of the names."""
 
     def create_summarization_middleware(model: Any, backend: Any) -> Any:
         if template is not None:
@@ -117,7 +117,7 @@ def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
 
 
 def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable[..., Any]:
-    """The function with some of the names that it looks up bound to others.
+    """Copy a function with some of the names that it looks up bound to others.
 
     Raises:
         ImportError: it does not look them up.
@@ -139,7 +139,7 @@ def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable
 
 
 def _pointing_at_the_caller(names: Mapping[str, Any]) -> dict[str, Any]:
-    """What their function warns with, pointing behind the two of our frames that lie between."""
+    """Make their warnings point behind our two frames."""
     theirs = names.get(WARNS)
     level = inspect.signature(theirs).parameters.get("stacklevel") if callable(theirs) else None
     if theirs is None or level is None:
@@ -156,10 +156,10 @@ def _template(middleware: Iterable[Any]) -> DeepAgentsSummarization | None:
 
 
 def _refuse_their_tool(middleware: Iterable[Any]) -> None:
-    """Their tool compacts by the summarisation of Deep Agents, which is there only if it was given.
+    """Refuse their tool without their summarisation, which it compacts by.
 
     Raises:
-        PolicyError: it was not.
+        PolicyError: that was not given.
     """
     theirs = any(isinstance(one, Replaced) for one in middleware)
     if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):
@@ -184,7 +184,7 @@ def _say_what_stands_in_our_place(middleware: Iterable[Any]) -> None:
 
 
 def _guarded(middleware: Sequence[Any]) -> list[Any]:
-    """A stack with the guard innermost; one that has its own, or not our middleware, as it is."""
+    """Put a guard last, where our middleware stands in a stack without one."""
     ours = next((one for one in middleware if isinstance(one, HasGraphEngine)), None)
     if ours is None or any(isinstance(one, ContextGuard) for one in middleware):
         return list(middleware)
@@ -194,7 +194,7 @@ def _guarded(middleware: Sequence[Any]) -> list[Any]:
 def _guarded_spec(
     spec: Mapping[str, Any], template: DeepAgentsSummarization | None
 ) -> Mapping[str, Any]:
-    """A declared subagent with the guard innermost; a compiled one as it is."""
+    """Put a guard last in a declared subagent; leave a compiled one as it is."""
     if "runnable" in spec:
         return spec
     # A fork inherits the middleware of the main agent, and with it the limits of its model.

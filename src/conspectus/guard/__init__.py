@@ -1,4 +1,4 @@
-"""Middleware that stands last: what is really sent is measured, fitted and rescued."""
+"""Middleware that stands last: it measures, fits and rescues requests."""
 
 from conspectus.guard.api import ContextGuard
 

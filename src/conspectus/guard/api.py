@@ -21,28 +21,27 @@ from conspectus._core.choices import OnFailure
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
 from conspectus._drive import Flow, Io, arun, run
+from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.identity import Tenant, name_messages
-from conspectus.agents.state import CompactionState, read_held, read_requested
-from conspectus.compactor.engine import (
+from conspectus.agents.state import CompactionState, read_requested
+from conspectus.compactor.engine import OnEvent
+from conspectus.compactor.result import CompactionResult
+from conspectus.compactor.settings import (
     AnyArchive,
     AnyListeners,
     AnySummarizer,
-    Engine,
+    EngineSettings,
     Pin,
     window_of,
 )
-from conspectus.compactor.result import CompactionResult
-from conspectus.compactor.tools import OnEvent
 from conspectus.errors import PolicyError
 from conspectus.events import heard_by
 from conspectus.events.notes import noted
 from conspectus.guard.call import Call, answered
 from conspectus.guard.fitting import Fitting
 from conspectus.guard.measuring import Measured, Measuring
-from conspectus.guard.observed import tell_sent
-from conspectus.guard.overflow import read_overflow
-from conspectus.guard.rescue import TRIES, Refused, StillTooLong
+from conspectus.guard.rescue import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.redaction import Redact
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter
@@ -66,7 +65,7 @@ class HasGraphEngine(Protocol):
 
 
 class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
-    """Measures the request that is really sent, makes it fit, and rescues a call that overflowed.
+    """Measure the request that is really sent, make it fit, and rescue overflows.
 
     Put it last in the list of middleware: what stands after it would change the request unseen. It
     leaves the size of system prompt, tools and output where the next plan of
@@ -124,6 +123,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         telemetry: AnyListeners = None,
         name: str = "ContextGuard",
     ) -> None:
+        given = dict(locals())
         super().__init__()
         window_of(window, reserved_tokens or 0)
         if on_stuck not in ("raise", "send"):
@@ -139,17 +139,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
                 "whose settings are used"
             )
         if summarization is None:
-            engine = Engine.build(
-                summarizer,
-                Policy.build(keep=keep),
-                TokenMeter(token_counter, file_tokens=file_tokens),
-                archive=archive,
-                pin=pin,
-                on_failure=on_failure,
-                on_event=on_event,
-                redact=redact,
-                telemetry=telemetry,
-            )
+            meter = TokenMeter(token_counter, file_tokens=file_tokens)
+            engine = EngineSettings.of(given).engine(Policy.build(keep=keep), meter)
             self._own = GraphEngine(engine, tenant)
         self._summarization, self._on_stuck, self._name = summarization, on_stuck, name
         self._window, self._reserved = window, reserved_tokens
@@ -173,7 +164,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return Fitting(self._graph, self._measuring)
 
     def _measuring_with(self, graph: GraphEngine) -> Measuring:
-        return Measuring(graph.engine.tools.meter, self._window, self._reserved, graph)
+        return Measuring(graph.engine.meter, self._window, self._reserved, graph)
 
     @property
     def name(self) -> str:
@@ -199,20 +190,18 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return await arun(self._heard(request, send))
 
     def _heard(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
-        return heard_by(self._graph.engine.tools.listeners, self._guarded(request, send))
+        return heard_by(self._graph.engine.listeners, self._guarded(request, send))
 
     def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
-        channel, runtime = request.state["messages"], request.runtime
-        held = read_held(request.state, runtime, channel)
-        if held.data is not None:
-            name_messages(channel)
+        channel = Channel.of(self._graph, request.state, request.runtime)
+        if channel.held.data is not None:
+            name_messages(channel.messages)
         before = read_requested(request.state)
-        call = Call.of(request, held)
-        if held.pending:
+        call = Call.of(request, channel)
+        if channel.held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
-            view = yield from self._graph.shown(held, channel, call.request.messages, runtime)
-            call = call.showing(view)
-        measured = self._measuring.measure(call.request, held, before, call.recalled)
+            call = call.showing((yield from channel.shown(call.request.messages)))
+        measured = self._measuring.measure(call.request, channel.held, before, call.recalled)
         whole = call
         if measured.over:
             call, stuck = yield from self._fitting.fit(call, measured, measured.room)
@@ -228,7 +217,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         try:
             while True:
                 if not inside:
-                    self._tell_sent(call, measured)
+                    self._fitting.tell_sent(call, measured)
                 try:
                     with self._graph.sending(call.sent):
                         response = yield send(call.sent)
@@ -243,16 +232,9 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             return cast("ModelCallResult[Any]", response)
         written: Mapping[str, Any] | None = None
         if call.held is not call.first and self._graph.written is not None:
-            written = yield from self._graph.written(call.held, request.state, runtime)
+            written = yield from self._graph.written(call.held, request.state, request.runtime)
         seen = refused.learned(measured.requested)
         return answered(response, call, before, seen, written)
-
-    # What is told of it
-
-    def _tell_sent(self, call: Call, measured: Measured) -> None:
-        tell_sent(
-            lambda: self._fitting.size(call, measured), lambda: self._fitting.whose(call), measured
-        )
 
     def _stuck(self, result: CompactionResult, measured: Measured) -> None:
         overhead, room = measured.requested.overhead, measured.room
@@ -270,13 +252,13 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _rescued(
         self, whole: Call, call: Call, measured: Measured, refused: Refused, error: Exception
     ) -> Flow[tuple[Call, Refused]]:
-        """A smaller request, after the provider has refused this one as too long.
+        """Make a smaller request, after the provider has refused this one as too long.
 
         Args:
             whole: the call as it came in.
             call: as it was sent, and refused.
             measured: the call as it came in.
-            refused: what was refused before it.
+            refused: the refusals before it.
             error: of the provider.
 
         Raises:
@@ -312,12 +294,10 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return fitted, refused.having_tried(budget, size)
 
     def _again(self, whole: Call, call: Call, measured: Measured) -> Flow[tuple[Call, Measured]]:
-        """The call as it came in, with what was summarised meanwhile, and its size."""
+        """Return the call as it came in, with what was summarised meanwhile, and its size."""
         messages: Sequence[BaseMessage] = whole.request.messages
         if call.held is not whole.held:
-            messages = yield from self._graph.shown(
-                call.held, whole.channel, messages, whole.runtime
-            )
+            messages = yield from call.channel.shown(messages)
         whole = call.showing(messages)
         size, recalled = self._fitting.size(whole, measured), measured.recalled
         return whole, replace(

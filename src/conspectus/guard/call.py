@@ -1,10 +1,10 @@
-"""One call of a model on its way through the guard: the request as it stands, and what follows.
+"""One call of a model on its way through the guard.
 
 A request is measured as it is sent, and its overhead goes into the state for the next plan. A
 record that the guard makes goes into the state as `pending`: the originals are still in the
 channel, and the next `before_model` folds the record over them, so nothing is summarised twice.
 What was recalled for the turn is taken out before anything is measured, planned or archived, and
-put back before the request is sent. It is told by its marker and by not being in the channel, so
+put back before the request is sent. It is known by its marker and by not being in the channel, so
 that no message of the history is left out because somebody marked it.
 """
 
@@ -23,6 +23,7 @@ from langchain.agents.middleware.types import (
 from langchain_core.messages import AnyMessage, BaseMessage
 from langgraph.types import Command
 
+from conspectus.agents.channel import Channel
 from conspectus.agents.state import (
     HELD,
     RECALLED,
@@ -44,21 +45,23 @@ class Call:
 
     Attributes:
         request: without what was recalled.
+        channel: the messages in the state, and the record that it will hold.
+        first: the record that the state holds.
         recalled: the message that shows it; None for nothing.
         dropped: it was left out for lack of room, and stays so for the rest of the turn.
     """
 
     request: Request
-    held: Held
+    channel: Channel
     first: Held
     recalled: BaseMessage | None = None
     dropped: bool = False
 
     @classmethod
-    def of(cls, request: Request, held: Held) -> Call:
-        """The call as it comes in."""
-        own, recalled = without_recalled(request.messages, request.state["messages"])
-        call = cls(request, held, held, recalled)
+    def of(cls, request: Request, channel: Channel) -> Call:
+        """Take a call as it comes in."""
+        own, recalled = without_recalled(request.messages, channel.messages)
+        call = cls(request, channel, channel.held, recalled)
         return call if recalled is None else call.showing(own)
 
     @property
@@ -69,27 +72,26 @@ class Call:
         return self.showing(with_recalled(self.request.messages, self.recalled)).request
 
     def alone(self) -> Call:
-        """This without what was recalled."""
+        """Leave out what was recalled."""
         return replace(self, recalled=None, dropped=True)
 
     @property
-    def channel(self) -> list[BaseMessage]:
-        """The messages in the state."""
-        return cast("list[BaseMessage]", self.request.state["messages"])
+    def held(self) -> Held:
+        """The record that the state will hold."""
+        return self.channel.held
 
-    @property
-    def runtime(self) -> object:
-        """Of the run."""
-        return self.request.runtime
+    def holding(self, held: Held) -> Call:
+        """Put another record in force."""
+        return replace(self, channel=self.channel.holding(held))
 
     def showing(self, view: Sequence[BaseMessage]) -> Call:
-        """This with other messages."""
+        """Show other messages."""
         messages = cast("list[AnyMessage]", list(view))
         return replace(self, request=self.request.override(messages=messages))
 
 
 def kept_whole(call: Call, fitted: Call) -> bool:
-    """Whether what the user has just said is still as it was."""
+    """Whether the user's newest message is still as it was."""
     before, after = call.request.messages, fitted.request.messages
     one, other = newest_user(before), newest_user(after)
     return one is None or (other is not None and after[other] is before[one])
@@ -102,12 +104,12 @@ def answered(
     seen: Requested,
     written: Mapping[str, Any] | None = None,
 ) -> ModelCallResult[Any]:
-    """The response, with what the state has to learn of it, and of what was written besides."""
+    """Return the response with the update of the state."""
     update: dict[str, Any] = dict(written or {})
     if call.held is not call.first:
         update[HELD] = call.held.to_json()
     if call.dropped:
-        turn = turn_of(call.channel, read_recalled(call.request.state))
+        turn = turn_of(call.channel.messages, read_recalled(call.request.state))
         update[RECALLED] = Recalled(turn).to_json()
     if seen != before:
         update[REQUEST] = seen.to_json()

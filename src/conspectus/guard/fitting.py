@@ -1,4 +1,4 @@
-"""How one request is made to fit: its history compacted, or for this once shown short."""
+"""Make one request fit: compact its history, or show it short for this once."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ from langchain_core.messages import BaseMessage
 from conspectus._core.items import Size, Window
 from conspectus._drive import Flow
 from conspectus.agents.engine import GraphEngine
-from conspectus.agents.state import scope_of
 from conspectus.agents.views import laid_over
-from conspectus.compactor.observed import whose_of
+from conspectus.compactor.observed import log_failures, whose_of
 from conspectus.compactor.result import CompactionResult
 from conspectus.errors import ArchiveError
-from conspectus.events import Whose, listening
+from conspectus.events import GuardFit, RequestSent, Whose, listening, observing, tell
 from conspectus.events.notes import noted
 from conspectus.guard.call import Call, kept_whole
 from conspectus.guard.measuring import Measured, Measuring
-from conspectus.guard.observed import fitting
 
 logger = logging.getLogger("conspectus")
 
@@ -34,7 +32,7 @@ class Fitting:
 
     Attributes:
         graph: what compactions work with.
-        measuring: tells sizes.
+        measuring: measures requests.
     """
 
     graph: GraphEngine
@@ -43,55 +41,67 @@ class Fitting:
     def fit(
         self, call: Call, measured: Measured, room: Window | None, rescue: bool = False
     ) -> Flow[Fitted]:
-        """The call with a request that fits the room.
+        """Make the request of a call fit the room.
 
         Args:
-            call: with the request.
             measured: its size.
-            room: what it must fit in.
             rescue: the provider has refused it.
         """
         steps = self._fitted(call, measured, room)
         if not listening():
             return steps
-        return fitting(
-            steps,
-            lambda found: self.size(found[0], measured),
-            self.whose(call),
-            measured,
-            room,
-            rescue,
-        )
+        return self._observed(steps, call, measured, room, rescue)
+
+    def _observed(
+        self,
+        steps: Flow[Fitted],
+        call: Call,
+        measured: Measured,
+        room: Window | None,
+        rescue: bool,
+    ) -> Flow[Fitted]:
+        budget = None if room is None else room.budget
+        facts = {"rescue": rescue, "tokens_before": measured.messages, "budget": budget}
+        with observing(GuardFit, self.whose(call), **facts) as seen:
+            fitted = yield from steps
+            if seen:
+                tokens = self.size(fitted[0], measured)
+                over = budget is not None and tokens > budget
+                seen.tell(tokens_after=tokens, outcome="stuck" if over else "ok")
+        return fitted
+
+    def tell_sent(self, call: Call, measured: Measured) -> None:
+        """Tell listeners of a request that is sent; count nothing where there are none."""
+        if not listening():
+            return
+        size, window = self.size(call, measured), measured.requested.window
+        tokens = measured.requested.overhead + size
+        share = tokens / window if window else None
+        tell(RequestSent, self.whose(call), tokens=tokens, window=window, share=share)
 
     def summarised(self, call: Call, measured: Measured) -> Flow[Call]:
-        """The call with all but what `keep` asks for summarised, as far as anything can leave."""
-        own = yield from self.graph.now(call.held, call.channel, call.runtime)
-        session = self.graph.session(
-            call.held, call.runtime, None, ratio=measured.ratio, preview=True
-        )
-        result = yield from session.compact(call.channel, True, "")
+        """Summarise all but what `keep` asks for, as far as anything can leave."""
+        own = yield from call.channel.view()
+        session = call.channel.session(None, ratio=measured.ratio, preview=True)
+        result = yield from session.compact(call.channel.messages, True, "")
         if result.record is None:
             return call
         held = call.held.with_record(result.record, self._after(result), pending=True)
-        return replace(call, held=held).showing(
-            laid_over(result.messages, own, call.request.messages)
-        )
+        return call.holding(held).showing(laid_over(result.messages, own, call.request.messages))
 
     def size(self, call: Call, measured: Measured) -> int:
-        """Tokens of the messages of a call as they are sent."""
+        """Count the tokens of the messages of a call as they are sent."""
         return self.measuring.size(call.sent.messages, measured.ratio)
 
     def whose(self, call: Call) -> Whose:
-        """The history that a call is about."""
-        return whose_of(scope_of(call.held, self.graph.tenant, call.runtime))
+        """Name the history that a call is about."""
+        return whose_of(call.channel.scope)
 
-    def _fitted(
-        self, call: Call, measured: Measured, room: Window | None
-    ) -> Flow[tuple[Call, CompactionResult | None]]:
-        """The call with a request that fits the room, and what it was stuck with if it does not.
+    def _fitted(self, call: Call, measured: Measured, room: Window | None) -> Flow[Fitted]:
+        """Make a request fit the room; answer with the reason where it does not.
 
         What was recalled is no part of the history: it is neither archived nor summarised. It goes
-        where a compaction alone does not help, and before the user's own words are shown short.
+            where a compaction alone does not help, and before the user's own words are shown short.
         """
         fitted, stuck = yield from self._tried(call, measured, room)
         if call.recalled is not None and (stuck is not None or not kept_whole(call, fitted)):
@@ -106,10 +116,8 @@ class Fitting:
             fitted, stuck = yield from self._tried(call, measured, room)
         return fitted, stuck
 
-    def _tried(
-        self, call: Call, measured: Measured, room: Window | None
-    ) -> Flow[tuple[Call, CompactionResult | None]]:
-        """The call as far as a compaction makes it fit, and what it was stuck with if it does not.
+    def _tried(self, call: Call, measured: Measured, room: Window | None) -> Flow[Fitted]:
+        """Make a request fit as far as a compaction can.
 
         The history in the state is compacted, and what other middleware has changed of it on the
         way is laid over the result: so the state can hold what was done, and it is done once. What
@@ -117,14 +125,14 @@ class Fitting:
         """
         rest = room and replace(room, reserved=room.reserved + measured.recalled)
         try:
-            own = yield from self.graph.now(call.held, call.channel, call.runtime)
+            own = yield from call.channel.view()
             sent: Sequence[BaseMessage] = call.request.messages
             added = measured.messages - self.measuring.size(own, measured.ratio)
             tight = room and replace(room, reserved=room.reserved + max(0, added))
-            result = yield from self._compacted(call, tight, measured, call.channel)
+            result = yield from self._compacted(call, tight, measured, call.channel.messages)
             if result.record is not None:
                 held = call.held.with_record(result.record, self._after(result), pending=True)
-                call = replace(call, held=held)
+                call = call.holding(held)
                 sent = laid_over(result.messages, own, sent)
                 call = call.showing(sent)
             if rest is None or self.measuring.size(sent, measured.ratio) <= rest.budget:
@@ -136,7 +144,7 @@ class Fitting:
             if bridged is None:
                 raise
             return bridged, None
-        short = self.graph.clips(call.runtime)
+        short = self.graph.clips(call.channel.runtime)
         if result.outcome == "stuck" and (result.failed == "archive" or not short):
             bridged = yield from self._bridged(call, measured, rest, result.reason)
             if bridged is not None:
@@ -149,12 +157,12 @@ class Fitting:
     def _bridged(
         self, call: Call, measured: Measured, room: Window | None, trouble: str
     ) -> Flow[Call | None]:
-        """Without an archive, or while it cannot be reached: a request that fits, for this once.
+        """Make a request fit for this once, while no archive can be reached.
 
         Nothing is put in force, so nothing leaves the history that the archive has not confirmed.
         None where that is not wanted, or does not help.
         """
-        session = self.graph.passing_session(call.held, call.runtime, room, measured.ratio)
+        session = call.channel.passing_session(room, measured.ratio)
         if session is None:
             return None
         result = yield from session.compact(call.request.messages, False, "")
@@ -174,11 +182,9 @@ class Fitting:
         measured: Measured,
         messages: Sequence[BaseMessage],
     ) -> Flow[CompactionResult]:
-        session = self.graph.session(
-            call.held, call.runtime, room, ratio=measured.ratio, preview=True
-        )
+        session = call.channel.session(room, ratio=measured.ratio, preview=True)
         result = yield from session.compact(messages, False, "")
-        self.graph.tell_failures(result)
+        log_failures(result)
         return result
 
     def _after(self, result: CompactionResult) -> Size:

@@ -1,9 +1,9 @@
-"""How large the request is that is really sent: messages, and all that stands beside them."""
+"""Measure the request that is really sent: messages, and all beside them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from types import UnionType
 from typing import Any, get_args
@@ -14,17 +14,11 @@ from langchain_core.messages import BaseMessage
 from conspectus._core.items import Window
 from conspectus._newest import Newest
 from conspectus.agents.engine import GraphEngine
+from conspectus.agents.models import model_name, profile_window, reserved_for_answer
 from conspectus.agents.state import Held, Requested
-from conspectus.compactor.models import model_name, profile_window
 from conspectus.errors import PolicyError
 from conspectus.tokens import TokenMeter, correction
 from conspectus.tokens.tally import Tallies
-
-OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
-"""Names under which models and their settings limit an answer."""
-
-MOST_OUTPUT = 0.5
-"""Share of the window that is left for the answer at most, whatever a model's setting says."""
 
 KNOWN = 8
 """Sets of tools whose size is remembered; their tools are held as long."""
@@ -32,7 +26,7 @@ KNOWN = 8
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One request.
+    """The size of one request.
 
     Attributes:
         messages: tokens of its messages.
@@ -90,12 +84,12 @@ class Measuring:
         before: Requested,
         recalled: BaseMessage | None = None,
     ) -> Measured:
-        """The size of a request.
+        """Measure a request.
 
         Args:
             request: as it would be sent, without what was recalled.
-            held: what the state holds of us.
-            before: what was seen of the request before it.
+            held: the record in force.
+            before: the request before it.
             recalled: the message that shows what was recalled, which is sent with it.
         """
         overhead = self._beside(request)
@@ -113,7 +107,7 @@ class Measuring:
         return Measured(messages, seen, ratio, own.reserved if own else 0, shown)
 
     def size(self, messages: Sequence[BaseMessage], ratio: float) -> int:
-        """Tokens of messages, as reports of models have corrected the estimate."""
+        """Count the tokens of messages, as reports of models have corrected the estimate."""
         return math.ceil(sum(map(self._meter.message, messages)) * ratio)
 
     def _beside(self, request: ModelRequest[Any]) -> int:
@@ -140,27 +134,12 @@ class Measuring:
         return reserved_for_answer((request.model_settings, request.model), window)
 
 
-def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
-    """Tokens that a model may answer with, by its settings; at most half of its window.
-
-    Args:
-        holders: settings as a mapping, or the model itself; the first that says it counts.
-        window: input limit of the model, in tokens; None where it is unknown.
-    """
-    for holder in holders:
-        for name in OUTPUT_SETTINGS:
-            found = holder.get(name) if isinstance(holder, Mapping) else _of(holder, name)
-            if isinstance(found, int) and not isinstance(found, bool) and found > 0:
-                return min(found, int(window * MOST_OUTPUT)) if window else found
-    return 0
-
-
 def _of(holder: object, name: str) -> Any:
     return getattr(holder, name, None)
 
 
 def _schemas(response_format: object) -> Sequence[Any]:
-    """The schemas that a structured answer adds to a request, each about as large as a tool's."""
+    """Return the schemas of a structured answer, each about as large as a tool's."""
     specs = _of(response_format, "schema_specs") or [_of(response_format, "schema_spec")]
     found = [schema for spec in specs if (schema := _of(spec, "json_schema"))]
     if found:

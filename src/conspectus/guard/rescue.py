@@ -1,14 +1,68 @@
-"""A request that a provider refuses as too long gets smaller, step by step, until it is taken."""
+"""Make a request that a provider refuses as too long smaller until it is taken."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from langchain_core.exceptions import ContextOverflowError
 
 from conspectus.agents.state import Requested
 from conspectus.errors import StuckError
-from conspectus.guard.overflow import Overflow
+
+_COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")
+_LIMIT = re.compile(
+    r"(?:maximum|max|limit|window|at most|up to|supports?)\D{0,60}?(\d[\d,_]{2,})"
+    r"|(\d[\d,_]{2,})\s*(?:tokens?\s*)?(?:maximum|limit|max)\b",
+    re.IGNORECASE,
+)
+_SENT = re.compile(
+    r"(?:resulted in|requested|has|is too long:|contains?|counted|you sent|length of|count of)"
+    r"\D{0,40}?(\d[\d,_]{2,})\s*(?:input |prompt )?(?:tokens?)?"
+    r"|(\d[\d,_]{2,})\s*(?:tokens?\s*)?>",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Overflow:
+    """The figures in a provider's error.
+
+    Attributes:
+        limit: tokens that the provider takes; None where it names none.
+        sent: tokens that it counted; likewise.
+    """
+
+    limit: int | None = None
+    sent: int | None = None
+
+
+def read_overflow(error: BaseException) -> Overflow:
+    """Read the figures in the error of a provider, where they make sense together.
+
+    Example:
+        >>> read_overflow(ValueError("prompt is too long: 205371 tokens > 200000 maximum"))
+        Overflow(limit=200000, sent=205371)
+        >>> read_overflow(ValueError("too long")).limit is None
+        True
+    """
+    text = str(error)
+    limits = _numbers(_COMPARED, text) or _numbers(_LIMIT, text)
+    sents = _numbers(_SENT, text)
+    for limit in limits:
+        sent = next((n for n in sents if n > limit), None)
+        if sent is not None:
+            return Overflow(limit, sent)
+    return Overflow(limits[0] if limits else None)
+
+
+def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
+    found = []
+    for match in pattern.finditer(text):
+        digits = next(group for group in match.groups() if group)
+        found.append(int(digits.replace(",", "").replace("_", "")))
+    return [n for n in found if n > 0]
+
 
 RESCUE = 0.8
 """Share of what was too much that messages may take when they are sent again: the provider counts
@@ -27,7 +81,7 @@ LEARNED = 0.9
 
 
 class StillTooLong(StuckError, ContextOverflowError):
-    """Nothing makes the request fit; what LangChain's users catch, and ours."""
+    """Nothing makes the request fit; LangChain's users catch this error, and ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +89,7 @@ class Refused:
     """Requests that a provider has refused as too long, one smaller than the other.
 
     Attributes:
-        tries: how many.
+        tries: number of refusals.
         first: tokens that the messages of the first one took.
         budget: tokens that messages may take in the next one.
         most: tokens that the messages of later requests may take.
@@ -49,12 +103,12 @@ class Refused:
     named: bool = False
 
     def and_again(self, size: int, beside: int, told: Overflow) -> Refused:
-        """This with one more.
+        """Add a refusal.
 
         Args:
             size: tokens of its messages.
             beside: tokens of what stands beside them.
-            told: what the provider has said of it.
+            told: the provider's figures.
         """
         tries, first = self.tries + 1, self.first or size
         if tries > TRIES:
@@ -69,7 +123,7 @@ class Refused:
         return Refused(tries, first, max(1, budget), self.most, told.limit is not None)
 
     def having_tried(self, budget: int, refused: int) -> Refused:
-        """This once a smaller request is sent.
+        """Set the most for later requests, once a smaller one is sent.
 
         Args:
             budget: tokens that its messages may take.
@@ -82,5 +136,5 @@ class Refused:
         return replace(self, most=max(budget, int(refused * RESCUE)) if smallest else budget)
 
     def learned(self, seen: Requested) -> Requested:
-        """What the state has to know of the model, once it has taken a request."""
+        """Add the most that a model takes to the state, once it has taken a request."""
         return seen if not self.tries else seen.having_learned(seen.overhead + self.most)

@@ -1,6 +1,6 @@
 """LangChain middleware that summarises when a history grows."""
 
-from conspectus.compactor.leaving import SummarizationEvent
+from conspectus.compactor.hooks import SummarizationEvent
 from conspectus.ledger.skills import Skills
 from conspectus.middleware.api import SummarizationMiddleware
 from conspectus.middleware.preserved import PreservedState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from langchain.agents.middleware.internal_call_transformer import InternalCallTransformer
 from langchain.agents.middleware.types import (
@@ -19,16 +19,16 @@ from conspectus._core.choices import OnFailure
 from conspectus._core.policy import LEAST_GAIN
 from conspectus._core.stale import AnyStale
 from conspectus._drive import Flow, arun, run
+from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.identity import Tenant, name_messages
-from conspectus.agents.state import CompactionState, asking, read_held
+from conspectus.agents.state import CompactionState, asking
 from conspectus.archive import Archive
 from conspectus.compactor.background import AnyBackground, Preparations
-from conspectus.compactor.caveats import warn_caller
 from conspectus.compactor.closing import Closing
-from conspectus.compactor.engine import AnyArchive, AnyListeners, AnySummarizer, Pin
-from conspectus.compactor.leaving import BeforeSummarization
-from conspectus.compactor.tools import OnEvent
+from conspectus.compactor.engine import OnEvent
+from conspectus.compactor.hooks import BeforeSummarization
+from conspectus.compactor.settings import AnyArchive, AnyListeners, AnySummarizer, Pin, warn_caller
 from conspectus.errors import PolicyError
 from conspectus.events import heard_by
 from conspectus.ledger.skills import Skills
@@ -36,20 +36,21 @@ from conspectus.middleware.building import Built, built
 from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import PreviewChoice
 from conspectus.middleware.recalling import Recalling
-from conspectus.middleware.settings import Model, Setting, deprecated
+from conspectus.middleware.settings import Model, deprecated, settable
 from conspectus.middleware.tools import compact_tool as tool_to_compact
 from conspectus.middleware.tools import recall_tool
 from conspectus.redaction import Redact
 from conspectus.summarize import NotesSetting
 from conspectus.tokens import TokenCounter
 
-History = Literal["replace", "preserve"]
+HistoryMode = Literal["replace", "preserve"]
 Recall = Literal["off", "tool", "auto"]
 RequestKind = Literal["smallest", "cached"]
 
 
+@settable
 class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closing):
-    """Summarises the older part of a conversation when it grows, and loses nothing of it.
+    """Summarise the older part of a conversation when it grows; lose nothing of it.
 
     Everything that `langchain.agents.middleware.SummarizationMiddleware` takes is taken, and means
     the same. What differs: nothing leaves before a summariser has read it whole; the newest user
@@ -84,17 +85,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         on_failure: when no summary can be made: `"degrade"` keeps the history while it fits the
             window and uses the embedded summariser when it does not; `"keep"` keeps it; `"raise"`
             raises.
-        fallbacks: summarisers to try in turn when the first one fails.
-        max_summary_tokens: the most that the text of a summary takes; a longer one is asked for
-            once more, shorter, then cut at the end of a line, and `Record.cut` says so. Default:
-            any length that fits the window and is smaller than what it replaces.
-        notes: the parts of the notes that are written: `"said"`, `"done"`, `"found"`, `"open"`,
-            `"index"`; or a mapping of parts to their share of the room. An empty list leaves the
-            summariser's text alone. Default: all five.
-        max_summarizer_tokens: the most that one compaction may spend on a model, in tokens; the
-            embedded summariser reads what that cannot pay for.
-        pin: says of a message whether it must stay; or the name of a marker in its
-            `additional_kwargs`.
+        fallbacks, max_summary_tokens, notes, max_summarizer_tokens, pin, telemetry, redact,
+            summarizer_timeout, least_gain, file_tokens: as for `Compactor`.
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
@@ -108,46 +100,23 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         compact_tool: gives the agent a tool `compact_conversation`, which asks for a compaction.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
-        telemetry: a listener, or several, that hear of this instance only, such as
-            `conspectus.telemetry.UsageTally()`; see `docs/telemetry.md`. Default: those of the
-            process alone, if any.
         before_summarization: a function, sync or async, or several, that get what is about to
             leave, for a memory of their own; see `conspectus.middleware.SummarizationEvent`. One
             that fails is logged, and nothing else changes.
         skills: which calls read skill files: a `conspectus.middleware.Skills` with the names of
             the tools. A reference to each file and the rules in it are carried. Default: none.
-        redact: takes secrets out of all that is archived, indexed, summarised, carried as a fact or
-            told to hooks and listeners; messages in view stay as they are. True or `"secrets"` for
-            the default redactor, a function from text to text, or a `Redactor`. What cannot be
-            redacted is not archived, and the history stays as it is. Default: None, for off. See
-            `docs/redaction.md`.
         name: of this instance, so that two can stand in one agent. Default: of its class.
         window: input limit of the model, in tokens, instead of its profile's.
         reserved_tokens: tokens of the window that messages cannot have. Default: 0; where there is
             a guard, it says the real figure.
-        summarizer_timeout: seconds for one call of a summariser. Default: 120.
-        least_gain: share of a history that a compaction must free, its summary taken at its
-            largest: one that would free less, below the window and not forced, is not made. 0 for
-            any; tiny histories are compacted as asked. Default: 0.1.
-        file_tokens: tokens of a document or a recording of which a message holds no more than an id
-            or an address. Default: ten full pages of a PDF, 30,000 tokens with most models; see
-            `TokenMeter`.
         truncate_args_settings: of Deep Agents: from `trigger` on, arguments of `write_file` and
             `edit_file` before the part to `keep` that have more than `max_length` characters
             (default 2,000) are shown as their first 20, `truncation_text` and a pointer to the
             original, before anything is summarised. It takes an archive, or `"preserve"`.
             Default: None, for off.
-        stale_results: shows stale results of tools short, with a pointer to the original, before
-            anything is summarised: True, or a dict with some of `over` (tokens above which a result
-            is large, default 1,000), `newest` (how many stay whole, default 3), `least` (tokens
-            that must be freed, or nothing is shortened; default: enough to reach half of the
-            trigger), `tools` (the only ones, or a dict with `over` and `newest` for each, `"*"` for
-            the others) and `exclude`. It takes an archive, or `"preserve"`. Default: None, for off.
-            See `docs/stale_results.md`.
-        background: True prepares the next notes beside the agent, from seven tenths of the trigger
-            on; `{"prepare": 0.5}` from another share of it on. At the trigger they are swapped in;
-            until they are finished the agent goes on while its messages fit the window. Default:
-            False. See `docs/background.md`.
+        stale_results: as for `Compactor`; it takes an archive, or `"preserve"`. Default: None, for
+            off.
+        background: as for `Compactor`, beside the agent.
         summary_request: `"cached"` asks for a summary with the agent's last request and one
             instruction after it, where the agent's own model summarises and all that leaves stands
             there, so that the provider reads it from its cache; elsewhere, and with `"smallest"`,
@@ -179,40 +148,10 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
     state_schema = CompactionState
     transformers = (InternalCallTransformer,)
 
-    model = Setting()
-    trigger = Setting()
-    keep = Setting()
-    token_counter = Setting()
-    summary_prompt = Setting()
-    trim_tokens_to_summarize = Setting()
-    summarizer = Setting()
-    archive = Setting()
-    tenant = Setting()
-    history = Setting()
-    on_failure = Setting()
-    fallbacks = Setting()
-    max_summary_tokens = Setting()
-    max_summarizer_tokens = Setting()
-    pin = Setting()
-    preview = Setting()
-    recall = Setting()
-    recall_tokens = Setting()
-    compact_tool = Setting()
-    on_event = Setting()
-    telemetry = Setting()
-    before_summarization = Setting()
-    skills = Setting()
-    redact = Setting()
-    window = Setting()
-    reserved_tokens = Setting()
-    summarizer_timeout = Setting()
-    file_tokens = Setting()
-    truncate_args_settings = Setting()
-    notes = Setting()
-    least_gain = Setting()
-    stale_results = Setting()
-    background = Setting()
-    summary_request = Setting()
+    if TYPE_CHECKING:  # the parameters, each of which `settable` makes an attribute
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __init__(
         self,
@@ -226,7 +165,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         summarizer: AnySummarizer | None = None,
         archive: AnyArchive | None = None,
         tenant: Tenant = None,
-        history: History = "replace",
+        history: HistoryMode = "replace",
         on_failure: OnFailure = "degrade",
         fallbacks: Sequence[AnySummarizer] = (),
         max_summary_tokens: int | None = None,
@@ -254,7 +193,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         summary_request: RequestKind = "smallest",
         **deprecated_kwargs: Any,
     ) -> None:
-        given = {name: value for name, value in locals().items() if name in SETTINGS}
+        given = {name: value for name, value in locals().items() if name in self.settings}
         super().__init__()
         given["trigger"], given["keep"] = deprecated(self, deprecated_kwargs, trigger, keep)
         self._name = name if name is not None else type(self).__name__
@@ -280,11 +219,11 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         self._built = built
 
     def _prepares(self) -> Sequence[Preparations]:
-        background = self.graph_engine.engine.tools.background
+        background = self.graph_engine.engine.background
         return self._earlier if background is None else [*self._earlier, background]
 
     def _own_archive(self) -> Archive | None:
-        return self.graph_engine.engine.tools.archive if self._opened else None
+        return self.graph_engine.engine.archive if self._opened else None
 
     def _warn(self) -> None:
         for caveat in self._built.caveats:
@@ -348,7 +287,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         return await arun(self._heard(self._step(state, runtime)))
 
     def _heard(self, flow: Flow[dict[str, Any] | None]) -> Flow[dict[str, Any] | None]:
-        return heard_by(self.graph_engine.engine.tools.listeners, flow)
+        return heard_by(self.graph_engine.engine.listeners, flow)
 
     def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
         if self._built.shown["trigger"] != self._built.trigger:  # its own list was changed
@@ -394,7 +333,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:
-        """An update of the state that asks for a compaction before the next call of the model.
+        """Make the update of a state that asks for a compaction at the next step.
 
         Args:
             focus: what to keep above all, in plain words; at most 2,000 characters of it count.
@@ -407,7 +346,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model the view, where the state keeps every message, and what was recalled."""
+        """Show the model the view of a history that is kept whole, and what was recalled."""
         shown = run(self._shown(request))
         with self.graph_engine.sending(shown):
             return handler(shown)
@@ -423,21 +362,16 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
             return await handler(shown)
 
     def _shown(self, request: ModelRequest[Any]) -> Flow[ModelRequest[Any]]:
-        channel, runtime, graph = request.state["messages"], request.runtime, self.graph_engine
-        found = read_held(request.state, runtime, channel)
-        if found.data is not None:  # a run may begin here, in another process
-            name_messages(channel)
+        channel = Channel.of(self.graph_engine, request.state, request.runtime)
+        if channel.held.data is not None:  # a run may begin here, in another process
+            name_messages(channel.messages)
         # With the model's turn: `before_model` has not seen what went before.
-        held = yield from graph.follow(found, channel, runtime, turn=False)
+        channel = yield from channel.follow(turn=False)
         messages: Sequence[BaseMessage] = request.messages
-        if self.history == "preserve" and held.data is not None:
-            messages = yield from graph.shown(held, channel, messages, runtime)
+        if self.history == "preserve" and channel.held.data is not None:
+            messages = yield from channel.shown(messages)
         if self._recalling is not None:
-            messages = yield from self._recalling.shown(request.state, held, messages, runtime)
+            messages = yield from self._recalling.shown(channel, messages)
         if messages is request.messages:
             return request
         return request.override(messages=cast("list[AnyMessage]", messages))
-
-
-SETTINGS = frozenset(k for k, v in vars(SummarizationMiddleware).items() if isinstance(v, Setting))
-"""Names of its parameters that can be read back."""

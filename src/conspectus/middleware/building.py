@@ -1,10 +1,9 @@
-"""What is built of the middleware's settings, once, and anew when one of them is set."""
+"""Build the middleware's parts of its settings, once, and anew when one is set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from inspect import Parameter, signature
 from typing import Any
 
 from langchain_core.runnables import Runnable
@@ -12,30 +11,23 @@ from langchain_core.runnables import Runnable
 from conspectus._core.arguments import Arguments
 from conspectus._core.policy import Policy
 from conspectus.agents.engine import KEPT, GraphEngine
-from conspectus.compactor.engine import AnySummarizer, Engine, window_of
-from conspectus.compactor.models import model_name, profile_window
+from conspectus.agents.models import model_name, profile_window
+from conspectus.compactor.engine import Engine
+from conspectus.compactor.settings import EngineSettings, window_of
 from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for
 from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import asked_of
 from conspectus.middleware.recalling import Recalling
 from conspectus.middleware.settings import built_model, copied, read_recall, read_summarizer
-from conspectus.summarize import ChatModelSummarizer
 
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
 """Settings that cannot change: where originals are, what states hold, which tools an agent has."""
 
-OF_ENGINE = tuple(
-    name
-    for name, one in signature(Engine.build).parameters.items()
-    if one.kind is Parameter.KEYWORD_ONLY and name not in ("prompt", "hooks")
-)
-"""Settings that go to the engine as they are, under the same names."""
-
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What one set of settings makes.
+    """The parts that one set of settings makes.
 
     Attributes:
         given: the settings, as they can be read back and built anew from.
@@ -43,8 +35,8 @@ class Built:
         trigger: the trigger as it was read; `shown` has a copy that its owner may change.
         graph: what compactions work with.
         planner: decides the steps.
-        recalling: chooses what a turn is shown again; None where nothing is.
-        caveats: settings that are legal and will not do what they seem to.
+        recalling: recalls at each turn; None for off.
+        caveats: warnings about settings that are legal and will not do what they seem to.
     """
 
     given: Mapping[str, Any]
@@ -56,11 +48,11 @@ class Built:
     caveats: tuple[str, ...]
 
     def read(self, name: str) -> Any:
-        """A setting as it is read back."""
+        """Read a setting back."""
         return self.shown[name] if name in self.shown else self.given[name]
 
     def with_setting(self, name: str, value: Any) -> Built:
-        """The same with another value of one setting; nothing changes where that is refused.
+        """Build anew with another value of one setting.
 
         Raises:
             PolicyError: the value cannot mean anything, or an agent keeps what it was built with.
@@ -82,7 +74,7 @@ def built(given: Mapping[str, Any]) -> Built:
         given: the parameters of `SummarizationMiddleware` by name, all of them.
 
     Raises:
-        PolicyError: a setting that cannot mean anything.
+        PolicyError: a setting cannot mean anything.
         ArchiveError: the archive cannot be opened.
     """
     model, trigger = built_model(given["model"]), copied(given["trigger"])
@@ -128,7 +120,7 @@ def built(given: Mapping[str, Any]) -> Built:
     shown = recall_tokens if recall == "auto" else 0
     planner = Planner(graph, counting, history == "preserve", shown)
     return Built(
-        given={**given, "model": model, "trigger": trigger, "archive": engine.tools.archive},
+        given={**given, "model": model, "trigger": trigger, "archive": engine.archive},
         shown={
             "trigger": copied(trigger),
             "token_counter": counting.whole,
@@ -143,23 +135,9 @@ def built(given: Mapping[str, Any]) -> Built:
 
 
 def _engine(given: Mapping[str, Any], model: Any, policy: Policy) -> Engine:
-    trim, cap = given["trim_tokens_to_summarize"], given["max_summarizer_tokens"]
-    prompt, timeout = given["summary_prompt"], given["summarizer_timeout"]
-    writes: AnySummarizer | None = given["summarizer"]
-    if writes is None and isinstance(model, Runnable):
+    settings = EngineSettings.of(given)
+    if settings.summarizer is None and isinstance(model, Runnable):
         # Whatever stands for the model answers prompts, and is no function of messages.
-        writes = ChatModelSummarizer(
-            model,
-            prompt=prompt,
-            trim_tokens_to_summarize=trim,
-            max_summarizer_tokens=cap,
-            timeout=timeout,
-        )
-    return Engine.build(
-        writes,
-        policy,
-        meter_for(given["token_counter"], model, given["file_tokens"]),
-        prompt=prompt,
-        hooks=given["before_summarization"],
-        **{name: given[name] for name in OF_ENGINE},
-    )
+        settings = replace(settings, summarizer=settings.chat_model(model))
+    meter = meter_for(given["token_counter"], model, given["file_tokens"])
+    return settings.engine(policy, meter)

@@ -1,4 +1,4 @@
-"""How large a history is for its trigger: counted as LangChain's own middleware counts.
+"""Count a history for its trigger as LangChain's own middleware counts.
 
 Users have chosen their thresholds by that count, so it stays theirs. Whether the history fits the
 window is another question, which the meter answers.
@@ -63,7 +63,7 @@ class Counting:
         self.base = 0 if self.approximate else self._nothing()
 
     def message(self, message: BaseMessage) -> int:
-        """Tokens of one message.
+        """Count the tokens of one message.
 
         Raises:
             PolicyError: the counter returns something that is no count.
@@ -71,7 +71,7 @@ class Counting:
         return max(0, _whole(self._counter([message])) - self.base)
 
     def asked(self, sizes: Sizes, since: int) -> int:
-        """The size that a trigger is compared with, in tokens.
+        """Return the size that a trigger is compared with, in tokens.
 
         Args:
             sizes: of the history, this count in the first column.
@@ -95,14 +95,14 @@ class Counting:
         return total
 
     def reached(self, sizes: Sizes, since: int) -> int:
-        """The size that the latest compaction reached, as the first answer after it reported it.
+        """Return the size after the latest compaction, as the first answer reported it.
 
         A report holds the system prompt and the tools too, which no compaction makes smaller. Where
-        they alone reach the trigger, every step would summarise again. 0 where nothing tells.
+        they alone reach the trigger, every step would summarise again. 0 where nothing was
+        reported.
 
         Args:
-            sizes: of the history.
-            since: its length once the compaction was in force.
+            since: length of the history once the compaction was in force.
         """
         first = sizes.first_report(since) if since else None
         if first is None or not self._trusts(first.provider):
@@ -123,7 +123,7 @@ class Counting:
 
 
 def rounded(counter: TokenCounter) -> TokenCounter:
-    """A counter that rounds fractions of tokens up; characters / 4 is one that users write."""
+    """Round a counter's fractions of tokens up; users write characters / 4."""
 
     def counted(messages: Any) -> Any:
         count: Any = counter(messages)
@@ -136,8 +136,11 @@ def rounded(counter: TokenCounter) -> TokenCounter:
 def meter_for(
     counter: TokenCounter | str | None, model: object, file_tokens: int | None = None
 ) -> TokenMeter:
-    """What tells whether a request fits: the user's own counter, or our estimate instead of
-    LangChain's approximation, which may be far below what is really sent."""
+    """Make the meter that says whether a request fits.
+
+    It is the user's own counter, or our estimate instead of LangChain's approximation, which may be
+    far below what is really sent.
+    """
     if counter is count_tokens_approximately:
         counter = None
     exact = rounded(counter) if callable(counter) else counter

@@ -1,4 +1,4 @@
-"""Summaries that other libraries have left in a graph's state: taken over, not made again.
+"""Take over summaries that other libraries have left in a graph's state.
 
 LangChain's own is a message in the history, and is known by its marker like any other. Deep Agents
 and LangMem leave the history as it is and note beside it what their summary stands for.
@@ -20,9 +20,9 @@ class ForeignSummary:
     """A summary that is in force elsewhere.
 
     Attributes:
-        text: what it says.
+        text: the summary.
         covers: ids of the messages that it stands for.
-        by: whose it is.
+        by: name of the library.
     """
 
     text: str
@@ -31,7 +31,7 @@ class ForeignSummary:
 
 
 def foreign_mark(state: Mapping[str, Any]) -> int | None:
-    """Tells one foreign summary from the next, without a look at the history; None for none."""
+    """Hash a foreign summary, without a look at the history; None for none."""
     event, context = state.get("_summarization_event"), state.get("context")
     if isinstance(event, Mapping):
         message = event.get("summary_message")
@@ -46,7 +46,7 @@ def foreign_mark(state: Mapping[str, Any]) -> int | None:
 
 
 def foreign_summary(state: Mapping[str, Any]) -> ForeignSummary | None:
-    """What Deep Agents or LangMem has left in a state; None for nothing that can be used."""
+    """Read the summary of Deep Agents or LangMem; None for nothing that can be used."""
     found = _deep_agents(state) or _langmem(state)
     return found if found is not None and found.text and found.covers else None
 

@@ -1,4 +1,4 @@
-"""One step of an agent: is anything due, and if so, what the state becomes.
+"""Decide one step of an agent: whether anything is due, and the state's update.
 
 Most steps need nothing. They are decided from running sums, without reading a message twice and
 without asking a store; only when something is due is the history read, planned and carried out.
@@ -19,20 +19,11 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from conspectus._core.items import Size, Window
 from conspectus._core.policy import grown
 from conspectus._drive import Flow
-from conspectus.agents.engine import GraphEngine
+from conspectus.agents.channel import Channel
+from conspectus.agents.engine import GraphEngine, hide_from_streams
 from conspectus.agents.identity import is_checkpointed, name_messages
-from conspectus.agents.state import (
-    ASKED,
-    FORKED,
-    HELD,
-    Held,
-    Requested,
-    read_asked,
-    read_held,
-    read_requested,
-    scope_of,
-)
-from conspectus.agents.streams import hide_from_streams
+from conspectus.agents.state import ASKED, FORKED, HELD, Held, Requested, read_asked, read_requested
+from conspectus.compactor.observed import log_failures
 from conspectus.compactor.preparing import begin_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
@@ -40,10 +31,9 @@ from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages import is_summary_message
 from conspectus.messages.recalled import newest_user
-from conspectus.middleware.arguments import OldArguments
 from conspectus.middleware.counting import Counting
 from conspectus.middleware.migration import foreign_mark, foreign_summary
-from conspectus.middleware.waiting import Waiting
+from conspectus.middleware.waiting import OldArguments, Waiting
 from conspectus.tokens import correction
 from conspectus.tokens.tally import Sizes, Tallies
 
@@ -60,39 +50,36 @@ class _Now:
     """A history at one step.
 
     Attributes:
-        state: of the graph.
-        runtime: of the run.
-        messages: its channel.
+        channel: its messages, and the record in force.
         view: what the model sees of it.
-        held: what the state holds of us.
-        copied: it is to hold something else from now on, whatever the step does.
+        copied: the state is to hold another record from now on, whatever the step does.
         sizes: running sums of the view.
         room: what it must fit in; None where it is unknown.
         over: it does not fit.
     """
 
-    state: Mapping[str, Any]
-    runtime: object
-    messages: list[BaseMessage]
+    channel: Channel
     view: list[BaseMessage]
-    held: Held
     copied: bool
     sizes: Sizes
     room: Window | None
     over: bool
+
+    @property
+    def held(self) -> Held:
+        return self.channel.held
 
 
 class Planner:
     """Decides and carries out the steps of every thread that one middleware serves.
 
     Args:
-        graph: what compactions work with.
         counting: how trigger and keep count.
         preserve: the channel keeps every message, and the model sees the view.
         recalled: tokens that what is recalled for a turn may take; 0 where nothing is.
 
     Attributes:
-        graph: as given; the guard compacts with it too.
+        graph: what compactions work with.
     """
 
     def __init__(
@@ -101,7 +88,7 @@ class Planner:
         self.graph, self.preserve, self._recalled = graph, preserve, recalled
         self._counting = counting
         self._policy = graph.engine.policy
-        self._meter = graph.engine.tools.meter
+        self._meter = graph.engine.meter
         # What a message really takes is counted beside, where a window is there to be exceeded.
         metered = graph.window is not None and not self._meter.exact
         counts = [counting.message, self._meter.message] if metered else [counting.message]
@@ -114,11 +101,9 @@ class Planner:
     def step(
         self, state: Mapping[str, Any], runtime: object, focus: str | None = None
     ) -> Flow[Update | None]:
-        """What a step changes in the state; None for nothing.
+        """Return the update of the state that a step makes; None for nothing.
 
         Args:
-            state: of the graph.
-            runtime: of the run.
             focus: what to keep above all in a compaction that takes place whatever the trigger
                 says; None to go by the trigger, unless the state says that somebody has asked.
         """
@@ -130,8 +115,8 @@ class Planner:
             if isinstance(now, _Now):
                 result = yield from self._taken_over(now, focus)
                 if result is None and self._is_due(now, focus):
-                    compact = self._session(now).compact
-                    result = yield from compact(now.messages, focus is not None, focus or "")
+                    compact, messages = self._session(now).compact, now.channel.messages
+                    result = yield from compact(messages, focus is not None, focus or "")
                 elif result is None:
                     yield from self._prepare(now)
                 update = self._update(now, result)
@@ -139,7 +124,7 @@ class Planner:
                 update = now
         except ArchiveError as error:
             # Nothing has been changed; the guard, if there is one, bridges this one request.
-            if self.graph.engine.tools.on_failure == "raise":
+            if self.graph.engine.on_failure == "raise":
                 raise
             logger.warning(
                 "the history was kept as it was: %s",
@@ -151,94 +136,93 @@ class Planner:
         return update
 
     def _look(self, state: Mapping[str, Any], runtime: object) -> Flow[_Now | Update]:
-        """The history as it stands; for a fork that its parent's records fit, an update at once."""
-        messages: list[BaseMessage] = state["messages"]
-        found = read_held(state, runtime, messages)
+        """Read the history; for a fork that fits its parent's records, return an update."""
+        found = Channel.of(self.graph, state, runtime)
+        messages = found.messages
         if self.preserve:
             name_messages(messages)
         known = found
-        if found.data is None and self._may_be_known(state, messages):
-            known = yield from self._inherited(found, messages, runtime)
-            if self.preserve and state.get(FORKED) and known.data is not None:
-                return {HELD: known.to_json()}
-        held = yield from self.graph.follow(known, messages, runtime, turn=True)
+        if found.held.data is None and self._may_be_known(state, messages):
+            known = yield from self._inherited(found)
+            if self.preserve and state.get(FORKED) and known.held.data is not None:
+                return {HELD: known.held.to_json()}
+        channel = yield from known.follow(turn=True)
         view = messages
-        if held.data is not None and (self.preserve or held.pending):
-            before = held
-            held, view = yield from self.graph.fitting(held, messages, runtime)
-            if held is not before:
+        if channel.held.data is not None and (self.preserve or channel.held.pending):
+            before = channel
+            channel, view = yield from channel.fitting()
+            if channel is not before:
                 # Whoever recalls without a state goes by the archive's pointer: it follows.
+                held = channel.held
                 held = replace(held, after=self._size(view) if held.data is not None else None)
-                held = yield from self.graph.follow(held, messages, runtime, turn=False)
-                self.graph.views.keep(held, messages, view)
+                channel = yield from channel.holding(held).follow(turn=False)
+                self.graph.views.keep(channel.held, messages, view)
+        held = channel.held
         sizes = self._tallies.follow(held.name, view)
         if not self.preserve and sizes.fresh < len(messages):
             name_messages(messages[sizes.fresh :], messages[: sizes.fresh])
         room = self._room(read_requested(state), view)
         over = room is not None and self._tokens(view, sizes, held, room)[0] > room.budget
-        return _Now(state, runtime, messages, view, held, held is not found, sizes, room, over)
+        return _Now(channel, view, held is not found.held, sizes, room, over)
 
     def _session(self, now: _Now) -> Session:
-        asked = self._asked(now)
         ratio = self._tokens(now.view, now.sizes, now.held, now.room)[1]
-        return self.graph.session(
-            now.held, now.runtime, now.room, asked=asked, ratio=ratio, preview=True
-        )
+        return now.channel.session(now.room, asked=self._asked(now), ratio=ratio, preview=True)
 
     def _prepare(self, now: _Now) -> Flow[None]:
         """Prepare the next notes beside the agent, where its history nears the trigger."""
-        jobs, held = self.graph.engine.tools.background, now.held
+        jobs, head = self.graph.engine.background, now.held.head_id
         if jobs is None or not jobs.setting.near(self._policy, asked := self._asked(now), now.room):
             return
-        if jobs.wanted(scope_of(held, self.graph.tenant, now.runtime), held.head_id, asked):
-            channel = list(now.messages)
-            yield from begin_flow(self._session(now), lambda own: own.fold(channel), held.head_id)
+        if jobs.wanted(now.channel.scope, head, asked):
+            messages = list(now.channel.messages)
+            yield from begin_flow(self._session(now), lambda own: own.fold(messages), head)
 
     def _may_be_known(self, state: Mapping[str, Any], messages: Sequence[BaseMessage]) -> bool:
-        """Whether the archive may hold records of a history that came without any: that of a
-        forked subagent, or one that a client sends again to a graph without a checkpointer."""
+        """Whether the archive may hold records of a history that came without any.
+
+        That is a forked subagent's, or one that a client sends again without a checkpointer.
+        """
         if state.get(FORKED):
             return self.preserve
         turn = len(messages) > 1 and isinstance(messages[-1], HumanMessage)
         return turn and not is_checkpointed()
 
-    def _inherited(
-        self, held: Held, messages: Sequence[BaseMessage], runtime: object
-    ) -> Flow[Held]:
-        """The records that the archive points to, as far as they fit what came.
+    def _inherited(self, channel: Channel) -> Flow[Channel]:
+        """Put the record in force that the archive points to, as far as it fits what came.
 
         Deep Agents hands a fork its parent's messages and no private state; without a checkpointer
         messages are all that comes back. What the archive points to may be of another branch;
         records that do not fit are dropped, as always.
         """
-        chain = yield from self.graph.pointed(held, runtime)
+        chain, messages = (yield from channel.pointed()), channel.messages
         if not chain:
-            return held
+            return channel
         name_messages(messages)
-        named = replace(held, data=chain[-1].id)
-        history = yield from self.graph.session(named, runtime, None).fold(messages)
+        held = replace(channel.held, data=chain[-1].id)
+        history = yield from channel.holding(held).session(None).fold(messages)
         if history.head is None:
-            return held
-        view = history.sources
+            return channel
+        view, head = history.sources, history.head
         whole = len(view) == len(messages) and all(map(is_, view, messages))
         pending = not self.preserve and not whole
-        return replace(named, data=history.head.id, after=history.head.size_after, pending=pending)
+        held = replace(held, data=head.id, after=head.size_after, pending=pending)
+        return channel.holding(held)
 
     def _size(self, view: Sequence[BaseMessage]) -> Size:
-        """As the trigger counts."""
+        """Return the size as the trigger counts."""
         return Size(sum(map(self._counting.message, view)), len(view))
 
     def _taken_over(self, now: _Now, focus: str | None) -> Flow[CompactionResult | None]:
-        """What came of a summary that another library has left; None where there is none, or it
-        stands for nothing that may leave: then we compact as if it were not there."""
+        """Take over a summary of another library; None where nothing of it may leave."""
         held = now.held
-        mark = foreign_mark(now.state) if held.data is None else None
+        mark = foreign_mark(now.channel.state) if held.data is None else None
         if mark is None or self._waiting.useless(held.name, mark) or self._waits(now, focus):
             return None
-        foreign = foreign_summary(now.state)
+        foreign = foreign_summary(now.channel.state)
         if foreign is not None:
-            adopt = self._session(now).adopt(now.messages, foreign.covers, foreign.text, foreign.by)
-            result = yield from adopt
+            adopt, messages = self._session(now).adopt, now.channel.messages
+            result = yield from adopt(messages, foreign.covers, foreign.text, foreign.by)
             if result.record is not None or result.failed:
                 return result
         self._waiting.found_useless(held.name, mark)
@@ -263,7 +247,7 @@ class Planner:
         limit = now.room.limit if now.room is not None else None
         if (
             self._arguments is not None
-            and self.graph.clips(now.runtime)
+            and self.graph.clips(now.channel.runtime)
             and self._arguments.due(now.view, held, self._asked(now), limit)
         ):
             return True
@@ -272,7 +256,7 @@ class Planner:
                 "no trigger is set, or summarising is switched off: nothing is summarised"
             )
             return False
-        failed = self.graph.failure(held, sizes.messages, now.over, now.runtime)
+        failed = now.channel.failure(sizes.messages, now.over)
         if now.over:
             tokens = self._tokens(now.view, sizes, held, now.room)[0]
             return failed is None or grown(tokens, failed.size.tokens)
@@ -287,12 +271,12 @@ class Planner:
         return sizes.totals[0] > (policy.keep_tokens(limit) or 0)
 
     def _asked(self, now: _Now) -> Size:
-        """The size that the trigger is compared with."""
+        """Return the size that the trigger is compared with."""
         since = _since(now.view, now.held)
         return Size(self._counting.asked(now.sizes, since), now.sizes.messages)
 
     def _reached(self, now: _Now) -> Size | None:
-        """The size that the latest compaction reached; None where there was none."""
+        """Return the size that the latest compaction reached; None for none."""
         after = now.held.after
         if after is None:
             return None
@@ -302,7 +286,7 @@ class Planner:
     def _tokens(
         self, view: Sequence[BaseMessage], sizes: Sizes, held: Held, room: Window | None
     ) -> tuple[int, float]:
-        """The size of the view as the meter sees it, and by what reports of models correct it."""
+        """Return the meter's size of the view, and the ratio that reports correct it by."""
         if self._meter.exact:
             return sizes.totals[0] + self._counting.base, 1.0
         if len(sizes.totals) == 1:  # the window, if there is one, was told by the guard
@@ -313,18 +297,17 @@ class Planner:
         return math.ceil(sizes.totals[column] * ratio), ratio
 
     def _room(self, requested: Requested, messages: Sequence[BaseMessage]) -> Window | None:
-        """The window of the model that answers, less what messages cannot have."""
+        """Return the window of the model that answers, less what messages cannot have."""
         room = self.graph.room(requested)
         beside = self._counting.base + self.room_for(self._recalled, requested, messages)
         return room and replace(room, reserved=room.reserved + beside)
 
     def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
-        """The most that something recalled may take, in tokens, of what is asked for: no more than
-        its share of what the user's own newest words leave.
+        """Return the most that recalled text may take: a share of the room that is free.
 
         Args:
             recalled: tokens asked for.
-            requested: what the guard has left.
+            requested: the latest request.
             messages: as the model sees them.
         """
         room, newest = self.graph.room(requested), newest_user(messages)
@@ -352,14 +335,14 @@ class Planner:
             held = held.with_record(result.record, self._size(view))
         held = held.settled(whole=self.preserve)
         if self.preserve:
-            self.graph.views.keep(held, now.messages, view)
+            self.graph.views.keep(held, now.channel.messages, view)
             return {HELD: held.to_json()}
         removal = RemoveMessage(id=REMOVE_ALL_MESSAGES)
         hide_from_streams([removal, *(one for one in view if is_summary_message(one))])
         return {"messages": [removal, *view], HELD: held.to_json()}
 
     def _report(self, result: CompactionResult) -> None:
-        self.graph.tell_failures(result)
+        log_failures(result)
         if result.outcome == "stuck":
             logger.warning(
                 "the history does not fit: %s", result.reason, extra=noted("history_does_not_fit")
@@ -371,7 +354,7 @@ class Planner:
 
 
 def _since(view: Sequence[BaseMessage], held: Held) -> int:
-    """The place from which on what models reported is of this history, and not of a longer one."""
+    """Return the place from which on reports of models are of this history."""
     if held.data is None and view and is_summary_message(view[0]):
         return len(view)  # somebody else's summary: nobody knows which answers came after it
     return held.messages_after

@@ -1,4 +1,4 @@
-"""A state whose messages are checkpointed as they come, for histories that are kept whole."""
+"""A state whose messages are checkpointed as they come, for whole histories."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ SNAPSHOT = 50
 
 
 def added(before: Messages | None, writes: Sequence[Messages]) -> Messages:
-    """`add_messages`, one write after the other.
-
-    Messages without ids get the same ones whenever the writes are read again.
-    """
+    """Add messages write by write; those without ids get the same ones each time."""
     state: Messages = before or []
     for write in writes:
         new = convert_to_messages(cast("list[Any]", write if isinstance(write, list) else [write]))

@@ -1,4 +1,4 @@
-"""A person reads a summary before it takes effect: the question, and what answers to it mean.
+"""Ask a person by an interrupt before a summary takes effect, and read the answer.
 
 The graph is interrupted between the check and the commit, after the draft is stored. On resume the
 node runs again, makes the same plan, finds the draft, gets the answer, and commits.
@@ -12,7 +12,7 @@ from typing import Any
 
 from langgraph.types import interrupt
 
-from conspectus.compactor.preview import Preview, PreviewRequest
+from conspectus.compactor.hooks import Preview, PreviewRequest
 from conspectus.errors import PolicyError
 from conspectus.events.notes import noted
 
@@ -27,7 +27,7 @@ FORMS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"typ
 
 
 def asked_of(choice: PreviewChoice) -> Preview | None:
-    """Who is asked: nobody, the graph's caller by an interrupt, or a function.
+    """Return the function to ask: none, the graph's interrupt, or the user's own.
 
     Raises:
         PolicyError: it is nothing of the kind.
@@ -72,7 +72,7 @@ def _interrupt(request: PreviewRequest) -> str | None:
 
 
 def _read(answer: object, summary: str) -> tuple[bool, str | None]:
-    """Whether an answer is understood, and the text that it lets pass, if any."""
+    """Read an answer: whether it is understood, and the text that it approves."""
     if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
         answer = next(iter(answer["decisions"]), None)  # the form of LangChain's own approvals
     kind: Any = answer.get("type") if isinstance(answer, Mapping) else answer

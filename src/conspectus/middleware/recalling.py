@@ -1,4 +1,4 @@
-"""Recall at each turn: the originals that a user's message needs, put before the model unasked.
+"""Recall at each turn: put originals that a user's message needs before the model.
 
 They are chosen before the first call of the model in a turn and kept in the state, so that each
 call of the turn is sent the same bytes, in whatever process it is made.
@@ -13,17 +13,9 @@ from typing import Any
 from langchain_core.messages import BaseMessage, RemoveMessage
 
 from conspectus._drive import Flow
+from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine
-from conspectus.agents.state import (
-    RECALLED,
-    Held,
-    Recalled,
-    read_held,
-    read_recalled,
-    read_requested,
-    scope_of,
-    turn_of,
-)
+from conspectus.agents.state import RECALLED, Recalled, read_recalled, read_requested, turn_of
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages import read_messages
@@ -42,10 +34,9 @@ logger = logging.getLogger("conspectus")
 
 
 class Recalling:
-    """Chooses what each turn is shown.
+    """Chooses the originals that each turn is shown.
 
     Args:
-        graph: what compactions work with, the archive among it.
         planner: knows the room that there is.
         tokens: the most that is shown at a turn, the message around it included.
     """
@@ -54,12 +45,7 @@ class Recalling:
         self._graph, self._planner, self._tokens = graph, planner, tokens
 
     def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
-        """What a step of the planner changes in the state, with what is chosen if a turn begins.
-
-        Args:
-            state: before the step.
-            runtime: of the run.
-        """
+        """Take a step of the planner; choose originals where a turn begins."""
         update = yield from self._planner.step(state, runtime)
         after: dict[str, Any] = {**state, **(update or {})}
         messages = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
@@ -68,37 +54,25 @@ class Recalling:
         turn = turn_of(messages, known)
         if not turn:
             return update
-        held = read_held(after, runtime, messages)
+        channel = Channel.of(self._graph, after, runtime)
         if known is not None and known.turn == turn:
             try:
-                if (yield from self._within_reach(known, held, messages, runtime)):
+                if (yield from _within_reach(known, channel)):
                     return update
             except ArchiveError:
                 return update  # it is not shown as long as that cannot be told
-        chosen = yield from self._chosen(turn, held, after, runtime)
+        chosen = yield from self._chosen(turn, channel)
         return {**(update or {}), RECALLED: chosen.to_json()}
 
     def shown(
-        self,
-        state: Mapping[str, Any],
-        held: Held,
-        messages: Sequence[BaseMessage],
-        runtime: object,
+        self, channel: Channel, messages: Sequence[BaseMessage]
     ) -> Flow[Sequence[BaseMessage]]:
-        """The messages of a request with what was chosen for its turn.
-
-        Args:
-            state: as the request has it.
-            held: what it holds of us.
-            messages: of the request.
-            runtime: of the run.
-        """
-        known = read_recalled(state)
-        channel: list[BaseMessage] = state["messages"]
-        if known is None or not known.text or known.turn != turn_of(channel, known):
+        """Put what was recalled for the turn into the messages of a request."""
+        known = read_recalled(channel.state)
+        if known is None or not known.text or known.turn != turn_of(channel.messages, known):
             return messages
         try:
-            within = yield from self._within_reach(known, held, channel, runtime)
+            within = yield from _within_reach(known, channel)
         except ArchiveError as error:
             logger.warning(
                 "what was recalled cannot be checked, and is not shown: %s",
@@ -106,39 +80,26 @@ class Recalling:
                 extra=noted("recall_unchecked"),
             )
             within = False
-        if not within:
-            return messages
-        return with_recalled(messages, known.message)
+        return with_recalled(messages, known.message) if within else messages
 
-    def _within_reach(
-        self, known: Recalled, held: Held, channel: Sequence[BaseMessage], runtime: object
-    ) -> Flow[bool]:
-        """Whether all that was chosen is still of this branch: a history may have been edited."""
-        if not known.keys:
-            return True
-        reach = yield from self._graph.reach(held, channel, runtime)
-        return reach.issuperset(known.keys)
-
-    def _chosen(
-        self, turn: str, held: Held, state: Mapping[str, Any], runtime: object
-    ) -> Flow[Recalled]:
+    def _chosen(self, turn: str, channel: Channel) -> Flow[Recalled]:
         nothing = Recalled(turn)
-        messages: list[BaseMessage] = state["messages"]
-        archive = self._graph.archive(runtime)
-        query, own = asked_in(messages)
-        if held.data is None or archive is None or not asks_for_something(query):
+        archive = self._graph.archive(channel.runtime)
+        query, own = asked_in(channel.messages)
+        if channel.held.data is None or archive is None or not asks_for_something(query):
             return nothing
-        meter = self._graph.engine.tools.meter
+        meter = self._graph.engine.meter
         try:
-            chain = yield from self._graph.chain(held, messages, runtime)
-            view = yield from self._graph.now(held, messages, runtime)
+            chain, _ = yield from channel.reached()
+            view = yield from channel.view()
+            requested = read_requested(channel.state)
             found = yield from unasked_flow(
                 archive,
-                scope_of(held, self._graph.tenant, runtime),
+                channel.scope,
                 chain,
                 query=query,
                 own=own,
-                tokens=max(1, self._planner.room_for(self._tokens, read_requested(state), view)),
+                tokens=max(1, self._planner.room_for(self._tokens, requested, view)),
                 count=lambda text: meter.message(recalled_message(recalled_text(text), turn)),
             )
         except ArchiveError as error:
@@ -152,8 +113,15 @@ class Recalling:
         return Recalled(turn, recalled_text(found.text), keys)
 
 
+def _within_reach(known: Recalled, channel: Channel) -> Flow[bool]:
+    """Whether all that was chosen is still of this branch; an edit may have left it."""
+    if not known.keys:
+        return True
+    return (yield from channel.reached())[1].issuperset(known.keys)
+
+
 def asked_in(messages: Sequence[BaseMessage]) -> tuple[str, frozenset[str]]:
-    """What the user said at the start of the turn under way, and the ids of the messages."""
+    """Return the user's words at the start of this turn, and the messages' ids."""
     last = newest_user(messages)
     if last is None:
         return "", frozenset()

@@ -1,9 +1,10 @@
-"""What LangChain's users write, read as they mean it."""
+"""Read the settings that LangChain's users write as they mean them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from inspect import signature
+from typing import Any, TypeVar
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
@@ -11,11 +12,12 @@ from langchain_core.runnables.base import coerce_to_runnable
 
 from conspectus._core.choices import names_embedded
 from conspectus._core.sizes import TRIGGER_FORM, TriggerClause
-from conspectus.compactor.caveats import warn_caller
-from conspectus.compactor.engine import AnySummarizer
+from conspectus.compactor.settings import AnySummarizer, warn_caller
 from conspectus.errors import PolicyError
 from conspectus.messages.recalled import LEAST_RECALL
 from conspectus.summarize import Summarizer
+
+T = TypeVar("T")
 
 Model = BaseChatModel | Runnable[Any, Any]
 
@@ -24,9 +26,9 @@ KEEP = ("messages", 20)
 
 
 class Setting:
-    """A parameter of a middleware that can be read back, and set from the next step on."""
+    """A parameter of a middleware that can be read, and set from the next step on."""
 
-    def __set_name__(self, owner: type, name: str) -> None:
+    def __init__(self, name: str) -> None:
         self._name = name
 
     def __get__(self, own: Any, owner: type | None = None) -> Any:
@@ -36,17 +38,26 @@ class Setting:
         own._set(self._name, value)
 
 
+def settable(middleware: type[T]) -> type[T]:
+    """Make a `Setting` of each parameter of a middleware but its name."""
+    parameters = signature(middleware).parameters.values()
+    names = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD} - {"name"}
+    for name in names:
+        setattr(middleware, name, Setting(name))
+    middleware.settings = frozenset(names)  # type: ignore[attr-defined]
+    return middleware
+
+
 DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"}
 """LangChain's old names of parameters, and the new ones."""
 
 
 def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
-    """Trigger and keep, the old names for them considered.
+    """Read trigger and keep, the old names for them considered.
 
     Args:
         own: the middleware that is built.
         given: parameters that have no name of their own.
-        trigger, keep: as given by their new names.
 
     Raises:
         TypeError: a name that has never meant anything.
@@ -78,7 +89,7 @@ def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -
 
 
 def copied(trigger: Any) -> Any:
-    """A trigger that later changes of the caller's own dict or list do not reach.
+    """Copy a trigger, so that later changes of the caller's own do not reach it.
 
     Raises:
         TypeError: it is nothing that a trigger can be written as.
@@ -97,7 +108,7 @@ def _copied(part: Any, what: str) -> Any:
 
 
 def read_summarizer(given: AnySummarizer | None) -> Any:
-    """What `summarizer` of the middleware is: None where a chat model writes, else what does."""
+    """Return `summarizer` as it is read back; None where a chat model writes."""
     if given is None or isinstance(given, (str, BaseChatModel)):
         return None
     if isinstance(given, Summarizer) or not (isinstance(given, Runnable) or callable(given)):
@@ -106,10 +117,10 @@ def read_summarizer(given: AnySummarizer | None) -> Any:
 
 
 def read_recall(recall: object, tokens: object) -> None:
-    """Look whether the settings of recall can mean anything.
+    """Check the settings of recall.
 
     Raises:
-        PolicyError: they cannot.
+        PolicyError: they cannot mean anything.
     """
     if recall not in ("off", "tool", "auto"):
         raise PolicyError(f'recall must be "off", "tool" or "auto", not {recall!r}')
@@ -121,7 +132,7 @@ def read_recall(recall: object, tokens: object) -> None:
 
 
 def built_model(model: str | Model | None) -> Model | None:
-    """The model, built where only its name was given; None for the embedded summariser.
+    """Return the model, built where only its name was given; None for none.
 
     One to which settings are bound, or whose name is told by each run's configuration, is a model
     too, though not a `BaseChatModel`.

@@ -1,6 +1,6 @@
-"""The tools that an agent may be given: to look things up again, and to ask for a compaction.
+"""The tools of an agent: to recall originals, and to ask for a compaction.
 
-What goes wrong in them is told to the model in words that it can act on; it fails no step.
+Failures are told to the model in words that it can act on; they fail no step.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 from langchain.tools import ToolRuntime
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from langgraph.types import Command
 
 from conspectus._drive import Flow, arun, run
+from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.identity import name_messages
-from conspectus.agents.state import asking, read_held, read_requested, scope_of
+from conspectus.agents.state import asking, read_requested
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.events import heard_by
 from conspectus.middleware.planner import Planner
@@ -39,38 +40,36 @@ Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 
 
 def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> BaseTool:
-    """The tool that finds archived originals of the agent's own session and branch.
+    """Make the tool that finds originals of the agent's own session and branch.
 
     Args:
-        now: gives what compactions work with, the archive among it, and what knows the room that
-            there is; settings may change while an agent runs.
+        now: gives the engine and the planner of now; settings may change while an agent runs.
         tokens: the most that an answer takes.
     """
 
     def found(runtime: Runtime, query: str, id: str, until: str, start: int) -> Flow[str]:
-        state, (graph, planner) = runtime.state, now()
-        messages: list[BaseMessage] = state["messages"]
-        held = read_held(state, runtime, messages)
-        name_messages(messages)
+        graph, planner = now()
+        channel = Channel.of(graph, runtime.state, runtime)
+        name_messages(channel.messages)
         archive = graph.archive(runtime)
-        if held.data is None:
+        if channel.held.data is None:
             return "Nothing has left your view so far: the whole conversation is before you."
         if archive is None:
             raise ToolException("Nothing is archived in this conversation; go on with the summary.")
         try:
-            chain = yield from graph.chain(held, messages, runtime)
-            view = yield from graph.now(held, messages, runtime)
+            chain, _ = yield from channel.reached()
+            view, requested = (yield from channel.view()), read_requested(runtime.state)
             return (
                 yield from answer_flow(
                     archive,
-                    scope_of(held, graph.tenant, runtime),
+                    channel.scope,
                     chain,
                     query=query,
                     id=id,
                     until=until,
                     start=start,
-                    tokens=max(1, planner.room_for(tokens, read_requested(state), view)),
-                    count=graph.engine.tools.meter.text,
+                    tokens=max(1, planner.room_for(tokens, requested, view)),
+                    count=graph.engine.meter.text,
                 )
             )
         except ArchiveError as error:
@@ -79,7 +78,7 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
             raise ToolException(str(error)) from error
 
     def heard(flow: Flow[str]) -> Flow[str]:
-        return heard_by(now()[0].engine.tools.listeners, flow)
+        return heard_by(now()[0].engine.listeners, flow)
 
     def recall(
         runtime: Runtime, query: Query = "", id: Id = "", until: Until = "", start: Start = 0
@@ -95,10 +94,10 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
 
 
 def compact_tool() -> BaseTool:
-    """The tool that asks for a compaction; the next step carries it out.
+    """Make the tool that asks for a compaction; the next step carries it out.
 
     It is not done at once: other calls of the same message may still wait for their results, and
-    all of them together are one compaction.
+        all of them together are one compaction.
     """
 
     def compact_conversation(runtime: Runtime, focus: Focus = "") -> Command[Any]:

@@ -1,10 +1,17 @@
-"""What has helped nothing lately, so that it is not gone into again at every step."""
+"""Remember what helped nothing lately, so that not every step looks into it again."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from langchain_core.messages import BaseMessage
+
+from conspectus._core.arguments import Arguments
+from conspectus._core.items import Size
 from conspectus._newest import Newest
+from conspectus.agents.state import Held
+from conspectus.messages import has_long_arguments
 
 THREADS = 256
 """Histories remembered at most; the one used least recently goes first."""
@@ -23,7 +30,7 @@ class _Tried:
 
 
 class Waiting:
-    """Which steps of which histories changed nothing: bounded, and safe to share."""
+    """The steps of histories that changed nothing: bounded, and safe to share."""
 
     def __init__(self) -> None:
         self._histories: Newest[str, _Tried] = Newest(THREADS)
@@ -33,16 +40,14 @@ class Waiting:
         return self._of(history).summary == summary
 
     def found_useless(self, history: str, summary: int) -> None:
-        """Remember that it does."""
+        """Remember a summary of another library that stands for nothing that may leave."""
         self._histories.put(history, replace(self._of(history), summary=summary))
 
     def waits(self, history: str, head: str, over: bool, messages: int) -> bool:
         """Whether it is too early to look again.
 
         Args:
-            history: names it.
-            head: the record in force.
-            over: it does not fit the window.
+            over: the history does not fit the window.
             messages: its length now.
         """
         tried = self._of(history)
@@ -56,3 +61,42 @@ class Waiting:
 
     def _of(self, history: str) -> _Tried:
         return self._histories.get(history) or _Tried()
+
+
+class OldArguments:
+    """Large arguments of old calls; a message is looked at once while all only grows.
+
+    Args:
+        how: what is a large argument, and when it is old.
+        count: tokens of a message as the trigger counts.
+    """
+
+    def __init__(self, how: Arguments, count: Callable[[BaseMessage], int]) -> None:
+        self._how, self._count = how, count
+        self._looked: Newest[str, tuple[str, int]] = Newest(THREADS)
+
+    def due(self, view: Sequence[BaseMessage], held: Held, asked: Size, limit: int | None) -> bool:
+        """Whether there is something to shorten now.
+
+        Args:
+            view: the history as the model sees it.
+            asked: the size that triggers are compared with.
+            limit: of the window; None where it is unknown.
+        """
+        if not self._how.fired(asked, limit):
+            return False
+        by_messages = self._how.keep[0] == "messages" or (
+            self._how.keep[0] == "fraction" and limit is None
+        )
+        sizes = [0] * len(view) if by_messages else [self._count(one) for one in view]
+        old = self._how.old(sizes, limit)
+        head, since = self._looked.get(held.name) or ("", 0)
+        since = since if head == held.head_id and since <= old else 0
+        long = any(
+            has_long_arguments(one, self._how.longest)
+            and "clip_of" not in one.additional_kwargs.get("conspectus", {})
+            for one in view[since:old]
+        )
+        if not long:
+            self._looked.put(held.name, (held.head_id, old))
+        return long

@@ -1,9 +1,10 @@
-"""`summarize_messages` and its twin for event loops: LangMem's signature, our engine."""
+"""`summarize_messages`, with and without an event loop: LangMem's signature."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import inspect
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -11,8 +12,8 @@ from langchain_core.runnables.config import ensure_config
 
 from conspectus._core.choices import OnFailure
 from conspectus._drive import arun, run
-from conspectus.compactor.engine import AnyArchive
 from conspectus.compactor.memory import Memory
+from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact
 from conspectus.short_term.prompts import (
@@ -22,9 +23,12 @@ from conspectus.short_term.prompts import (
     Prompt,
 )
 from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
-from conspectus.short_term.settings import TokenCounter, settings
+from conspectus.short_term.settings import NAMES, Settings, TokenCounter
 from conspectus.short_term.step import Step
 from conspectus.summarize import NotesSetting
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def summarize_messages(
@@ -45,7 +49,7 @@ def summarize_messages(
     redact: Redact = None,
     notes: NotesSetting = None,
 ) -> SummarizationResult:
-    """Summarise the oldest messages once enough has gathered, and put the summary in their place.
+    """Put a summary in the place of the oldest messages once enough has gathered.
 
     From the oldest to the newest: once `max_tokens_before_summary` have gathered and the rest fits
     in `max_tokens`, less the system message and `max_summary_tokens`, all up to there is
@@ -103,45 +107,41 @@ def summarize_messages(
         >>> [message.type for message in result.messages], result.running_summary.summary
         (['system', 'human'], 'They greeted each other.')
     """
-    step = _step(dict(locals()))
-    return run(step.run(messages, running_summary))
+    return run(_step(locals()).run(messages, running_summary))
 
 
-async def asummarize_messages(
-    messages: Sequence[AnyMessage],
-    *,
-    running_summary: RunningSummary | None,
-    model: Any,
-    max_tokens: int,
-    max_tokens_before_summary: int | None = None,
-    max_summary_tokens: int = 256,
-    token_counter: TokenCounter = count_tokens_approximately,
-    initial_summary_prompt: Prompt = DEFAULT_INITIAL_SUMMARY_PROMPT,
-    existing_summary_prompt: Prompt = DEFAULT_EXISTING_SUMMARY_PROMPT,
-    final_prompt: Prompt = DEFAULT_FINAL_SUMMARY_PROMPT,
-    archive: AnyArchive | None = None,
-    thread_id: str | None = None,
-    on_failure: OnFailure = "degrade",
-    redact: Redact = None,
-    notes: NotesSetting = None,
-) -> SummarizationResult:
-    """`summarize_messages` on an event loop; a model without `ainvoke` is asked in a thread."""
-    step = _step(dict(locals()))
-    return await arun(step.run(messages, running_summary))
+def _called_like(
+    function: Callable[P, R],
+) -> Callable[[Callable[..., Coroutine[Any, Any, R]]], Callable[P, Coroutine[Any, Any, R]]]:
+    """Give a coroutine function the signature of its twin without an event loop."""
+
+    def named(twin: Callable[..., Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+        twin.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+        return twin
+
+    return named
 
 
-def _step(named: dict[str, Any]) -> Step:
-    """One call of a function: what the caller wrote, and a memory that ends with it."""
-    thread, archive = named.pop("thread_id"), named["archive"]
-    del named["messages"], named["running_summary"]
-    if archive == "memory:":
+@_called_like(summarize_messages)
+async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
+    """`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."""
+    given = inspect.signature(summarize_messages).bind(*args, **kwargs)
+    given.apply_defaults()
+    step, messages = _step(given.arguments), given.arguments["messages"]
+    return await arun(step.run(messages, given.arguments["running_summary"]))
+
+
+def _step(given: Mapping[str, Any]) -> Step:
+    """Make one call of a function, with a memory that ends with it."""
+    settings = {name: value for name, value in given.items() if name in NAMES}
+    if given.get("archive") == "memory:":
         raise PolicyError(
             "an archive of 'memory:' would be gone after each call; make one with "
             "Archive.open('memory:') and pass that"
         )
-    return Step(settings(**named), Memory(), thread or configured_thread())
+    return Step(Settings(**settings), Memory(), given.get("thread_id") or configured_thread())
 
 
 def configured_thread() -> object:
-    """The thread of the graph that this is called in; None outside of one."""
+    """Return the thread of the graph that this is called in; None outside of one."""
     return (ensure_config().get("configurable") or {}).get("thread_id")

@@ -1,4 +1,4 @@
-"""A history in its parts: system message, summary shown earlier, what is covered, and the rest."""
+"""Divide a history: system message, earlier summary, covered messages, the rest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Parts:
         messages: the whole, as it was given.
         system: the leading system message, if there is one.
         back: messages that show the running summary and came back, as with one key for both.
-        rest: what has not been summarised, in order, and the newest human message, if it was.
+        rest: the messages not summarised yet, in order, and the newest human message in any case.
     """
 
     messages: list[BaseMessage]
@@ -40,7 +40,7 @@ class Parts:
 
     @property
     def leading(self) -> int:
-        """How many messages of the rest are system messages that still lead the history."""
+        """Number of system messages that still lead the rest."""
         count = 0
         while count < len(self.rest) and isinstance(self.rest[count], SystemMessage):
             count += 1
@@ -50,7 +50,7 @@ class Parts:
 def divide(
     messages: Sequence[Any], running: RunningSummary | None, shown: Sequence[BaseMessage]
 ) -> Parts:
-    """Take a history apart.
+    """Divide a history.
 
     Args:
         messages: the whole.
@@ -105,7 +105,7 @@ def divide(
 
 
 def _newest(rest: Sequence[BaseMessage], known: Collection[tuple[type, str]]) -> int | None:
-    """The place of the newest human message, those that show the summary aside."""
+    """Return the place of the newest human message that does not show the summary."""
     places = (n for n in range(len(rest) - 1, -1, -1) if is_users(rest[n]))
     return next((n for n in places if _words(rest[n]) not in known), None)
 
@@ -120,9 +120,11 @@ def _came_back(
     running: RunningSummary,
     known: Collection[tuple[type, str]],
 ) -> bool:
-    """Whether a leading system message shows the summary. One that says it among other things, as
-    another template would have shown it, does so only where nothing else can: a history that is
-    whole has no summary in it, and a prompt may say the same as the summary."""
+    """Whether a leading system message shows the summary.
+
+    One that says it among other things, as another template would have shown it, does so only where
+    nothing else can: a history that is whole has no summary in it, and a prompt may say the same.
+    """
     if _words(message) in known:
         return True
     if not _shows(message, running.summary):
@@ -132,13 +134,13 @@ def _came_back(
 
 
 def _shows(message: BaseMessage, summary: str) -> bool:
-    """Whether a system message shows a summary: it says that, and hardly anything else."""
+    """Whether a system message shows a summary, and hardly anything else."""
     said, text = str(message.text), summary.strip()
     return bool(text) and len(said) <= len(text) + AROUND and text in said
 
 
 def _refuse_twice(ids: list[str | None], is_covered: list[bool], covered: set[str]) -> None:
-    """An id that the summary covers stands for one message: a second one was never read."""
+    """Refuse a second message with an id that the summary covers: it was never read."""
     if sum(is_covered) > len(covered.intersection(ids)):
         counts = Counter(compress(ids, is_covered))
         name = next(one for one, count in counts.items() if count > 1)
@@ -149,7 +151,7 @@ def _refuse_twice(ids: list[str | None], is_covered: list[bool], covered: set[st
 
 
 def refuse_equal_ids(messages: Sequence[BaseMessage]) -> None:
-    """Before anything is summarised: ids say what was, so each may stand for one message only.
+    """Refuse equal ids before anything is summarised: they name what was.
 
     Raises:
         InputError: two messages have the same id.

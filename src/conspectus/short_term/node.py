@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from langchain_core.messages import RemoveMessage
@@ -14,8 +13,8 @@ from pydantic import BaseModel
 
 from conspectus._core.choices import OnFailure
 from conspectus._drive import arun, run
-from conspectus.compactor.engine import AnyArchive, open_archive
 from conspectus.compactor.memory import Memory
+from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.errors import InputError
 from conspectus.redaction import Redact
 from conspectus.short_term.api import configured_thread
@@ -26,7 +25,7 @@ from conspectus.short_term.prompts import (
     Prompt,
 )
 from conspectus.short_term.running_summary import SummarizationResult
-from conspectus.short_term.settings import Settings, TokenCounter, settings
+from conspectus.short_term.settings import NAMES, Settings, TokenCounter
 from conspectus.short_term.step import Step
 from conspectus.summarize import NotesSetting
 from conspectus.tokens.tally import Tallies
@@ -83,23 +82,12 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         redact: Redact = None,
         notes: NotesSetting = None,
     ) -> None:
-        self.model = model
-        self.max_tokens = max_tokens
-        self.max_tokens_before_summary = max_tokens_before_summary
-        self.max_summary_tokens = max_summary_tokens
-        self.token_counter = token_counter
-        self.initial_summary_prompt = initial_summary_prompt
-        self.existing_summary_prompt = existing_summary_prompt
-        self.final_prompt = final_prompt
-        self._archive: AnyArchive | None = archive
-        self._on_failure: OnFailure = on_failure
-        self._redact: Redact = redact
-        self._notes: NotesSetting = notes
+        vars(self).update({name: value for name, value in locals().items() if name in NAMES})
         self._thread = thread_id
         self._counted: tuple[TokenCounter, Tallies] | None = None
         self._memory = Memory()
         self._settings()  # what cannot mean anything is refused before the archive is opened
-        self._archive = open_archive(archive)
+        self.archive: AnyArchive | None = open_archive(archive)
         self.input_messages_key = input_messages_key
         self.output_messages_key = output_messages_key
         self.name = name
@@ -131,27 +119,16 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         return Step(self._settings(), self._memory, thread)
 
     def _settings(self) -> Settings:
-        """What the attributes say now: they may be set, as LangMem's may."""
-        given = settings(
-            model=self.model,
-            max_tokens=self.max_tokens,
-            max_tokens_before_summary=self.max_tokens_before_summary,
-            max_summary_tokens=self.max_summary_tokens,
-            token_counter=self.token_counter,
-            initial_summary_prompt=self.initial_summary_prompt,
-            existing_summary_prompt=self.existing_summary_prompt,
-            final_prompt=self.final_prompt,
-            archive=self._archive,
-            on_failure=self._on_failure,
-            redact=self._redact,
-            notes=self._notes,
-        )
-        if self._counted is None or self._counted[0] is not self.token_counter:
-            self._counted = (self.token_counter, given.tallies)
-        return replace(given, tallies=self._counted[1])
+        """Return the settings as the attributes are now: they may be set."""
+        given = Settings(**{name: vars(self)[name] for name in NAMES})
+        counter = given.token_counter
+        if self._counted is None or self._counted[0] is not counter:
+            self._counted = counter, given.tallies
+        given.tallies = self._counted[1]
+        return given
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy remembers nothing of what was counted and what failed."""
+        """Copy without what was counted and what failed."""
         return {**vars(self), "_counted": None, "_memory": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The three templates, in LangMem's form: the same slots, the same roles, words of our own."""
+"""The three templates: LangMem's slots and roles, words of our own."""
 
 from __future__ import annotations
 
@@ -64,12 +64,11 @@ SHORTER = (
 
 
 def filled(prompt: Prompt, name: str, slots: Mapping[str, Any]) -> list[BaseMessage]:
-    """The messages of a template.
+    """Fill a template.
 
     Args:
-        prompt: the template.
         name: of the parameter that it came by, for the error.
-        slots: what to put in.
+        slots: the values.
 
     Raises:
         InputError: it is no template for these slots.
@@ -91,7 +90,7 @@ def shown(
     system: BaseMessage | None = None,
     messages: Sequence[BaseMessage] = (),
 ) -> list[BaseMessage]:
-    """What the model sees: system message, summary and messages, as `final_prompt` puts them."""
+    """Put system message, summary and messages together, as `final_prompt` does."""
     slots = {
         "system_message": [] if system is None else [system],
         "summary": summary,
@@ -101,7 +100,7 @@ def shown(
 
 
 def standing(prompt: Prompt, summary: str) -> list[BaseMessage]:
-    """The messages in which `final_prompt` shows a summary; the latest are remembered."""
+    """Return the messages in which `final_prompt` shows a summary; cached."""
     known = _standing.get((id(prompt), summary))
     if known is not None and known[0] is prompt:
         return known[1]
@@ -116,7 +115,7 @@ def shorter(prompt: Sequence[BaseMessage], answer: BaseMessage, limit: int) -> l
 
 
 def identity(prompt: Prompt) -> str:
-    """The words of a template, the same in every process."""
+    """Return the words of a template, the same in every process."""
     parts = getattr(prompt, "messages", ())
     words = [str(getattr(getattr(part, "prompt", part), "template", "")) for part in parts]
     return "\0".join([type(prompt).__name__, *words])

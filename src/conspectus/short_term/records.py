@@ -1,4 +1,4 @@
-"""Where the records of a running summary are: in the archive, found again by what it says.
+"""Find the records of a running summary in the archive, by its text.
 
 The running summary is all that a caller's state holds, in LangMem's form. So each record is named
 after the running summary that it led to, and time travel brings back the records that belong to it.
@@ -7,8 +7,7 @@ after the running summary that it led to, and time travel brings back the record
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from weakref import ref
@@ -19,8 +18,8 @@ from conspectus._core.records import Cost, Record
 from conspectus._drive import Flow, Io
 from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.anchors import Chain, StateAnchor
-from conspectus.compactor.engine import AnyArchive, open_archive
+from conspectus.compactor.anchors import Chain
+from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.errors import ArchiveError, InputError
 from conspectus.events.notes import noted
 from conspectus.short_term.running_summary import RunningSummary, name_of
@@ -31,32 +30,14 @@ REMEMBERED = 256
 """Ledgers of callers without an archive, and threads followed, at most."""
 
 
-@dataclass(slots=True, kw_only=True)
-class RunningAnchor(StateAnchor):
-    """A head in the caller's hands; what stands on it is named after the running summary.
-
-    Attributes:
-        names: the name of the running summary that a record leads to.
-    """
-
-    names: Callable[[Record], str] = lambda record: record.id
-
-    def commit_flow(self, chain: Chain, record: Record) -> Flow[None]:
-        yield from StateAnchor.commit_flow(self, chain, record)
-        if self.archive is not None:
-            yield from self.archive.name_flow(self.scope, self.names(record), record.id)
-
-
 _ledgers: Newest[Any, Any] = Newest(REMEMBERED)
 _followed: Newest[Any, Any] = Newest(REMEMBERED)
 
 
 def facts_before(running: RunningSummary | None, where: object) -> Record | None:
-    """A record that stands for what was summarised without an archive: its facts, if this process
-    has made them.
+    """Make a record of the facts that this process has found without an archive.
 
     Args:
-        running: the summary so far.
         where: the conversation; see `conversation`.
     """
     ledger = None if running is None else _ledgers.get((where, name_of(running)))
@@ -86,8 +67,10 @@ def keep_facts(running: RunningSummary, where: object, ledger: Mapping[str, Any]
 def conversation(
     thread: object, messages: Sequence[BaseMessage], running: RunningSummary | None
 ) -> object:
-    """Which conversation this is, so that no facts go over to another: its thread where that is
-    known, else what was said in the messages that the summary stands for."""
+    """Name the conversation, so that no facts go over to another.
+
+    It is the thread where that is known, else the content of the messages that are covered.
+    """
     if thread is not None:
         return str(thread)
     covered = set() if running is None else running.summarized_message_ids
@@ -95,7 +78,7 @@ def conversation(
 
 
 def opened_flow(given: AnyArchive) -> Flow[Archive]:
-    """The archive that a caller named, open."""
+    """Open the archive that a caller names."""
     if isinstance(given, Archive):
         return given
     archive: Archive = yield Io(lambda: open_archive(given))
@@ -114,7 +97,7 @@ def is_news(given: AnyArchive, scope: Scope, running: RunningSummary | None) -> 
 def follow_flow(
     archive: Archive, given: AnyArchive, scope: Scope, running: RunningSummary | None
 ) -> Flow[None]:
-    """Let the archive's pointer, by which those recall who have no state, follow the caller."""
+    """Move the archive's pointer with the caller, for recall without a state."""
     if not is_news(given, scope, running):
         return
     pointer = yield from archive.pointer_flow(scope)
@@ -132,7 +115,7 @@ def _key(given: AnyArchive) -> str | int:
 
 
 def _short(running: RunningSummary | None) -> object:
-    """Enough of a running summary to see that it is another one."""
+    """Return enough of a running summary to see that it is another one."""
     if running is None:
         return None
     last = running.last_summarized_message_id
@@ -140,14 +123,14 @@ def _short(running: RunningSummary | None) -> object:
 
 
 def chain_flow(archive: Archive, scope: Scope, running: RunningSummary | None) -> Flow[Chain]:
-    """The records behind a running summary; none where this archive does not know it."""
+    """Return the records behind a running summary; none where it is unknown."""
     chain = yield from archive.chain_of_flow(scope, name_of(running))
     said = running.summary if running is not None else ""
     return chain if chain and chain[-1].summary in (said, "") else ()
 
 
 def scope_of(thread: object) -> Scope:
-    """Whose originals these are.
+    """Name the originals.
 
     Raises:
         InputError: there is no thread to archive them under.
@@ -161,7 +144,7 @@ def scope_of(thread: object) -> Scope:
 
 
 def unreachable(error: ArchiveError) -> None:
-    """Say that the archive cannot be read, and that nothing changes for it."""
+    """Log that the archive cannot be read, and that nothing changes for it."""
     logger.warning(
         "the archive cannot be read for now, nothing is summarised: %s",
         error,

@@ -1,4 +1,4 @@
-"""What is known of earlier summaries: the caller holds it, in its graph's state or wherever."""
+"""The running summary: the caller keeps it, in its graph's state or elsewhere."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SummarizationResult:
 
 
 def read_running(given: object) -> RunningSummary | None:
-    """A running summary from whatever a state gives back: ours, LangMem's, or a dict.
+    """Read a running summary of a state: ours, LangMem's, or a dict.
 
     Raises:
         InputError: it is none of these.
@@ -68,7 +68,7 @@ def read_running(given: object) -> RunningSummary | None:
 
 
 def name_of(running: RunningSummary | None) -> str:
-    """A name that only this running summary has, by which its records are found again."""
+    """Name a running summary, so that its records are found again."""
     if running is None:
         return "short-term\nnone"
     ids = "\0".join(sorted(map(str, running.summarized_message_ids)))

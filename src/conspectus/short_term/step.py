@@ -1,9 +1,10 @@
-"""One call: the history taken apart, looked at, summarised if it is time, and put together."""
+"""One call: divide the history, summarise if it is time, put it together."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,13 +17,14 @@ from conspectus._core.policy import grown
 from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
+from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.compaction import Compaction
+from conspectus.compactor.engine import SLACK, Engine
 from conspectus.compactor.memory import Failure, Memory
 from conspectus.compactor.observed import log_failures, whose_of
-from conspectus.compactor.outcome import Failed
 from conspectus.compactor.raising import as_the_models
-from conspectus.compactor.session import SUMMARY_FLOOR
-from conspectus.compactor.tools import SLACK, Tools
+from conspectus.compactor.result import Failed
+from conspectus.compactor.session import SUMMARY_FLOOR, Session
 from conspectus.compactor.view import SMALL, History, look_flow, with_floors
 from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
 from conspectus.events import HistoryStuck, tell
@@ -48,8 +50,8 @@ class Step:
     """One call.
 
     Attributes:
-        settings: what the caller asks for.
-        memory: which summaries have failed; a function's own is new each time.
+        settings: the parameters.
+        memory: failed summaries; a function's own is new each time.
         thread: the conversation, where there is an archive.
     """
 
@@ -58,7 +60,7 @@ class Step:
     thread: object = None
 
     def run(self, messages: Sequence[Any], running_summary: object) -> Flow[SummarizationResult]:
-        """What to send to the model, and what to remember.
+        """Return the messages to send to the model, and the running summary.
 
         Raises:
             MessageError, InputError: messages, ids or running summary are not what they must be.
@@ -66,7 +68,7 @@ class Step:
         """
         given = self.settings
         running = read_running(running_summary)
-        standing = [] if running is None else prompts.standing(given.final, running.summary)
+        standing = [] if running is None else prompts.standing(given.final_prompt, running.summary)
         parts = divide(messages, running, standing)
         total = given.tallies.follow(_name(parts), parts.rest).totals[0]
         if given.archive is None:
@@ -108,7 +110,7 @@ class Step:
     def _result(
         self, parts: Parts, running: RunningSummary, rest: Sequence[BaseMessage]
     ) -> SummarizationResult:
-        made = prompts.shown(self.settings.final, running.summary, parts.system, rest)
+        made = prompts.shown(self.settings.final_prompt, running.summary, parts.system, rest)
         # A summary that stands in the state already keeps its id there.
         back = {(type(m), str(m.content)): m for m in reversed(parts.back)}
         kept = {id(parts.system), *map(id, rest)}
@@ -151,12 +153,12 @@ class Step:
             return RunningSummary(record.summary, ids, last) if decided.evict else running
 
         # A caller's history decides what is made anew: drafts are kept in archives only.
-        anchor = records.RunningAnchor(
+        anchor = Anchor(
             archive, Memory(), scope, head=chain, names=lambda record: name_of(after(record))
         )
-        tools = _tools(given, archive)
+        session = Session(_engine(given, archive), scope, None, anchor)
         try:
-            compaction = Compaction(tools, scope, anchor, history, decided, "")
+            compaction = Compaction(session, history, decided)
             outcome, view = yield from compaction.run()
         except (SummaryError, RedactionError) as error:
             self._failed(scope, running, history)
@@ -170,7 +172,7 @@ class Step:
                 "the history stays as it is: %s", outcome.reason, extra=noted("history_kept")
             )
             return self._unchanged(parts, running, history, Keep(outcome.reason, 0))
-        log_failures(outcome.failures, outcome.record.by)
+        log_failures(outcome)
         self.memory.of(scope).failed = None
         now = after(outcome.record)
         if now is not None and archive is None:
@@ -184,11 +186,13 @@ class Step:
         return records.conversation(self.thread, parts.messages, running)
 
     def _knowing(self, parts: Parts) -> Settings:
-        """The settings, with a counter that knows what has been counted already."""
+        """Return the settings with the sizes that have been counted already."""
         given, rest = self.settings, parts.rest
         sizes = given.tallies.follow(_name(parts), rest)
         known = {id(m): sizes.upto(n + 1) - sizes.upto(n) for n, m in enumerate(rest)}
-        return replace(given, token_counter=_knowing(given.token_counter, known))
+        knowing = copy(given)
+        knowing.known = known
+        return knowing
 
     def _unchanged(
         self,
@@ -220,7 +224,7 @@ class Step:
 
 
 def _name(parts: Parts) -> str:
-    """A name for a history, by which its sizes are found again."""
+    """Name a history, so that its sizes are found again."""
     return str(parts.rest[0].id) if parts.rest else ""
 
 
@@ -242,18 +246,9 @@ def _source(history: History, index: int) -> BaseMessage:
 
 
 def _rest(view: History, parts: Parts) -> list[BaseMessage]:
-    """The messages of a view, without the system message and the summary."""
+    """Return the messages of a view, without the system message and the summary."""
     found = [place.source for place in view.places if not place.item.summary]
     return [m for m in found if isinstance(m, BaseMessage) and m is not parts.system]
-
-
-def _knowing(counter: Callable[[Any], int], known: dict[int, int]) -> Callable[[Any], int]:
-    def count(messages: Any) -> int:
-        if len(messages) == 1 and (size := known.get(id(messages[0]))) is not None:
-            return size
-        return counter(messages)
-
-    return count
 
 
 def _history(
@@ -263,7 +258,7 @@ def _history(
     standing: list[BaseMessage],
     chain: Sequence[Record],
 ) -> Flow[History]:
-    """The history as the engine reads it: system messages, the summary so far, the rest."""
+    """Read the history as the engine does: system messages, summary so far, the rest."""
     leading, head = parts.leading, chain[-1] if chain else None
     between: list[Any] = []
     if running is not None:
@@ -274,7 +269,7 @@ def _history(
         between = [summary_message(text, head.id if head is not None else "before")]
     messages = [*_alone(parts), *parts.rest[:leading], *between, *parts.rest[leading:]]
     entries = read_messages(messages)
-    meter = TokenMeter(given.token_counter)
+    meter = TokenMeter(given.count)
     pins = [False] * len(entries)
     history = yield from look_flow(given.redaction, entries, chain, meter, pins)
     size = sum(given.count([message]) for message in standing)
@@ -300,7 +295,7 @@ def _decide(given: Settings, history: History, clip: bool) -> tuple[History, Pla
     fits = isinstance(decided, Compact) and decided.at_most <= given.max_tokens
     if not clip or fits or history.size.tokens <= given.max_tokens:
         return history, decided
-    history = with_floors(history, TokenMeter(given.token_counter), SMALL)
+    history = with_floors(history, TokenMeter(given.count), SMALL)
     return history, oldest_first(history.items, limits, clip=True)
 
 
@@ -314,18 +309,16 @@ def _too_large(decided: Compact) -> Stuck:
     return Stuck(reason, decided.tokens, decided.at_most, most)
 
 
-def _tools(given: Settings, archive: Archive | None) -> Tools:
+def _engine(given: Settings, archive: Archive | None) -> Engine:
     asked = PromptedSummarizer(given)
-    return Tools(
-        meter=TokenMeter(given.token_counter),
+    return Engine(
+        meter=TokenMeter(given.count),
         frame=given.summary_size(""),
         archive=archive,
-        memory=Memory(),
         summarizers={asked.name: asked, EMBEDDED: InWords()},
         order=(asked.name,),
         on_failure=given.on_failure,
         timeout=None,
-        on_event=None,
         size=given.summary_size,
         redaction=given.redaction,
         shares=given.shares,

@@ -1,4 +1,4 @@
-"""The caller's model and templates as a summariser of the engine: everything is read, in parts."""
+"""The caller's model and templates as a summariser that reads in parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Cost
 from conspectus._drive import Flow, Io, arun, run
-from conspectus.compactor.tools import SLACK
+from conspectus.compactor.engine import SLACK
 from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryError
 from conspectus.events import SummarizerCall, observing
 from conspectus.messages import Entry, is_summary_message, read_messages
@@ -32,10 +32,7 @@ the model's window."""
 
 
 class InWords(EmbeddedSummarizer):
-    """The embedded summariser, which says how much is gone where it has no room to quote anything.
-
-    A dash would say nothing; what does not fit even so, the checks refuse.
-    """
+    """The embedded summariser, with words in place of a dash where it has no room."""
 
     def summarize(self, request: SummaryRequest) -> Summary:
         """Summarise; one line where the limit leaves room for none."""
@@ -67,10 +64,13 @@ class PromptedSummarizer:
 
     @property
     def identity(self) -> str:
-        """Model, templates and sizes: what a draft must have been made with to be used."""
+        """Model, templates and sizes that a draft must have been made with to be used."""
         given, model = self._settings, self._settings.model
         options = getattr(model, "kwargs", None)
-        words = [prompts.identity(given.initial), prompts.identity(given.existing)]
+        words = [
+            prompts.identity(given.initial_summary_prompt),
+            prompts.identity(given.existing_summary_prompt),
+        ]
         kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name} {options!r}"
         return "\0".join([kind, str(given.max_tokens), *words])
 
@@ -83,7 +83,7 @@ class PromptedSummarizer:
         return await arun(self.summarize_flow(request))
 
     def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
-        """The same as steps for a driver."""
+        """Summarise in steps for a driver."""
         text, cost, prompt = request.standing, Cost(), list[BaseMessage]()
         room = whole = self._room(request)
         left = deque((piece, room) for piece in self._readings(request.entries, room, request))
@@ -109,10 +109,12 @@ class PromptedSummarizer:
     def _prompt(self, piece: list[BaseMessage], text: str) -> list[BaseMessage]:
         if not text:
             return prompts.filled(
-                self._settings.initial, "initial_summary_prompt", {"messages": piece}
+                self._settings.initial_summary_prompt, "initial_summary_prompt", {"messages": piece}
             )
         slots = {"messages": piece, "existing_summary": text}
-        return prompts.filled(self._settings.existing, "existing_summary_prompt", slots)
+        return prompts.filled(
+            self._settings.existing_summary_prompt, "existing_summary_prompt", slots
+        )
 
     def _ask(
         self, prompt: list[BaseMessage], request: SummaryRequest, before: Cost
@@ -169,14 +171,17 @@ class PromptedSummarizer:
 
 
 def _said(answer: object) -> object:
-    """An answer as a message or text; LangMem asks no more of one than that it has `content`."""
+    """Return an answer as a message or text; LangMem asks for `content` alone."""
     content = None if isinstance(answer, BaseMessage) else getattr(answer, "content", None)
     return AIMessage(content) if isinstance(content, (str, list)) else answer
 
 
 def self_contained(piece: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """A reading that providers accept: calls and results that stand without each other, because an
-    exchange was larger than a reading, are shown as text."""
+    """Make a reading that providers accept.
+
+    Calls and results that stand without each other, because an exchange was larger than a reading,
+    are shown as text.
+    """
     answers = {m.tool_call_id for m in piece if isinstance(m, ToolMessage)}
     whole: set[str | None] = set()
     for message in piece:

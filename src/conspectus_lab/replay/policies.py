@@ -15,7 +15,7 @@ from conspectus._core.records import Record
 from conspectus._drive import run
 from conspectus.agents.state import read_held, scope_of
 from conspectus.archive import Archive
-from conspectus.compactor.anchors import StateAnchor
+from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.memory import Memory
 from conspectus.errors import PolicyError
 from conspectus.guard import ContextGuard
@@ -157,7 +157,7 @@ def recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[Bas
     held = read_held(state, None, state.get("messages", []))
     scope = scope_of(held, None, None)
     with Archive(setting.store) as archive:
-        chain = run(StateAnchor(archive, Memory(), scope, head=held.head).chain_flow())
+        chain = run(Anchor(archive, Memory(), scope, head=held.head).chain_flow())
         keys = dict.fromkeys(key for record in chain for key in _keys(record))
         found = run(archive.find_flow(scope, list(keys)))
     by_id: dict[str, list[BaseMessage]] = {}

@@ -1,4 +1,4 @@
-"""The hook before a summary takes effect: it gets what is about to leave, and can undo nothing."""
+"""Hooks before a summary takes effect: a preview, and events of what leaves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import Any
 
 from conspectus._drive import Flow, Io
 from conspectus._langchain import is_message
-from conspectus.archive import Scope
 from conspectus.errors import PolicyError
 from conspectus.events.notes import noted
 from conspectus.messages import Entry, Source, decode
@@ -21,13 +20,40 @@ logger = logging.getLogger("conspectus")
 
 
 @dataclass(frozen=True, slots=True)
-class SummarizationEvent:
-    """What is about to happen to a history.
+class PreviewRequest:
+    """The question to a person before a summary takes effect.
 
     Attributes:
-        messages_to_summarize: what leaves the model's view, whole, oldest first; copies, save
-            for parts that cannot be copied.
-        preserved_messages: what stays in it; copies.
+        summary: the text that would stand for what leaves.
+        evict: messages that would leave the view.
+        cause: what asked for the compaction.
+        limit: the most that the text may take, in tokens.
+        by: name of the summariser.
+        problem: what is wrong with the answer before; empty the first time.
+        kept: it was made at an earlier time and kept since, so it may have been read already.
+    """
+
+    summary: str
+    evict: int
+    cause: str
+    limit: int
+    by: str
+    problem: str = ""
+    kept: bool = False
+
+
+Preview = Callable[[PreviewRequest], str | None]
+"""Answers with the text that is to take effect, or None to refuse it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummarizationEvent:
+    """The compaction that is about to take effect.
+
+    Attributes:
+        messages_to_summarize: the messages that leave the model's view, whole, oldest first;
+            copies, save for parts that cannot be copied.
+        preserved_messages: the messages that stay in view; copies.
         thread_id: of the conversation.
         session: whose history in that thread: `main`, or a subagent's own.
         tenant: whose conversation it is.
@@ -48,7 +74,7 @@ the same messages where the archive fails after it."""
 
 
 def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) -> tuple[Any, ...]:
-    """The hooks from what a user writes: one, several or none.
+    """Read the hooks that a user gives: one, several or none.
 
     Raises:
         PolicyError: one of them cannot be called.
@@ -64,30 +90,14 @@ def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) 
     return hooks
 
 
-def event_of(
-    leaving: Sequence[Entry],
-    staying: Sequence[Entry],
-    scope: Scope,
-    cause: str,
-    *,
-    closed: bool = False,
-) -> SummarizationEvent:
-    """The event for these messages; what hooks do with theirs stays with them.
+def copied(entry: Entry, *, closed: bool) -> Source:
+    """Copy a message for hooks, so that their changes stay with them.
 
-    Where it is `closed`, objects that no redactor can look into are left out of messages.
+    Args:
+        closed: leave out objects that no redactor can look into, as the archive does.
     """
-    return SummarizationEvent(
-        tuple(_closed(entry) if closed else _copy(entry.source) for entry in leaving),
-        tuple(_closed(entry) if closed else _copy(entry.source) for entry in staying),
-        scope.thread,
-        scope.session,
-        scope.tenant,
-        cause,
-    )
-
-
-def _closed(entry: Entry) -> Source:
-    """A copy of a message; of one with an object of a program in it, as it is archived."""
+    if not closed:
+        return _copy(entry.source)
     encoded = entry.encoded
     if encoded.lossless:
         return _copy(entry.source)
@@ -102,14 +112,12 @@ def _copy(message: Source) -> Source:
         return message.model_copy() if is_message(message) else copy(message)
 
 
-def tell(
+def tell_flow(
     hooks: Sequence[BeforeSummarization], event: SummarizationEvent, timeout: float | None
 ) -> Flow[None]:
     """Call each hook in turn; one that fails, or takes too long, is logged.
 
     Args:
-        hooks: whom to tell.
-        event: what is about to happen.
         timeout: seconds for each; None for no limit.
     """
     for hook in hooks:

@@ -1,0 +1,269 @@
+"""The messages of one agent's state at one step, and the records over them.
+
+What belongs to a checkpoint comes back with it, so a step never asks the archive which record is in
+force. Those who read the archive without a state, such as `Compactor.recall`, go by its pointer:
+`Channel.follow` moves that when a thread goes back, over to another branch, or is copied.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import is_
+from typing import Any, cast
+
+from langchain_core.messages import BaseMessage, HumanMessage
+
+from conspectus._core.choices import EMBEDDED
+from conspectus._core.items import Size, Window
+from conspectus._core.records import Record
+from conspectus._drive import Flow
+from conspectus.agents.engine import KEPT, GraphEngine
+from conspectus.agents.identity import is_checkpointed, thread_of_run
+from conspectus.agents.state import Held, read_held, scope_of
+from conspectus.agents.views import laid_over
+from conspectus.archive import Archive, Scope
+from conspectus.archive.values import manifest
+from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.memory import Failure, Memory
+from conspectus.compactor.session import Session
+from conspectus.errors import ArchiveError
+from conspectus.events.notes import noted
+from conspectus.messages import is_summary_message
+
+logger = logging.getLogger("conspectus")
+
+
+@dataclass(frozen=True, slots=True)
+class Channel:
+    """The messages of one agent's state at one step, and the record in force.
+
+    Attributes:
+        graph: what compactions work with.
+        state: of the graph.
+        runtime: of the run.
+        held: the record in force.
+    """
+
+    graph: GraphEngine
+    state: Mapping[str, Any]
+    runtime: object
+    held: Held
+
+    @classmethod
+    def of(cls, graph: GraphEngine, state: Mapping[str, Any], runtime: object) -> Channel:
+        """Read the state of a step."""
+        return cls(graph, state, runtime, read_held(state, runtime, state["messages"]))
+
+    def holding(self, held: Held) -> Channel:
+        """Return this with another record in force."""
+        return replace(self, held=held)
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        """The messages in the state."""
+        return cast("list[BaseMessage]", self.state["messages"])
+
+    @property
+    def scope(self) -> Scope:
+        """Whose originals these are."""
+        return scope_of(self.held, self.graph.tenant, self.runtime)
+
+    # Compacting
+
+    def session(
+        self,
+        room: Window | None,
+        *,
+        asked: Size | None = None,
+        ratio: float | None = None,
+        preview: bool = False,
+    ) -> Session:
+        """Make the session of the history.
+
+        Args:
+            room: what the result must fit in.
+            asked: the size that the trigger is compared with; None for the meter's.
+            ratio: by what the estimate is corrected, where the caller knows; None to look.
+            preview: whether a person reads the summary first, where one is to.
+        """
+        graph, archive, scope = self.graph, self.graph.archive(self.runtime), self.scope
+        engine = replace(
+            graph.engine,
+            archive=archive,
+            on_event=graph.listener(self.runtime),
+            preview=graph.preview if preview else None,
+        )
+        if archive is None and graph.keeps is not None:
+            engine = replace(engine, kept_in=graph.keeps(scope))
+        head, checkpointed = self.held.head, is_checkpointed()
+        anchor = Anchor(archive, engine.memory, scope, head, checkpointed)
+        return Session(engine, scope, room, anchor, asked, self.held.after, graph.sizes, ratio)
+
+    def passing_session(self, room: Window | None, ratio: float | None) -> Session | None:
+        """Make a session that commits nothing, for one request without an archive.
+
+        The embedded summariser writes, as whatever is written is thrown away with the request; so
+        are clips, whose originals stay where they are. None where failures are not to be bridged,
+        or a person is to read each summary.
+        """
+        graph = self.graph
+        if graph.engine.on_failure != "degrade" or graph.preview is not None:
+            return None
+        engine = replace(
+            graph.engine,
+            archive=None,
+            memory=Memory(),
+            order=(EMBEDDED,),
+            on_event=None,
+            hooks=(),
+            passing=True,
+            kept_in=KEPT,
+            background=None,
+        )
+        anchor = Anchor.of(engine, self.scope)
+        return Session(engine, self.scope, room, anchor, sizes=graph.sizes, ratio=ratio)
+
+    def failure(self, messages: int, over: bool) -> Failure | None:
+        """Return the latest summary of the history, if it failed.
+
+        Args:
+            messages: in the history as the model sees it.
+            over: it does not fit the window.
+        """
+        memory = self.graph.engine.memory
+        if not memory.any_failed:
+            return None
+        return memory.of(self.scope).failure(self.held.head_id or None, messages, over)
+
+    # What the model sees
+
+    def fitting(self) -> Flow[tuple[Channel, list[BaseMessage]]]:
+        """Drop the records that an edit has made unfit; answer with the channel and view."""
+        views, held = self.graph.views, self.held
+        view = views.find(held, self.messages)
+        if view is not None:
+            return self, view
+        session = self.session(None)
+        folded = yield from session.fold(self.messages)
+        view = [one for one in folded.sources if isinstance(one, BaseMessage)]
+        chain = folded.chain
+        if (chain[-1].id if chain else "") != held.head_id:
+            known = yield from session.anchor.chain_flow()
+            if len(chain) < len(known) and known[: len(chain)] == chain:
+                return self.holding(held.back_to(chain)), view
+        views.keep(held, self.messages, view)
+        return self, view
+
+    def view(self) -> Flow[list[BaseMessage]]:
+        """Return what the model sees: the records in force over the messages."""
+        if self.held.data is None:
+            return self.messages
+        return (yield from self.fitting())[1]
+
+    def shown(self, sent: Sequence[BaseMessage]) -> Flow[list[BaseMessage]]:
+        """Return the view with what other middleware has changed of it on the way.
+
+        While the records cannot be read, that is what was sent.
+
+        Args:
+            sent: the messages of the request as they are now.
+        """
+        try:
+            view = yield from self.view()
+        except ArchiveError as error:
+            # What does not fit now is the guard's to bridge.
+            if self.graph.engine.on_failure == "raise":
+                raise
+            logger.warning(
+                "the records of this history cannot be read for now: %s",
+                (yield from self.graph.told(error)),
+                extra=noted("records_unreadable"),
+            )
+            return list(sent)
+        if len(sent) == len(self.messages) and all(map(is_, sent, self.messages)):
+            return view
+        return laid_over(view, self.messages, sent)
+
+    def reached(self) -> Flow[tuple[tuple[Record, ...], frozenset[str]]]:
+        """Return the records in force that fit, and the keys of what they answer for.
+
+        The archive's own pointer says nothing here: other branches of the thread move it.
+        """
+        if self.held.data is None:
+            return (), frozenset()
+        reaches = self.graph.reaches
+        known = reaches.find(self.held, self.messages)
+        if known is not None:
+            return known[0]
+        chain = (yield from self.session(None).fold(self.messages)).chain
+        found = chain, frozenset(manifest(chain))
+        reaches.keep(self.held, self.messages, found)
+        return found
+
+    # The archive's pointer
+
+    def pointed(self) -> Flow[tuple[Record, ...]]:
+        """Return the records that the archive's pointer leads to; none without an archive."""
+        archive = self.graph.open_archive(self.runtime)
+        return () if archive is None else (yield from archive.chain_flow(self.scope))
+
+    def follow(self, *, turn: bool) -> Flow[Channel]:
+        """Move the archive's pointer with the state, and originals with a copied thread.
+
+        The pointer is looked at in the first step of a turn, and whenever the state's record is not
+        the one that this process has seen last; in all other steps nothing is asked.
+
+        Args:
+            turn: whether to look at the pointer whenever a user has spoken last.
+        """
+        held, archive = self.held, self.graph.open_archive(self.runtime)
+        own = thread_of_run(self.runtime)
+        if own is None or not is_checkpointed():  # nothing is kept between runs, nor goes back
+            return self
+        if held.data is not None and own != held.thread:
+            return (yield from self._copied(own, archive))
+        if archive is None or isinstance(held.data, list):
+            return self
+        place = (id(archive), held.name)
+        turn = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
+        if self.graph.heads.get(place) == held.head_id and not turn:
+            return self
+        try:
+            yield from self._point(archive)
+        except ArchiveError as error:
+            logger.warning(
+                "the archive could not be asked which record is in force: %s",
+                error,
+                extra=noted("head_unknown"),
+            )
+            return self
+        self.graph.heads.put(place, held.head_id)
+        return self
+
+    def _point(self, archive: Archive) -> Flow[None]:
+        head, scope = self.held.head_id, self.scope
+        pointed = yield from archive.pointer_flow(scope)
+        if pointed is None or pointed == head:
+            return  # nothing was archived here, or it was forgotten
+        if not head and any(map(is_summary_message, self.messages)):
+            return  # the state is new and the history is not: its summary names the record
+        if head and not (yield from archive.chain_at_flow(scope, head)):
+            return  # it is in another archive
+        yield from archive.set_head_flow(scope, head or None)
+
+    def _copied(self, thread: str, archive: Archive | None) -> Flow[Channel]:
+        """Take the originals along: from now on the two threads go their own ways."""
+        moved = self.holding(replace(self.held, thread=thread))
+        if archive is not None and isinstance(self.held.data, str):
+            try:
+                yield from archive.copy_flow(self.scope, moved.scope, self.held.data)
+            except ArchiveError as error:
+                logger.warning(
+                    "a copied thread could not take its originals along: %s",
+                    error,
+                    extra=noted("copy_failed"),
+                )
+                return self
+        return moved

@@ -1,0 +1,45 @@
+"""Read a model's name, window and limit of answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
+"""Names under which models and their settings limit an answer."""
+
+MOST_OUTPUT = 0.5
+"""Share of the window that is left for the answer at most, whatever a model's setting says."""
+
+
+def model_name(model: object) -> str:
+    """Return a name that tells a model from others; empty for none."""
+    if model is None:
+        return ""
+    for attribute in ("model_name", "model", "model_id", "deployment_name"):
+        found = getattr(model, attribute, None)
+        if isinstance(found, str) and found:
+            return f"{type(model).__name__}:{found}"
+    return f"{type(model).__name__}:"
+
+
+def profile_window(model: object) -> int | None:
+    """Return the input limit in a model's profile, in tokens; None for none."""
+    profile = getattr(model, "profile", None)
+    limit = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
+    known = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
+    return limit if known else None
+
+
+def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
+    """Return the tokens of a model's answer, by its settings; at most half its window.
+
+    Args:
+        holders: settings as a mapping, or the model itself; the first that has a limit counts.
+        window: input limit of the model, in tokens; None where it is unknown.
+    """
+    for holder in holders:
+        for name in OUTPUT_SETTINGS:
+            found = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+            if isinstance(found, int) and not isinstance(found, bool) and found > 0:
+                return min(found, int(window * MOST_OUTPUT)) if window else found
+    return 0

@@ -1,0 +1,258 @@
+"""The settings that every way in shares, and the engine that they make."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from conspectus._core.choices import EMBEDDED, FAILURES, OnFailure, names_embedded
+from conspectus._core.items import Window
+from conspectus._core.policy import Policy
+from conspectus._langchain import is_chat_model, is_message, is_runnable, is_store
+from conspectus.archive import Archive
+from conspectus.compactor.background import AnyBackground, Preparations
+from conspectus.compactor.engine import SLACK, Engine, OnEvent
+from conspectus.compactor.hooks import BeforeSummarization, hooks_of
+from conspectus.compactor.riding import read_kind
+from conspectus.errors import PolicyError
+from conspectus.events import Listener, are_listeners
+from conspectus.ledger.skills import Skills
+from conspectus.messages import summary_message, summary_text
+from conspectus.redaction import Redact, Redaction
+from conspectus.summarize import (
+    EmbeddedSummarizer,
+    NotesSetting,
+    Shares,
+    Summarizer,
+)
+from conspectus.tokens import TokenMeter
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.runnables import Runnable
+    from langgraph.store.base import BaseStore
+
+LOCAL = "local"
+"""The tenant where none is named."""
+
+AnySummarizer: TypeAlias = (
+    "Summarizer | BaseChatModel | Runnable[Any, Any] | Callable[[list[Any]], Any] | str"
+)
+AnyArchive: TypeAlias = "Archive | BaseStore | str | Path"
+Pin = Callable[[Any], bool] | str
+AnyListeners = Listener | Sequence[Listener] | None
+
+OURS = ("conspectus", "conspectus_lab")
+"""What builds objects for a caller, and is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """The settings of an engine, with the names and defaults of every way in.
+
+    `Compactor` and `SummarizationMiddleware` say what each means.
+
+    Raises:
+        PolicyError: a setting cannot mean anything.
+    """
+
+    summarizer: AnySummarizer | None = None
+    archive: AnyArchive | None = None
+    summary_prompt: str | None = None
+    max_summarizer_tokens: int | None = None
+    trim_tokens_to_summarize: int | None = None
+    fallbacks: Sequence[AnySummarizer] = ()
+    on_failure: OnFailure = "degrade"
+    pin: Pin | None = None
+    summarizer_timeout: float | None = 120.0
+    on_event: OnEvent | None = None
+    before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None = None
+    skills: Skills | None = None
+    redact: Redact = None
+    telemetry: AnyListeners = None
+    notes: NotesSetting = None
+    background: AnyBackground = False
+    summary_request: str = "smallest"
+
+    def __post_init__(self) -> None:
+        timeout = self.summarizer_timeout
+        if self.on_failure not in FAILURES:
+            raise PolicyError(f"on_failure must be one of {FAILURES}, not {self.on_failure!r}")
+        if timeout is not None and (isinstance(timeout, bool) or not _positive(timeout)):
+            raise PolicyError(f"summarizer_timeout must be seconds above 0, or None: {timeout!r}")
+        if self.on_event is not None and not callable(self.on_event):
+            raise PolicyError(
+                f"on_event must take the name of an event and its data, not {self.on_event!r}"
+            )
+        if isinstance(self.fallbacks, str) or not isinstance(self.fallbacks, Sequence):
+            raise PolicyError(f"fallbacks must be a list of summarisers, not {self.fallbacks!r}")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> EngineSettings:
+        """Pick the settings out of all parameters of a way in.
+
+        Args:
+            given: the parameters by name; others than these are left out.
+        """
+        return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
+
+    def engine(self, policy: Policy, meter: TokenMeter) -> Engine:
+        """Build the engine.
+
+        Args:
+            policy: when to compact, and what to keep.
+            meter: counts tokens.
+
+        Raises:
+            PolicyError: a setting cannot mean anything.
+            ArchiveError: the archive cannot be opened.
+        """
+        try:
+            listeners = are_listeners(self.telemetry)
+        except TypeError as error:
+            raise PolicyError(str(error)) from error
+        named: dict[str, Summarizer] = {}
+        for one in (self._made(self.summarizer), *map(self._made, self.fallbacks)):
+            name = one.name
+            # The embedded one's name is its own: it is the last resort under it.
+            while name in named or (name == EMBEDDED and not isinstance(one, EmbeddedSummarizer)):
+                name += "'"
+            named[name] = one
+        frame = frame_of(meter)
+        return Engine(
+            policy=replace(policy, summary_frame=frame + SLACK),
+            meter=meter,
+            frame=frame,
+            archive=open_archive(self.archive),
+            order=tuple(named),
+            summarizers={EMBEDDED: EmbeddedSummarizer(), **named},
+            on_failure=self.on_failure,
+            timeout=self.summarizer_timeout,
+            pin=predicate(self.pin),
+            on_event=self.on_event,
+            listeners=listeners,
+            hooks=hooks_of(self.before_summarization),
+            skills=self.skills,
+            redaction=Redaction.of(self.redact, self.summarizer_timeout),
+            shares=Shares.build(self.notes),
+            background=Preparations.of(self.background),
+            cached=read_kind(self.summary_request),
+        )
+
+    def chat_model(self, model: Any) -> Summarizer:
+        """Make a summariser of a chat model, or of a Runnable that answers prompts as one."""
+        from conspectus.summarize import ChatModelSummarizer
+
+        return ChatModelSummarizer(
+            model,
+            prompt=self.summary_prompt,
+            trim_tokens_to_summarize=self.trim_tokens_to_summarize,
+            max_summarizer_tokens=self.max_summarizer_tokens,
+            timeout=self.summarizer_timeout,
+        )
+
+    def _made(self, given: AnySummarizer | None) -> Summarizer:
+        if given is None or names_embedded(given):
+            return EmbeddedSummarizer()
+        if isinstance(given, Summarizer):
+            return given
+        if isinstance(given, str) or is_chat_model(given):
+            return self.chat_model(given)
+        if is_runnable(given) or callable(given):
+            from conspectus.summarize import CallableSummarizer
+
+            trim, timeout = self.trim_tokens_to_summarize, self.summarizer_timeout
+            return CallableSummarizer(given, trim_tokens_to_summarize=trim, timeout=timeout)
+        raise PolicyError(
+            f"{given!r} cannot summarise: give a chat model, a 'provider:model' string, "
+            "'embedded', a callable or Runnable that takes messages and returns text, or an "
+            "object with name, identity, summarize and asummarize"
+        )
+
+
+def frame_of(meter: TokenMeter) -> int:
+    """Count the tokens of an empty summary message."""
+    # A counter of somebody else may count what a dict has no place for.
+    kind = None if meter.exact else dict
+    return meter.message(summary_message(summary_text("", archived=True), "0" * 16, like=kind))
+
+
+def window_of(window: int | None, reserved: int) -> Window | None:
+    """Read a window that a user gives.
+
+    Raises:
+        PolicyError: they are no whole numbers of tokens, or leave nothing.
+    """
+    for name, value, least in (("window", window, 1), ("reserved_tokens", reserved, 0)):
+        wrong = isinstance(value, bool) or not isinstance(value, int) or value < least
+        if value is not None and wrong:
+            raise PolicyError(f"{name} must be a whole number of tokens, not {value!r}")
+    if window is None:
+        return None
+    if reserved >= window:
+        raise PolicyError(
+            f"reserved_tokens ({reserved:,}) leaves nothing of the window ({window:,})"
+        )
+    return Window(window, reserved)
+
+
+def open_archive(given: AnyArchive | None) -> Archive | None:
+    """Open the archive that a user gives.
+
+    Raises:
+        PolicyError: it is nothing that can hold one.
+        ArchiveError: it cannot be opened.
+    """
+    if given is None or isinstance(given, Archive):
+        return given
+    if is_store(given):
+        return Archive(given)
+    if not isinstance(given, (str, Path)):
+        raise PolicyError(
+            f"archive must be a path, an address, a LangGraph store or an Archive, not {given!r}"
+        )
+    return Archive.open(given)
+
+
+def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
+    """Read what a user pins by: a function of a message, or the name of a marker.
+
+    Raises:
+        PolicyError: it is neither.
+    """
+    if isinstance(pin, str) and pin:
+        return lambda message: bool(_extra(message).get(pin))
+    if pin is not None and not callable(pin):
+        raise PolicyError(
+            "pin must be a callable that takes a message, or the name of a marker in the "
+            f"additional_kwargs of messages, not {pin!r}"
+        )
+    return pin
+
+
+def _extra(message: Any) -> Any:
+    return message.additional_kwargs if is_message(message) else message
+
+
+def _positive(value: object) -> bool:
+    return isinstance(value, (int, float)) and value > 0
+
+
+def warn_caller(text: str, kind: type[Warning], own: object) -> None:
+    """Warn about the line outside our packages that builds or sets an object.
+
+    Args:
+        own: the object; what a subclass of it does in `__init__` is not the caller's line.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None:
+        ours = str(frame.f_globals.get("__name__", "")).partition(".")[0] in OURS
+        built = frame.f_code.co_name == "__init__" and frame.f_locals.get("self") is own
+        if not (ours or built):
+            break
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, kind, stacklevel=level)
