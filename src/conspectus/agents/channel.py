@@ -7,7 +7,6 @@ force. Those who read the archive without a state, such as `Compactor.recall`, g
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
@@ -29,10 +28,8 @@ from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.memory import Failure, Memory
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.messages import is_summary_message
-
-logger = logging.getLogger("conspectus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +173,8 @@ class Channel:
             # What does not fit now is the guard's to bridge.
             if self.graph.engine.on_failure == "raise":
                 raise
-            logger.warning(
-                "the records of this history cannot be read for now: %s",
-                (yield from self.graph.told(error)),
-                extra=noted("records_unreadable"),
-            )
+            said = yield from self.graph.told(error)
+            log("records_unreadable", "the records of this history cannot be read now: %s", said)
             return list(sent)
         if len(sent) == len(self.messages) and all(map(is_, sent, self.messages)):
             return view
@@ -233,11 +227,7 @@ class Channel:
         try:
             yield from self._point(archive)
         except ArchiveError as error:
-            logger.warning(
-                "the archive could not be asked which record is in force: %s",
-                error,
-                extra=noted("head_unknown"),
-            )
+            log("head_unknown", "the archive could not say which record is in force: %s", error)
             return self
         self.graph.heads.put(place, held.head_id)
         return self
@@ -260,10 +250,6 @@ class Channel:
             try:
                 yield from archive.copy_flow(self.scope, moved.scope, self.held.data)
             except ArchiveError as error:
-                logger.warning(
-                    "a copied thread could not take its originals along: %s",
-                    error,
-                    extra=noted("copy_failed"),
-                )
+                log("copy_failed", "a copied thread could not take its originals along: %s", error)
                 return self
         return moved

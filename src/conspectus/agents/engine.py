@@ -6,7 +6,6 @@ step and keep none, as it is built anew when a setting changes.
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -30,10 +29,8 @@ from conspectus.compactor.engine import Engine, OnEvent
 from conspectus.compactor.hooks import Preview
 from conspectus.compactor.redacting import told_flow
 from conspectus.compactor.riding import Sending
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.summarize.riding import LastRequest
-
-logger = logging.getLogger("conspectus")
 
 KEPT = "kept in the history"
 """Where the original of a clip is, as the clip says it, where the channel keeps every message."""
@@ -154,7 +151,7 @@ class GraphEngine:
             if text in self._said:
                 return
             self._said.add(text)
-        logger.warning(text, extra=noted("setting_missing"))
+        log("setting_missing", text)
 
 
 def last_request(request: ModelRequest[Any], window: int | None) -> LastRequest | None:

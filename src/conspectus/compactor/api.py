@@ -37,7 +37,7 @@ from conspectus.compactor.settings import (
 )
 from conspectus.errors import InputError, PolicyError
 from conspectus.events import heard_by
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.messages import Source, read_messages
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.flow import unknown_thread
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
 
-logger = logging.getLogger("conspectus")
 
 DEFAULT_WITH_WINDOW = ("fraction", 0.85)
 DEFAULT_WITHOUT = ("tokens", 170_000)
@@ -206,9 +205,10 @@ class Compactor(Closing):
         # With no window of its own, a history must fit what it is asked to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
-            logger.info(
+            log(
+                "no_archive",
                 "no archive was given: originals cannot be recalled after a compaction",
-                extra=noted("no_archive"),
+                level=logging.INFO,
             )
 
     # Compacting

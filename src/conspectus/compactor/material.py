@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,14 +16,12 @@ from conspectus.compactor.engine import Engine
 from conspectus.compactor.hooks import SummarizationEvent, copied, tell_flow
 from conspectus.compactor.redacting import texts_of, with_texts
 from conspectus.compactor.view import History, Place, clipped
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry, read_messages, summary_message, summary_text
 from conspectus.messages.summary import summary_body
 from conspectus.redaction import Redaction, for_view
 from conspectus.summarize import FLOOR, problems
-
-logger = logging.getLogger("conspectus")
 
 MANY, LONG = 50, 20_000
 """Messages, and characters of them, that are read on the event loop itself at most."""
@@ -282,11 +279,11 @@ def _ledger_of(record: Record) -> Ledger:
     """Read the ledger of a record; damaged parts are left out, with a line in the log."""
     ledger, wrong = Ledger.recovered(record.ledger)
     if wrong:
-        logger.warning(
+        log(
+            "ledger_damaged",
             "Record %s holds a damaged ledger; what can be read of it is carried on: %s",
             record.id,
             "; ".join(wrong[:3]),
-            extra=noted("ledger_damaged"),
         )
     return ledger
 

@@ -23,7 +23,7 @@ from conspectus.errors import (
 )
 from conspectus.events import Seen, SummarizerCall, Whose, tell
 from conspectus.events.hub import ended_by
-from conspectus.events.notes import noted
+from conspectus.events.notes import log, noted
 from conspectus.summarize import Summary, SummaryRequest
 from conspectus.summarize.calls import outcome_of, told
 
@@ -55,16 +55,16 @@ def log_failures(found: Done | CompactionResult) -> None:
     for trouble in found.failures:
         what = trouble.removesuffix("; try again later")
         if by and (f"{by} " in trouble or f"{by}: " in trouble):
-            logger.info("%s; another try succeeded", what, extra=noted("summarizer_retried"))
+            log("summarizer_retried", "%s; another try succeeded", what, level=logging.INFO)
         else:
             done = f"the summary is by {by}" if by else "messages were only shown short"
-            logger.warning("%s; %s", what, done, extra=noted("summarizer_failed"))
+            log("summarizer_failed", "%s; %s", what, done)
 
 
 def emit(engine: Engine, scope: Scope, event: str, data: Mapping[str, Any]) -> None:
     """Call the user's `on_event`; one that fails is logged, and undoes no compaction."""
     data = {**data, "thread_id": scope.thread, "session": scope.session}
-    logger.debug("%s %s", event, data, extra=noted("compaction_progress"))
+    log("compaction_progress", "%s %s", event, data, level=logging.DEBUG)
     if engine.on_event is None:
         return
     try:

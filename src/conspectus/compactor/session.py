@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
@@ -37,7 +36,7 @@ from conspectus.compactor.view import (
 )
 from conspectus.errors import ArchiveError, ArchiveOvertaken, RedactionError, SummaryError
 from conspectus.events import HistoryStuck, tell
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.messages import (
     Entry,
     Source,
@@ -45,8 +44,6 @@ from conspectus.messages import (
     summary_message,
     summary_text,
 )
-
-logger = logging.getLogger("conspectus")
 
 LOOKS = 4
 """How often a history is looked at, where other workers compact it each time meanwhile."""
@@ -233,7 +230,7 @@ class Session:
         failed = memory.of(self.scope).failure(head, history.size.messages, self.over(history))
         history, decided = self._decide(history, failed, force)
         if not isinstance(decided, Stuck) and decided.beyond and memory.first_beyond():
-            logger.warning("%s", decided.beyond, extra=noted("trigger_out_of_reach"))
+            log("trigger_out_of_reach", "%s", decided.beyond)
         if isinstance(decided, Stuck) and failed is not None and failed.why:
             # The numbers alone would not say what is to be mended.
             decided = replace(decided, reason=f"{decided.reason}; {failed.why}")

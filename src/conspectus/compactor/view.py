@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from conspectus._drive import Flow
 from conspectus._langchain import is_ai_message
 from conspectus.compactor.recognising import bears_mark, clip_text, sent_of
 from conspectus.errors import RedactionError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.messages import (
     ARCHIVED,
     Entry,
@@ -33,8 +32,6 @@ from conspectus.messages import (
 from conspectus.messages.results import is_expendable, tools_of
 from conspectus.redaction import Redaction, for_view
 from conspectus.tokens import Report, TokenMeter
-
-logger = logging.getLogger("conspectus")
 
 SMALL = 80
 """Messages of up to so many tokens are never clipped: the mark would take what it saves."""
@@ -193,11 +190,7 @@ def look_flow(
         done, _ = yield from redaction.entries([entries[index] for index in short])
         redacted = {i: for_view(one, entries[i]) for i, one in zip(short, done, strict=True)}
     except RedactionError as error:
-        logger.warning(
-            "messages that were shown short are shown whole for now: %s",
-            error,
-            extra=noted("shown_whole"),
-        )
+        log("shown_whole", "messages that were shown short are shown whole for now: %s", error)
     return look(entries, chain, meter, pins, sizes, redacted)
 
 

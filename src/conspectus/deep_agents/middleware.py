@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NotRequired, cast
 
@@ -17,7 +16,7 @@ from conspectus.agents.state import CompactionState, Held, read_held
 from conspectus.archive import Scope
 from conspectus.deep_agents.defaults import deepagents, summarization_defaults
 from conspectus.errors import ArchiveError, PolicyError, RedactionError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.middleware import SummarizationMiddleware
 from conspectus.middleware.settings import DEPRECATED, KEEP, deprecated
@@ -28,7 +27,6 @@ with deepagents():
 
     from conspectus.deep_agents.mirror import Mirror, folder_of
 
-logger = logging.getLogger("conspectus")
 
 MIRRORED = "_conspectus_mirrored"
 """Name of our channel for the record up to which the files are written."""
@@ -142,9 +140,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         try:
             chain = yield from channel.session(None).anchor.chain_flow()
         except ArchiveError as error:
-            logger.warning(
-                "the readable copies could not be written: %s", error, extra=noted("mirror_failed")
-            )
+            log("mirror_failed", "the readable copies could not be written: %s", error)
             return None
         known = next((i for i, one in enumerate(chain) if one.id == state.get(MIRRORED)), -1)
         last = None
@@ -152,11 +148,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             try:
                 done = yield from mirror.write(place, record, self._finder(channel))
             except RedactionError as error:
-                logger.warning(
-                    "the readable copies could not be written: %s",
-                    error,
-                    extra=noted("mirror_failed"),
-                )
+                log("mirror_failed", "the readable copies could not be written: %s", error)
                 break
             if not done:
                 break
@@ -176,9 +168,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
                 try:
                     archived = yield from archive.find_flow(channel.scope, gone)
                 except ArchiveError as error:
-                    logger.warning(
-                        "some originals could not be read: %s", error, extra=noted("mirror_failed")
-                    )
+                    log("mirror_failed", "some originals could not be read: %s", error)
                     return found
                 entries = read_messages([one.message for one in archived.values()])
                 for key, entry in zip(archived, entries, strict=True):

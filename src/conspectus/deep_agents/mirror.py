@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import logging
 import mimetypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,10 +24,8 @@ from conspectus._core.records import Record
 from conspectus._drive import Flow, Io
 from conspectus.archive import Scope
 from conspectus.archive.scope import label_hash
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.messages import Entry, Source, read_messages
-
-logger = logging.getLogger("conspectus")
 
 FOLDER = "conversation_history"
 """Under the backend's root for artifacts."""
@@ -87,12 +84,7 @@ class Mirror:
         for path, content in files.items():
             problem = yield from self._put_one(path, content)
             if problem is not None:
-                logger.warning(
-                    "the readable copy %s could not be written: %s",
-                    path,
-                    problem,
-                    extra=noted("mirror_failed"),
-                )
+                log("mirror_failed", "the readable copy %s could not be written: %s", path, problem)
                 return False
         return True
 

@@ -11,14 +11,13 @@ error, and a test compares the two agents part by part.
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
 from conspectus.deep_agents.defaults import deepagents
 from conspectus.errors import PolicyError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.guard import ContextGuard
 from conspectus.guard.api import HasGraphEngine
 
@@ -32,7 +31,6 @@ with deepagents():
 
     from conspectus.deep_agents.middleware import NAME, DeepAgentsSummarization
 
-logger = logging.getLogger("conspectus")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -173,13 +171,13 @@ def _refuse_their_tool(middleware: Iterable[Any]) -> None:
 def _say_what_stands_in_our_place(middleware: Iterable[Any]) -> None:
     for one in middleware:
         if one.name == NAME and not isinstance(one, DeepAgentsSummarization):
-            logger.warning(
+            log(
+                "middleware_replaced",
                 "a %s of your own takes the place of ours in the main agent: no history is "
                 "preserved and nothing is recalled but by its own settings, and no subagent has "
                 "them; conspectus.deep_agents.summarization_middleware(model, backend, ...) takes "
                 "the same settings and keeps all of that",
                 type(one).__qualname__,
-                extra=noted("middleware_replaced"),
             )
 
 
@@ -213,10 +211,10 @@ def _say_what_is_left_alone(subagents: Iterable[Mapping[str, Any]]) -> None:
     for spec in subagents:
         kind = "remote" if "graph_id" in spec else "compiled" if "runnable" in spec else ""
         if kind:
-            logger.warning(
+            log(
+                "subagent_left_alone",
                 "the %s subagent %r is left alone: its history is kept by whatever it was "
                 "built with",
                 kind,
                 spec.get("name"),
-                extra=noted("subagent_left_alone"),
             )

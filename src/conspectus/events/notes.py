@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
+
+logger = logging.getLogger("conspectus")
 
 
 def noted(event: str) -> dict[str, Any]:
-    """What goes along with a sentence as `extra=`: its name, as `record.conspectus["event"]`.
+    """Return the `extra=` of a sentence: its name, as `record.conspectus["event"]`.
 
     Example:
         >>> noted("history_kept")
         {'conspectus': {'event': 'history_kept'}}
     """
     return {"conspectus": {"event": event}}
+
+
+def log(event: str, sentence: str, *parts: object, level: int = logging.WARNING) -> None:
+    """Log a sentence under its name.
+
+    Args:
+        event: the name.
+        sentence: with `%s` where its parts go.
+    """
+    logger.log(level, sentence, *parts, extra=noted(event), stacklevel=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -37,7 +36,7 @@ from conspectus.compactor.settings import (
 )
 from conspectus.errors import PolicyError
 from conspectus.events import heard_by
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.guard.call import Call, answered
 from conspectus.guard.fitting import Fitting
 from conspectus.guard.measuring import Measured, Measuring
@@ -45,8 +44,6 @@ from conspectus.guard.rescue import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.redaction import Redact
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter
-
-logger = logging.getLogger("conspectus")
 
 _INSIDE: ContextVar[bool] = ContextVar("inside a guard", default=False)
 """Of two guards around one call, the outer one alone tells the state of it."""
@@ -239,9 +236,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _stuck(self, result: CompactionResult, measured: Measured) -> None:
         overhead, room = measured.requested.overhead, measured.room
         if self._on_stuck == "send":
-            logger.warning(
-                "sent although it does not fit: %s", result.reason, extra=noted("sent_too_large")
-            )
+            log("sent_too_large", "sent although it does not fit: %s", result.reason)
             return
         raise StillTooLong(
             f"{result.reason} (system prompt and tools take {overhead:,}; fewer tools help too)",
@@ -270,10 +265,10 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         if refused.tries > TRIES:
             why = f"so were {TRIES} smaller ones, the last of {size + beside:,} tokens"
             self._give_up(why, size, measured, refused, said, error)
-        logger.warning(
+        log(
+            "request_rescued",
             "the request was too long (%s): compacting, and sending it again",
             said,
-            extra=noted("request_rescued"),
         )
         whole, measured = yield from self._again(whole, call, measured)
         budget = refused.budget

@@ -16,11 +16,9 @@ from conspectus.compactor.observed import log_failures, whose_of
 from conspectus.compactor.result import CompactionResult
 from conspectus.errors import ArchiveError
 from conspectus.events import GuardFit, RequestSent, Whose, listening, observing, tell
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.guard.call import Call, kept_whole
 from conspectus.guard.measuring import Measured, Measuring
-
-logger = logging.getLogger("conspectus")
 
 Fitted = tuple[Call, CompactionResult | None]
 """A call, and what it was stuck with if it does not fit."""
@@ -105,9 +103,10 @@ class Fitting:
         """
         fitted, stuck = yield from self._tried(call, measured, room)
         if call.recalled is not None and (stuck is not None or not kept_whole(call, fitted)):
-            logger.info(
+            log(
+                "recall_left_out",
                 "what was recalled for this turn is left out: there is no room for it",
-                extra=noted("recall_left_out"),
+                level=logging.INFO,
             )
             call = call.alone()
             measured = replace(measured, messages=measured.messages - measured.recalled, recalled=0)
@@ -168,10 +167,10 @@ class Fitting:
         result = yield from session.compact(call.request.messages, False, "")
         if result.outcome == "stuck":
             return None
-        logger.warning(
+        log(
+            "request_bridged",
             "this one request was made to fit without the archive, nothing else changed: %s",
             trouble,
-            extra=noted("request_bridged"),
         )
         return call.showing(result.messages)
 

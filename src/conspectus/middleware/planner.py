@@ -6,7 +6,6 @@ without asking a store; only when something is due is the history read, planned 
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from conspectus.compactor.preparing import begin_flow
 from conspectus.compactor.result import CompactionResult
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.messages import is_summary_message
 from conspectus.messages.recalled import newest_user
 from conspectus.middleware.counting import Counting
@@ -36,8 +35,6 @@ from conspectus.middleware.migration import foreign_mark, foreign_summary
 from conspectus.middleware.waiting import OldArguments, Waiting
 from conspectus.tokens import correction
 from conspectus.tokens.tally import Sizes, Tallies
-
-logger = logging.getLogger("conspectus")
 
 Update = dict[str, Any]
 
@@ -126,11 +123,8 @@ class Planner:
             # Nothing has been changed; the guard, if there is one, bridges this one request.
             if self.graph.engine.on_failure == "raise":
                 raise
-            logger.warning(
-                "the history was kept as it was: %s",
-                (yield from self.graph.told(error)),
-                extra=noted("history_kept"),
-            )
+            said = yield from self.graph.told(error)
+            log("history_kept", "the history was kept as it was: %s", said)
         if asked is not None:
             update = {**(update or {}), ASKED: {}}
         return update
@@ -344,13 +338,9 @@ class Planner:
     def _report(self, result: CompactionResult) -> None:
         log_failures(result)
         if result.outcome == "stuck":
-            logger.warning(
-                "the history does not fit: %s", result.reason, extra=noted("history_does_not_fit")
-            )
+            log("history_does_not_fit", "the history does not fit: %s", result.reason)
         elif result.failed:
-            logger.warning(
-                "the history was kept as it was: %s", result.reason, extra=noted("history_kept")
-            )
+            log("history_kept", "the history was kept as it was: %s", result.reason)
 
 
 def _since(view: Sequence[BaseMessage], held: Held) -> int:

@@ -6,7 +6,6 @@ node runs again, makes the same plan, finds the draft, gets the answer, and comm
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,9 +13,7 @@ from langgraph.types import interrupt
 
 from conspectus.compactor.hooks import Preview, PreviewRequest
 from conspectus.errors import PolicyError
-from conspectus.events.notes import noted
-
-logger = logging.getLogger("conspectus")
+from conspectus.events.notes import log
 
 PreviewChoice = bool | Callable[[PreviewRequest], str | None]
 
@@ -60,10 +57,10 @@ def _interrupt(request: PreviewRequest) -> str | None:
         understood, text = _read(answer, request.summary)
         if understood and text == request.summary and not request.kept:
             # An interrupt answers at once only where it was asked before: about another text.
-            logger.warning(
+            log(
+                "approval_lost",
                 "the summary that was approved is gone with the process that made it, so the "
                 "history was kept as it was: pass archive= or a store, which keep it",
-                extra=noted("approval_lost"),
             )
             return None
         if understood:

@@ -6,7 +6,6 @@ call of the turn is sent the same bytes, in whatever process it is made.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.state import RECALLED, Recalled, read_recalled, read_requested, turn_of
 from conspectus.errors import ArchiveError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.messages import read_messages
 from conspectus.messages.recalled import (
     is_users,
@@ -29,8 +28,6 @@ from conspectus.messages.recalled import (
 from conspectus.middleware.planner import Planner, Update
 from conspectus.recall.for_agents import question_of, unasked_flow
 from conspectus.recall.relevance import asks_for_something
-
-logger = logging.getLogger("conspectus")
 
 
 class Recalling:
@@ -74,10 +71,10 @@ class Recalling:
         try:
             within = yield from _within_reach(known, channel)
         except ArchiveError as error:
-            logger.warning(
+            log(
+                "recall_unchecked",
                 "what was recalled cannot be checked, and is not shown: %s",
                 error,
-                extra=noted("recall_unchecked"),
             )
             within = False
         return with_recalled(messages, known.message) if within else messages
@@ -103,9 +100,7 @@ class Recalling:
                 count=lambda text: meter.message(recalled_message(recalled_text(text), turn)),
             )
         except ArchiveError as error:
-            logger.warning(
-                "nothing could be recalled for this turn: %s", error, extra=noted("recall_failed")
-            )
+            log("recall_failed", "nothing could be recalled for this turn: %s", error)
             return nothing
         if found is None:
             return nothing

@@ -6,7 +6,6 @@ after the running summary that it led to, and time travel brings back the record
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Chain
 from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.errors import ArchiveError, InputError
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.short_term.running_summary import RunningSummary, name_of
-
-logger = logging.getLogger("conspectus")
 
 REMEMBERED = 256
 """Ledgers of callers without an archive, and threads followed, at most."""
@@ -145,8 +142,4 @@ def scope_of(thread: object) -> Scope:
 
 def unreachable(error: ArchiveError) -> None:
     """Log that the archive cannot be read, and that nothing changes for it."""
-    logger.warning(
-        "the archive cannot be read for now, nothing is summarised: %s",
-        error,
-        extra=noted("history_kept"),
-    )
+    log("history_kept", "the archive cannot be read for now, nothing is summarised: %s", error)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -28,7 +27,7 @@ from conspectus.compactor.session import SUMMARY_FLOOR, Session
 from conspectus.compactor.view import SMALL, History, look_flow, with_floors
 from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
 from conspectus.events import HistoryStuck, tell
-from conspectus.events.notes import noted
+from conspectus.events.notes import log
 from conspectus.messages import read_messages, summary_message, summary_text
 from conspectus.short_term import prompts, records
 from conspectus.short_term.history import Parts, divide, refuse_equal_ids
@@ -41,8 +40,6 @@ from conspectus.short_term.running_summary import (
 from conspectus.short_term.settings import Settings
 from conspectus.short_term.summarizer import InWords, PromptedSummarizer
 from conspectus.tokens import TokenMeter
-
-logger = logging.getLogger("conspectus")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +165,7 @@ class Step:
         if isinstance(outcome, Failed):
             if not isinstance(outcome.error, ArchiveError):
                 self._failed(scope, running, history)
-            logger.warning(
-                "the history stays as it is: %s", outcome.reason, extra=noted("history_kept")
-            )
+            log("history_kept", "the history stays as it is: %s", outcome.reason)
             return self._unchanged(parts, running, history, Keep(outcome.reason, 0))
         log_failures(outcome)
         self.memory.of(scope).failed = None
@@ -215,7 +210,7 @@ class Step:
         tell(HistoryStuck, whose, tokens=stuck.tokens, needed=stuck.needed, budget=stuck.budget)
         if self.settings.on_failure == "raise":
             raise StuckError(stuck.reason, needed=stuck.needed, budget=stuck.budget)
-        logger.warning("%s", stuck.reason, extra=noted("history_does_not_fit"))
+        log("history_does_not_fit", "%s", stuck.reason)
 
     def _failed(self, scope: Scope, running: RunningSummary | None, history: History) -> None:
         over = history.size.tokens > self.settings.max_tokens
