@@ -42,7 +42,7 @@ class CacheRules:
 
     Attributes:
         least: tokens of the shortest prefix that is cached.
-        step: reads come in multiples of so many tokens beyond `least`; 1 for exact ones.
+        step: tokens; reads come in multiples of this beyond `least`; 1 for exact ones.
         breakpoints: breakpoints that one request may have; 0 for a cache that keeps every prefix by
             itself.
         moving: seconds of a breakpoint that the provider sets by itself at the end of each request;

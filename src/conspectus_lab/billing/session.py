@@ -39,14 +39,14 @@ class Bill:
     """The cost of a session with one model.
 
     Attributes:
-        model: whose prices and cache count.
+        model: the one with the prices and the cache.
         requests: of the agent.
         input_tokens: of those requests, all of them.
         cached_tokens, written_tokens: those read from the cache and written to it.
         hour_tokens: those of `written_tokens` that were written for an hour.
         output_tokens: of the answers.
         summarizer: calls and tokens of the summariser; the embedded one calls no model.
-        money: what all of it costs, in US dollars.
+        money: cost of all of it, in US dollars.
         summarizer_money: the summariser's part of it.
         waited: seconds that the agent waited for its context before its requests, on this machine;
             bills are compared without it.
@@ -88,7 +88,7 @@ class Till:
     """A sum of the cost of a session with one model, request by request.
 
     Args:
-        model: whose prices and cache count.
+        model: the one with the prices and the cache.
         prices: by model. Default: `known_prices()`, and LiteLLM's where ours has none.
         lifetime: seconds of the breakpoints that an agent sets at a provider that wants them.
 

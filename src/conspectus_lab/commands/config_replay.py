@@ -31,7 +31,7 @@ class Fired:
 
     Attributes:
         request: the call of the model before which it happened, from 1.
-        cause: what asked for it.
+        cause: its cause.
         before: tokens of the messages before it, by our estimate; `after` likewise.
         left: messages that left the view.
         kept: messages of the request after it, the summary and the system prompt included.
@@ -67,7 +67,7 @@ class Explained:
         compactions: when it fired.
         stopped: why it ended early; empty if it did not.
         verdict: the same in one sentence.
-        advice: what to change, where something is not as it should be.
+        advice: changes that help, where something is not as it should be.
     """
 
     name: str

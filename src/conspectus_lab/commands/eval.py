@@ -35,7 +35,7 @@ QUESTIONS = ".qa.json"
 """What the file of questions beside `NAME.json` ends with."""
 
 EXAM = ".exam.json"
-"""And that of the questions that whoever goes on must be able to answer."""
+"""The same for the file of questions that a run in a window must leave answerable."""
 
 ENDINGS = (".json", ".jsonl")
 """Files in a folder that may be transcripts."""

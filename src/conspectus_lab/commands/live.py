@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conspectus_lab.replay import Compaction, Step
 
 MOST_NOTES = 5
-"""Warnings of one run that are told again at its end."""
+"""Warnings of one run that are shown again at its end."""
 
 
 class Live:
@@ -27,7 +27,7 @@ class Live:
             shown on a terminal.
 
     Attributes:
-        notes: what the library has warned of meanwhile, each once.
+        notes: warnings of the library meanwhile, each once.
     """
 
     def __init__(self, window: int, wanted: bool | None) -> None:

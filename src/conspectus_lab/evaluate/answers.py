@@ -62,7 +62,7 @@ class Marker:
         transcript: the conversation with its questions.
 
     Attributes:
-        gold: what must be there for each question that can be marked. Those without evidence in
+        gold: the evidence of each question that can be marked. Those without evidence in
             the conversation, without an answer, unanswerable ones, and those whose answer is in
             none of its evidence cannot.
     """
@@ -85,7 +85,7 @@ class Marker:
         """Give the share of an answer that is there, from 0 to 1.
 
         Args:
-            gold: what must be there.
+            gold: the evidence of the question.
             context: the lines that the model would see.
         """
         if gold.dates is not None:

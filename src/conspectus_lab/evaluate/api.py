@@ -28,7 +28,7 @@ MINIMUM = 10_000
 """Tokens of the smallest transcript whose future use says anything."""
 
 Progress = Callable[[int, int, str], None]
-"""Told how many steps are done, of how many, and what is measured now."""
+"""Called with the number of steps done, of all steps, and the name of the present one."""
 
 
 def evaluate(
@@ -52,21 +52,21 @@ def evaluate(
 
     Args:
         transcripts: conversations, as `Transcript.of` gives them.
-        systems: what is compared; the first is compared with each of the others. Default: a
+        systems: to compare; the first is compared with each of the others. Default: a
             `Compactor` with default settings, and LangChain's middleware.
         summary_tokens: sizes of a summary to measure, in tokens, for systems that name none.
         keep: the tail that says what is far, `("messages", N)` or `("tokens", N)`; the default
             systems keep it too.
-        recall_tokens: what recall may add for a question, in tokens; 0 for no recall.
-        rounds: compact a growing thread so many times too; 0 for no such measure.
+        recall_tokens: limit of recall for a question, in tokens; 0 for no recall.
+        rounds: number of times that a growing thread is compacted too; 0 for no such measure.
         minimum_tokens: transcripts smaller than this are left out of future use.
         count: counts the tokens of a list of messages, for all systems alike. Default: LangChain's
             `count_tokens_approximately`.
-        counter: what results call that.
+        counter: its name in results.
         seed: the same seed gives the same intervals.
-        progress: told of each step.
-        window: also run each transcript step by step in a window of so many tokens, and look for
-            what `exams` and `planted` need; 0 for no such measure.
+        progress: called at each step.
+        window: also run each transcript step by step in a window of this size, in tokens, and look
+            for the evidence of `exams` and `planted`; 0 for no such measure.
         exams: questions about transcripts, by their names; see `exams.Asked`.
         planted: statements of a user that are put into them; see `exams.Planted`.
 
@@ -168,7 +168,7 @@ def beside(
 
     Args:
         names: `langchain` or `tail`.
-        keep: what they keep.
+        keep: their tail.
         count: the token counter.
 
     Raises:

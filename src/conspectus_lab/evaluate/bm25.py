@@ -25,7 +25,7 @@ class Bm25:
     """The baseline search.
 
     Args:
-        messages: what is searched.
+        messages: the texts to search.
 
     Example:
         >>> from langchain_core.messages import HumanMessage

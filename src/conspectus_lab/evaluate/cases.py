@@ -26,7 +26,7 @@ class Cut:
     Attributes:
         prefix: the messages before the cut.
         tail: those of them that stay.
-        far: what is needed and stands neither in the tail nor in the first message.
+        far: needs that stand neither in the tail nor in the first message.
     """
 
     prefix: tuple[BaseMessage, ...]
@@ -44,7 +44,7 @@ class Case:
         marker: for answers; None where no question can be marked.
         tail: the messages that stay of the whole, for answers.
         plain: for each question that is marked, the share that the tail and BM25 keep.
-        noted: what became of it.
+        noted: its outcome.
     """
 
     transcript: Transcript
@@ -62,7 +62,7 @@ class Yardstick:
     Attributes:
         keep: the tail that says what is far.
         count: the token counter.
-        recall_tokens: what recall may add for a question, in tokens.
+        recall_tokens: limit of recall for a question, in tokens.
         minimum_tokens: transcripts smaller than this are left out of future use.
     """
 

@@ -20,7 +20,7 @@ class Change:
 
     Attributes:
         system: label of the system.
-        measure: what was measured.
+        measure: name of the figure.
         before: the figure then.
         now: the figure now.
         worse: whether it got worse by more than is tolerated.
@@ -39,7 +39,7 @@ class Comparison:
 
     Attributes:
         changes: one for each figure that both measurements have.
-        tolerance: how much a share may fall before it counts as worse.
+        tolerance: fall of a share from which on it counts as worse.
     """
 
     changes: tuple[Change, ...]
@@ -60,8 +60,8 @@ def compare(now: Evaluation, before: Evaluation, tolerance: float = TOLERANCE) -
 
     Args:
         now: the measurement that may be worse.
-        before: the one that it is held against.
-        tolerance: how much a share may fall, from 0 to 1.
+        before: the earlier one, which it is compared with.
+        tolerance: fall of a share that is allowed, from 0 to 1.
 
     Raises:
         InputError: other transcripts, other settings, or a system is missing now; or the tolerance

@@ -42,7 +42,7 @@ def read_config(
 
     Args:
         path: a file that ends with `.toml` or `.json`.
-        keep: what stays where the file does not say.
+        keep: the tail that stays where the file does not say.
         count: the token counter.
 
     Raises:
@@ -79,7 +79,7 @@ def size_of(value: object, what: str) -> tuple[str, int]:
 
     Args:
         value: the text, or the pair as a list.
-        what: how an error names it.
+        what: its name in errors.
 
     Raises:
         InputError: it has no such form.

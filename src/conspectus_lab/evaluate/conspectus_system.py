@@ -29,9 +29,9 @@ class ConspectusSystem:
     """A `Compactor` with some settings.
 
     Attributes:
-        name: what results call it.
-        keep: how much of the newest history stays.
-        sizes: what its summary may take, in tokens, each measured by itself; None for the sizes
+        name: its name in results.
+        keep: the newest history that stays.
+        sizes: limits of its summary, in tokens, each measured by itself; None for the sizes
             that the measurement asks for.
         settings: other arguments of `Compactor`.
         count: the token counter.

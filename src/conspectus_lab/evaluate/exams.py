@@ -18,7 +18,7 @@ class Asked:
     Attributes:
         question: the question.
         evidence: groups of texts; one of each group must stand in view.
-        kind: what it asks for, such as `goal`, `rule`, `done`, `state`, `finding` or `next`.
+        kind: its subject, such as `goal`, `rule`, `done`, `state`, `finding` or `next`.
         answer: the answer, for people.
     """
 

@@ -68,7 +68,7 @@ def needs(messages: Sequence[BaseMessage], cut: int) -> list[Need]:
 
     Args:
         messages: the whole history.
-        cut: how many messages stand before the cut.
+        cut: number of messages before the cut.
     """
     last: dict[str, int] = {}
     kinds: dict[str, Kind] = {}
@@ -104,7 +104,7 @@ def quoted(
 
     Args:
         wanted: identifiers.
-        context: what the model would see.
+        context: the model's view.
         prefix: the messages that it came from.
     """
     shown = folded(context)

@@ -2,7 +2,7 @@
 
 A transcript is run step by step in a window smaller than it is, as an agent would, and compacted
 once more at its end. Then two things are looked for in what a model would be sent: the evidence for
-questions that whoever goes on must be able to answer, and statements of a user that were planted on
+questions that must be answerable to go on, and statements of a user that were planted on
 the way. Evidence is text, so a figure is a floor: read some views as well.
 """
 
@@ -54,7 +54,7 @@ class _Run:
     """One transcript run in a window, and the observations of it.
 
     Attributes:
-        view: what a model would be sent at the end.
+        view: the request to a model at the end.
         sizes: tokens of each request.
         same: tokens of each that repeat the one before, from its start.
         over: requests larger than the window.
@@ -198,7 +198,7 @@ class _Looked:
     """A look for one question or statement at the end of a run.
 
     Attributes:
-        found: what was looked for, and whether it can be recalled.
+        found: the thing looked for, and whether it can be recalled.
         held: whether its evidence stands in view.
         stale: whether a value that it replaces stands behind it, or without it.
         noted: whether its evidence stood in the notes after some compaction.

@@ -21,7 +21,7 @@ class Mean:
         value: the mean.
         low: lower end of the interval; None where one value cannot have any.
         high: upper end of it.
-        count: how many values it is the mean of.
+        count: number of values.
     """
 
     value: float

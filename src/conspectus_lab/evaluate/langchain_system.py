@@ -20,7 +20,7 @@ from conspectus_lab.evaluate.systems import Compacted, Family, Thread, gone
 from conspectus_lab.evaluate.texts import TokenCount
 
 TRIM = 4_000
-"""Tokens that LangChain's middleware hands to a summariser unless it is told otherwise."""
+"""Tokens that LangChain's middleware hands to a summariser by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class LangChainSystem:
     """LangChain's middleware beside ours.
 
     Attributes:
-        keep: what stays, in LangChain's form.
+        keep: the tail that stays, in LangChain's form.
         trim: its `trim_tokens_to_summarize`, in tokens; None to hand over everything.
         count: the token counter.
-        name: what results call it.
+        name: its name in results.
     """
 
     keep: tuple[str, int] = ("messages", 20)
@@ -90,9 +90,9 @@ class TailSystem:
     """Plain truncation, cut where LangChain's middleware would cut.
 
     Attributes:
-        keep: what stays, in LangChain's form.
+        keep: the tail that stays, in LangChain's form.
         count: the token counter.
-        name: what results call it.
+        name: its name in results.
     """
 
     keep: tuple[str, int] = ("messages", 20)
@@ -130,7 +130,7 @@ def tail_of(
 
     Args:
         messages: the history.
-        keep: what stays, in LangChain's form.
+        keep: the tail that stays, in LangChain's form.
         count: the token counter.
     """
     middleware = _middleware(LangChainSystem(keep, None, count), lambda messages: "-")

@@ -31,7 +31,7 @@ ADDED_UP = "evicted read recoverable cited calls input_tokens output_tokens".spl
 """Figures of single contexts that are summed."""
 
 Step = Callable[[str], None]
-"""Told the name of each transcript before it is measured."""
+"""Called with the name of each transcript before it is measured."""
 
 
 @dataclass(slots=True)
@@ -104,12 +104,12 @@ def measure(
     """Measure a system.
 
     Args:
-        cases: what there is to measure.
-        system: what is measured.
-        summary_tokens: what its summary may take, in tokens.
-        yardstick: what is the same for all systems.
+        cases: the cuts and questions.
+        system: the measured system.
+        summary_tokens: limit of its summary, in tokens.
+        yardstick: settings that are the same for all systems.
         seed: for the intervals.
-        step: told of each transcript.
+        step: called with the name of each transcript.
     """
     future = _FutureUse(_Sizes(yardstick, system, summary_tokens))
     answers = _Answers(_Sizes(yardstick, system, summary_tokens))

@@ -37,7 +37,7 @@ def pick(messages: Sequence[BaseMessage], tokens: int) -> str:
     """Pick lines of messages, in order, that fit into this number of tokens.
 
     Args:
-        messages: what to read.
+        messages: the input.
         tokens: the most that the lines may take, at `CHARACTERS` characters a token.
 
     Example:

@@ -21,7 +21,7 @@ class Share:
     """A count out of another.
 
     Attributes:
-        held: how many were kept.
+        held: number of those kept.
         wanted: of how many.
     """
 
@@ -39,16 +39,16 @@ class Contexts:
     """The contexts that a system made, together.
 
     Attributes:
-        count: how many there were.
+        count: number of contexts.
         tokens: their median size, in tokens.
         largest: the size of the largest.
-        over: how many were larger than allowed: what is kept, the first message and the limit of
+        over: number of those larger than allowed: kept messages, the first one and the limit of
             the summary, with 5 % and 40 tokens of slack. One is a failure: who keeps all, wins all.
         broken: tool calls and results in them that had lost each other.
         evicted: messages that left the view, of all histories together.
-        read: how many of these a summariser read whole.
-        recoverable: how many of these came back from the archive equal to what they were.
-        cited: how many of these a summary names, so that they can be recalled by id.
+        read: number of these that a summariser read whole.
+        recoverable: number of these that came back from the archive unchanged.
+        cited: number of these that a summary names, so that they can be recalled by id.
         summary_tokens: median size of the summary message, in tokens.
         largest_summary: the size of the largest, in tokens.
         carried: mean share of a summary's body that is exact facts, from 0 to 1.
@@ -86,8 +86,8 @@ class FutureUse:
         far: share of far identifiers that stand in it at all, likewise.
         by_kind: quoted ones by kind, of all transcripts together.
         by_distance: quoted ones by the messages between where they last stood and their need.
-        cuts: how many cuts were measured.
-        contexts: what the contexts were like.
+        cuts: number of cuts measured.
+        contexts: figures of the contexts.
         quoted_in: `quoted` of each transcript, by its name.
     """
 
@@ -107,14 +107,14 @@ class Answers:
     Attributes:
         answers: mean share of an answer that stands in the context and what recall adds.
         bm25: the same for the tail and a plain BM25 recall.
-        gain: what is ours less that, question by question.
+        gain: our share less that, question by question.
         evidence: mean share of evidence messages that are there whole.
         tokens: median size of context and recalled text together, in tokens.
-        questions: how many questions were marked.
-        unmarked: how many could not be.
+        questions: number of questions marked.
+        unmarked: number of those that could not be.
         by_category: mean share and number of questions, by category.
-        recall_over: how often recall gave more than it was asked for.
-        contexts: what the contexts were like.
+        recall_over: number of recalls larger than asked for.
+        contexts: figures of the contexts.
     """
 
     answers: Mean
@@ -134,15 +134,15 @@ class Rounds:
     """A growing thread compacted again and again, beside once at its end.
 
     Attributes:
-        rounds: how many times.
+        rounds: number of rounds.
         one: `quoted` after one compaction at the end; mean over transcripts of that over cuts.
         many: `quoted` after all of them.
         ratio: `many` in `one`; None where `one` is 0.
         over: summaries larger than their limit, in all rounds together.
         largest_summary: the size of the largest, in tokens.
         broken: tool calls and results that had lost each other, in all rounds together.
-        compactions: how many of the rounds compacted something, as the mean for a cut.
-        cuts: how many cuts were measured.
+        compactions: mean number of rounds of a cut that compacted something.
+        cuts: number of cuts measured.
         skipped: cuts before which fewer messages leave than there are rounds.
     """
 
@@ -163,10 +163,10 @@ class SystemResult:
     """One system with one size of summary.
 
     Attributes:
-        name: what it is called.
-        family: whose it is.
-        keep: how much of the newest history stays, as `messages:20`.
-        summary_tokens: what its summary may take, in tokens; 0 where there is none.
+        name: its name.
+        family: its makers.
+        keep: the newest history that stays, as `messages:20`.
+        summary_tokens: limit of its summary, in tokens; 0 where there is none.
         future_use: None where no transcript could be measured so.
         answers: None where there are no questions.
         rounds: None where it was not asked for.
@@ -237,11 +237,11 @@ class GoingOn:
     Attributes:
         name: the system.
         window: tokens.
-        transcripts: how many were larger than the window, and were run.
+        transcripts: number of transcripts larger than the window, which were run.
         in_view: questions whose evidence stands in view.
         with_recall: the same, or in what the question itself recalls.
         statements: planted statements that stand.
-        stale: how many whose old value stands behind the new one, or without it.
+        stale: number of those with the old value behind the new one, or without it.
         lasting: questions and statements whose evidence stood in the notes after some compaction,
             and those of them that stand at the end.
         rounds: compactions of a transcript, on average.
@@ -249,10 +249,10 @@ class GoingOn:
         tokens: median size of the view at the end.
         fullest: the largest of them, as a share of the window.
         over: requests larger than the window. One is a failure.
-        requests: how many were sent.
+        requests: number of requests.
         cached: share of their tokens that repeat the request before, from its start.
         cost: tokens to pay for each, a repeated one counting a tenth.
-        lost: what does not stand in view, and whether it can be recalled.
+        lost: evidence that is not in view, and whether it can be recalled.
     """
 
     name: str
@@ -281,10 +281,10 @@ class Noted:
     Attributes:
         name: its name.
         digest: changes when its messages or questions do.
-        messages: how many messages it has, system messages aside.
+        messages: number of its messages, system messages aside.
         tokens: its size in tokens.
-        cuts: how many cuts of it were measured.
-        questions: how many of its questions were marked.
+        cuts: number of its cuts measured.
+        questions: number of its questions marked.
         skipped: why nothing of it was measured; empty where something was.
     """
 
@@ -303,9 +303,9 @@ class Settings:
 
     Attributes:
         keep: the tail that says what is far, as `messages:20`.
-        recall_tokens: what recall may add for a question, in tokens; 0 for no recall.
+        recall_tokens: limit of recall for a question, in tokens; 0 for no recall.
         minimum_tokens: transcripts smaller than this are left out of future use.
-        rounds: how many rounds; 0 for none.
+        rounds: number of rounds; 0 for none.
         counter: the token counter.
         seed: for the intervals.
     """
@@ -323,9 +323,9 @@ class Evaluation:
     """A whole measurement.
 
     Attributes:
-        settings: how it was measured.
-        transcripts: what was measured, and what was not and why.
-        systems: what was found for each system and size.
+        settings: of the measurement.
+        transcripts: the outcome of each transcript.
+        systems: findings for each system and size.
         differences: the first system beside the others, size by size.
         going_on: whole runs in a window, where they were asked for.
     """
@@ -340,7 +340,7 @@ class Evaluation:
         """Find the result of one system.
 
         Args:
-            name: what it is called.
+            name: its name.
             summary_tokens: its size; not needed where it has only one.
 
         Raises:

@@ -28,11 +28,11 @@ def measure_rounds(
     are rounds are skipped and counted.
 
     Args:
-        cases: what there is to measure.
-        system: what is measured.
+        cases: the cuts and questions.
+        system: the measured system.
         summary_tokens: the most that its summary may take, in tokens.
-        rounds: how many compactions.
-        step: told of each transcript.
+        rounds: number of compactions.
+        step: called with the name of each transcript.
 
     Returns:
         The means; None where no cut could be measured.
@@ -85,8 +85,8 @@ def ends_of(length: int, kept: int, rounds: int) -> list[int]:
 
     Args:
         length: messages before the cut.
-        kept: how many of them stay.
-        rounds: how many rounds.
+        kept: number of those that stay.
+        rounds: number of rounds.
 
     Example:
         >>> ends_of(50, 20, 3)

@@ -17,18 +17,18 @@ class Compacted:
     """The outcome of one compaction of a history.
 
     Attributes:
-        messages: what the model would see.
+        messages: the model's view.
         done: whether anything was compacted.
         evicted: messages of the history that are not in `messages`, not even shown short.
-        read: how many of these the summariser read whole.
-        recoverable: how many of these came back from the archive equal to what they were.
-        cited: how many of these the summary names, so that they can be recalled by id.
+        read: number of these that the summariser read whole.
+        recoverable: number of these that came back from the archive unchanged.
+        cited: number of these that the summary names, so that they can be recalled by id.
         summary_tokens: size of the whole summary message; 0 without one.
         carried: share of the summary's body that is exact facts of the ledger, from 0 to 1.
         calls: calls of a model.
         input_tokens: tokens that were sent to a model.
         output_tokens: tokens that came back.
-        seconds: what it took.
+        seconds: its time.
     """
 
     messages: list[BaseMessage]
@@ -70,10 +70,10 @@ class System(Protocol):
     """One way to compact.
 
     Attributes:
-        name: what results call it.
-        family: whose it is.
-        keep: how much of the newest history stays, as `("messages", N)` or `("tokens", N)`.
-        sizes: what its summary may take, in tokens, each measured by itself; None for the sizes
+        name: its name in results.
+        family: its makers.
+        keep: the newest history that stays, as `("messages", N)` or `("tokens", N)`.
+        sizes: limits of its summary, in tokens, each measured by itself; None for the sizes
             that the measurement asks for.
     """
 

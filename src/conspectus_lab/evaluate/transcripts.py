@@ -30,7 +30,7 @@ class Question:
 
     Attributes:
         question: the question.
-        answer: what is right; several things are joined with commas or `and`.
+        answer: the right answer; several things are joined with commas or `and`.
         evidence: ids of the messages that say so.
         category: `DATE_QUESTION` for an answer that is a date, `UNANSWERABLE` for a question that
             the conversation does not answer, any other number for words.
@@ -47,11 +47,11 @@ class Transcript:
     """One conversation.
 
     Attributes:
-        name: what results call it; names should differ.
+        name: its name in results; names should differ.
         messages: human, AI and tool messages, each with an id. System messages are left out: they
             are never compacted.
-        questions: what is asked about it.
-        words: what each message says without speaker and date, by id.
+        questions: the questions about it.
+        words: words of each message without speaker and date, by id.
         times: when each message was said, as it was written, by id; only where that is known.
     """
 
@@ -73,11 +73,11 @@ class Transcript:
         in the context.
 
         Args:
-            name: what results call it.
+            name: its name in results.
             messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Those without
                 an id are named `m0`, `m1` and so on by their place; an id that comes again gets a
                 number, so that each names one message.
-            questions: what is asked about it.
+            questions: the questions about it.
 
         Raises:
             MessageError: a message cannot be understood.

@@ -32,8 +32,8 @@ class Notes:
         calls: times that it was asked since `take`; for one that calls a model, calls of it.
         tokens: tokens that it was sent and that it answered, since `take`.
         by: its name.
-        asked: told of the cost of each call of a model; the embedded summariser makes none.
-        rode: told of the cost of a call that was the agent's last request, of that request, and of
+        asked: called with the cost of each call of a model; the embedded summariser makes none.
+        rode: called with the cost of a call that was the agent's last request, that request, and
             the tokens of the instruction after it.
         seconds: that each summary takes longer than it really does.
         shift: seconds by which the agent's time differs from this machine's: what a summary took

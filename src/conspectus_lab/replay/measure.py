@@ -1,7 +1,7 @@
 """A run observed from outside: each request is compared with the one before.
 
-Nothing here asks a policy what it did. What left the view is told from the ids in two requests,
-pairs are matched as a provider matches them, and tokens are counted by one meter for all.
+Nothing here asks a policy about its work. Messages that left the view are found by the ids in two
+requests, pairs are matched as a provider matches them, and one meter counts tokens for all.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Session:
     Args:
         recording: the transcript.
         sizes: counts tokens.
-        pace: how much time passes between two requests.
+        pace: time between two requests.
     """
 
     def __init__(self, recording: Recording, sizes: Sizes, pace: Pace) -> None:
@@ -153,11 +153,11 @@ class Measure:
         recording: the transcript.
         sizes: counts tokens, for all policies alike.
         window: of the model that answers, in tokens.
-        notes: what the summariser was given.
+        notes: on the summariser's input.
         cause: says in words what has asked for the compaction that is seen now.
-        tell: told of each `step` and each `compaction`.
+        tell: called with each `step` and each `compaction`.
         tills: add up what the requests cost.
-        pace: how much time passes between them.
+        pace: time between them.
         clock: seconds, as the agent's time goes.
     """
 
@@ -295,7 +295,7 @@ class Measure:
 
         Args:
             state: the messages at the end of the run.
-            archived: what an archive gives back, by id.
+            archived: messages from an archive, by id.
         """
         there = {str(m.id): m for m in state}
         end = max(self._position, self._recording.position(state))

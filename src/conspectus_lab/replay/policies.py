@@ -35,7 +35,7 @@ class Setting:
         model: the model that answers; its profile names the window.
         window: its input limit, in tokens.
         trigger: when to compact, as LangChain's users write it.
-        keep: what stays, likewise.
+        keep: the tail that stays, likewise.
         summary_tokens: the most that the text of a summary may take, in tokens.
         summarizer: writes the summaries.
         chat_model: the model behind it, if there is one, for a policy that asks it in its own way.
@@ -88,9 +88,9 @@ class Policy:
     """One way to compact.
 
     Attributes:
-        name: what commands and results call it.
+        name: its name in commands and results.
         title: the same in words.
-        middleware: what stands in the agent, from the outside in.
+        middleware: makes the agent's middleware, from the outside in.
         archived: originals that can be read back at the end, by id.
         beside: it makes notes beside the agent, which therefore runs in simulated time.
     """
@@ -121,7 +121,7 @@ def ours(name: str, title: str, **given: Any) -> Policy:
     """Make Conspectus with its guard; originals go to the graph's own store.
 
     Args:
-        name: what commands and results call it.
+        name: its name in commands and results.
         title: the same in words.
         given: of the middleware, in place of what all policies of a replay are given. Without a
             `window`, if that is None, there is no guard.

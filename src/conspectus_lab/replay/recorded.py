@@ -20,7 +20,7 @@ from conspectus.errors import InputError
 from conspectus_lab.replay.recording import Recording
 
 OnRequest = Callable[[Sequence[BaseMessage], Sequence[Any]], int]
-"""Told of a request (messages with the system prompt, tools) before it is answered; its tokens."""
+"""Called with a request (messages with the system prompt, tools); gives its tokens."""
 
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
@@ -33,7 +33,7 @@ class RecordedModel(BaseChatModel):
 
     Args:
         recording: the transcript.
-        on_request: told of each request; answers its tokens.
+        on_request: called with each request; gives its tokens.
         count: tokens of an answer.
         takes: seconds of each answer on an event loop.
         profile: LangChain's model profile: `{"max_input_tokens": window}`.
@@ -123,8 +123,8 @@ class TurnEnds(AgentMiddleware[Any, Any, Any]):
 
     Args:
         recording: the transcript.
-        ready: told each time that the agent is about to prepare a request, with the place of the
-            newest recorded message.
+        ready: called when the agent is about to prepare a request, with the place of the newest
+            recorded message.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ class Recording:
         system: the system messages at the start as one; None if there is none.
         messages: all others, each with an id of its own.
         place: where the message of an id stands.
-        turns: what comes in, turn by turn.
+        turns: the input, turn by turn.
         results: the recorded result of a call, by the ids of its message and of the call.
     """
 

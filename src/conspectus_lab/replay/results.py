@@ -19,10 +19,10 @@ class Original:
 
     Attributes:
         id: its id.
-        cite: how a summary names it.
+        cite: its name in summaries.
         role: `user`, `assistant`, `tool`, `system` or `other`.
         name: of the speaker or the tool; empty if there is none.
-        text: what it says, tool calls included, whole.
+        text: its whole text, tool calls included.
         tokens: its size.
     """
 
@@ -48,7 +48,7 @@ class Compaction:
 
     Attributes:
         step: the model call before which, or in which, it happened, from 1.
-        cause: what asked for it, in words.
+        cause: its cause, in words.
         before: tokens of the messages before it.
         after: and after it.
         left: the messages that left the view, in order.
@@ -113,7 +113,7 @@ class PolicyRun:
         missing: originals that are neither in view nor in the archive at the end.
         stopped: why the run ended early; empty if it did not.
         seconds: of the whole run.
-        bills: what the whole session costs, one for each model whose prices were asked for.
+        bills: cost of the whole session, one for each model of `priced_as`.
     """
 
     policy: str
@@ -182,10 +182,10 @@ class Replay:
         tokens: it has.
         window: of the model that answers, in tokens.
         trigger: when to compact, in words.
-        keep: what stays, in words.
+        keep: the tail that stays, in words.
         summarizer: the name of the summariser that all policies use.
         runs: one for each policy.
-        without: what the session would have cost without any compaction, had the window been large
+        without: cost of the session without any compaction, had the window been large
             enough; one for each model.
     """
 

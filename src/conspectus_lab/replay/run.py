@@ -78,15 +78,15 @@ def replay(
 
     Args:
         messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Never changed.
-        name: what results call the transcript.
+        name: name of the transcript in results.
         window: input limit of the model that answers, in tokens.
         trigger: when to compact, as for `Compactor`. Default: at 0.85 of the window.
-        keep: how much of the newest history stays, likewise. Default: 20 messages.
+        keep: the newest history that stays, likewise. Default: 20 messages.
         summarizer: a `Summarizer`, a LangChain chat model, or a `provider:model` string. Default:
             `"embedded"`, the `EmbeddedSummarizer`.
         summary_tokens: the most that the text of a summary may take. Default: an eighth of the
             window, between 256 and 4,096.
-        policies: what is compared: `"none"`, `"langchain"`, `"conspectus"`, `"background"`,
+        policies: to compare: `"none"`, `"langchain"`, `"conspectus"`, `"background"`,
             `"cached"`, or a `Policy`; one, or several. Default: the first three.
         on_event: called with a name and data while it runs: `start` (`policy`, `title`,
             `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
@@ -94,7 +94,7 @@ def replay(
         priced_as: models, or one, whose prices and caches count for the bills. Default:
             `PRICED_AS`.
         prices: by model. Default: `known_prices()`, and LiteLLM's where ours has none.
-        pace: how much time passes between two requests, for what a cache still holds, and beside
+        pace: time between two requests, for the lifetime of caches, and beside
             notes that are made in the background.
         summarizer_seconds: that each summary takes longer than it does here, for the seconds that
             an agent waits.

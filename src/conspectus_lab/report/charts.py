@@ -16,7 +16,7 @@ class Bar:
         label: its name.
         value: its length.
         shown: its number, as text.
-        colour: which colour, from 0.
+        colour: number of the colour, from 0.
         low: lower end of its interval, if it has one.
         high: upper end of it.
     """

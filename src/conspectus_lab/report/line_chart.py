@@ -33,7 +33,7 @@ LOOKS = (
     ("12 3 3 3", "M-6-2h4v-4h4v4h4v4h-4v4h-4v-4h-4z"),
     ("2 3", "M-6 0L-3-5.2H3L6 0L3 5.2H-3z"),
 )
-"""Dashes and marks by colour, so that no line is told by its colour alone."""
+"""Dashes and marks by colour, so that lines differ in more than their colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Point:
     Attributes:
         x, y: where it stands.
         anchor: of the first of them.
-        says: what it means, in words.
+        says: its meaning, in words.
     """
 
     x: float
@@ -78,7 +78,7 @@ class Drawing:
     Attributes:
         desc: the same in words, for those who cannot see it.
         across, up: numbers of the axes: calls, and tokens.
-        window: how high the window stands.
+        window: height of the window.
         lines: one for each policy, the first of them last, as that one stands above the others.
         above: requests too high to show, and the policy's title, of each policy that has some.
         calls: where each call stands, and its numbers in words; not in the chart of whole height,

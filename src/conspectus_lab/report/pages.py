@@ -57,7 +57,7 @@ def page(name: str, styles: Sequence[str], scripts: Sequence[str] = (), **values
         styles: files of CSS, in order.
         scripts: files of programs at its end. The browser runs these and no other, to the letter,
             whatever a transcript may hold. None may hold `</script` or `<!--`.
-        values: what stands in it: hostile input, which is escaped.
+        values: for the template: hostile input, which is escaped.
 
     Raises:
         InputError: the extra `report` is not installed.

@@ -58,7 +58,7 @@ class Opened:
         number: among those of its run, from 1.
         what: the compaction.
         read_share: share of the text that left which was read; None if no text left.
-        left: what left, in order.
+        left: the messages that left, in order.
         summary: the summary in pieces; joined, they are its text.
         carried: facts by kind, kinds and facts in their order.
     """

@@ -25,7 +25,7 @@ class Table:
 
     Attributes:
         title: the subject.
-        note: how to read it, in plain words.
+        note: an explanation in plain words.
         columns: headings; the first column is text, the others are numbers.
         rows: the cells.
         bad: places of cells that report a failure, as row and column.

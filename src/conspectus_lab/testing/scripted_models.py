@@ -51,7 +51,7 @@ class ScriptedChatModel(BaseChatModel):
         delay: seconds that each answer takes.
         usage: input and output tokens to report with answers that are texts.
         response_metadata: metadata of answers that are texts, such as `{"finish_reason": "stop"}`.
-        model_name: what the model calls itself.
+        model_name: the model's own name.
         profile: LangChain's model profile, such as `{"max_input_tokens": 8000}`.
 
     Example:

@@ -26,7 +26,7 @@ class ToolCall:
 
     Attributes:
         name: of the tool.
-        args: what it is called with.
+        args: its arguments.
         id: of the call; by default one that names the request and the place in it.
 
     Raises:
@@ -108,7 +108,7 @@ class HttpError:
 
     Attributes:
         status: of the response.
-        message: what went wrong, to both protocols.
+        message: the words, in both protocols.
         type: the `type` in Anthropic's body.
         openai_type, openai_code, openai_param: the same in OpenAI's.
         headers: more headers.
@@ -131,9 +131,9 @@ class Broken:
     """An answer that does not arrive as it should.
 
     Attributes:
-        how: what happens to it.
-        answer: what would have been said.
-        seconds: how long it takes, where it is slow.
+        how: the way in which it breaks.
+        answer: the undisturbed answer.
+        seconds: its time, where it is slow.
         error: the error of an event, where one comes in the stream.
 
     Raises:
@@ -311,7 +311,7 @@ def blocked() -> HttpError:
 
 
 def slow(seconds: float, text: str = TEXT) -> Broken:
-    """Answer with this text in small pieces, which take so many seconds together."""
+    """Answer with this text in small pieces, in this number of seconds in all."""
     return Broken("slow", Answer(text), seconds)
 
 

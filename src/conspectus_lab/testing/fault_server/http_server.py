@@ -65,10 +65,10 @@ class Owner:
 
     Attributes:
         take: takes a request from its protocol, its faults of order, its body and its headers.
-        reply: what it gets.
-        failed: what a client is told of an error that is the caller's own.
-        connected: told of each connection.
-        closes_within: waits so many seconds; True as soon as the server is to end.
+        reply: gives the answer to a request.
+        failed: gives the answer to a client after an error of the caller's own.
+        connected: called at each connection.
+        closes_within: waits this number of seconds; True as soon as the server is to end.
     """
 
     take: Callable[[Speaks, tuple[str, ...], dict[str, Any], Mapping[str, str]], Request]
@@ -86,7 +86,7 @@ class HttpServer(ThreadingHTTPServer):
     """A server that closes every connection when it is closed.
 
     Args:
-        owner: who answers.
+        owner: decides on the answers.
     """
 
     daemon_threads = True

@@ -15,11 +15,11 @@ class Request:
 
     Attributes:
         number: its place among all, from 1.
-        protocol: which it speaks: Chat Completions, Responses or Messages.
+        protocol: Chat Completions, Responses or Messages.
         body: the JSON.
         headers: by name in lower case.
         tokens: its size, as the server counts.
-        torn: what a provider would turn it down for: calls without results, results without calls;
+        torn: objections of a provider: calls without results, results without calls;
             of a response, also wrong ids and parts.
     """
 

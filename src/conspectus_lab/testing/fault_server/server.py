@@ -46,7 +46,7 @@ class FaultServer:
         ValueError: the window is no number of tokens.
         RuntimeError: it is asked for its address before it was entered, or entered twice.
         Exception: on leaving, what a script or count has raised, or what could not be written,
-            unless something else is raised already. The client was told 500. A list that is used
+            unless something else is raised already. The client got 500. A list that is used
             up raises `IndexError`.
 
     Example:
