@@ -153,12 +153,12 @@ def test_a_condensed_call_keeps_its_values_rather_than_their_names() -> None:
 
 
 def test_what_a_task_says_at_its_end_stands() -> None:
-    advice = "\n".join(f"{n}. You should read `part_{n}.py` and test it." for n in range(90))
+    advice = "\n".join(f"{n}. You should read `part_{n}.py` and test it." for n in range(150))
     task = (
         "Mend the wrong total in billing.\n\n# Hints\n" + advice + "\n\n# Submission\n"
-        "When all is done, issue exactly the following command:\n\n```\nmake hand-in-4711\n```\n"
+        "When all is done, it is handed in with:\n\n```\nmake hand-in-4711\n```\n"
     )
-    [first] = choose([task], 300, count)
+    [first] = choose([task], 1_200, count)
     assert "make hand-in-4711" in first.text
     assert "Mend the wrong total" in first.text
 
