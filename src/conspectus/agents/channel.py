@@ -1,7 +1,7 @@
 """The messages of one agent's state at one step, and the records over them.
 
 What belongs to a checkpoint comes back with it, so a step never asks the archive which record is in
-force. Those who read the archive without a state, such as `Compactor.recall`, go by its pointer:
+force. Readers without a state, such as `Compactor.recall`, go by its pointer:
 `Channel.follow` moves that when a thread goes back, over to another branch, or is copied.
 """
 
@@ -80,7 +80,7 @@ class Channel:
         """Make the session of the history.
 
         Args:
-            room: what the result must fit in.
+            room: the window that the result must fit.
             asked: the size that the trigger is compared with; None for the meter's.
             ratio: by what the estimate is corrected, where the caller knows; None to look.
             preview: whether a person reads the summary first, where one is to.
@@ -154,7 +154,7 @@ class Channel:
         return self, view
 
     def view(self) -> Flow[list[BaseMessage]]:
-        """Return what the model sees: the records in force over the messages."""
+        """Return the view: the records in force folded over the messages."""
         if self.held.data is None:
             return self.messages
         return (yield from self.fitting())[1]
@@ -162,7 +162,7 @@ class Channel:
     def shown(self, sent: Sequence[BaseMessage]) -> Flow[list[BaseMessage]]:
         """Return the view with what other middleware has changed of it on the way.
 
-        While the records cannot be read, that is what was sent.
+        While the records cannot be read, those are the messages sent.
 
         Args:
             sent: the messages of the request as they are now.
@@ -181,7 +181,7 @@ class Channel:
         return laid_over(view, self.messages, sent)
 
     def reached(self) -> Flow[tuple[tuple[Record, ...], frozenset[str]]]:
-        """Return the records in force that fit, and the keys of what they answer for.
+        """Return the records in force that fit, and the keys that they cover.
 
         The archive's own pointer says nothing here: other branches of the thread move it.
         """

@@ -56,8 +56,8 @@ class GraphEngine:
         model: the only one that the window is for; empty for any.
         sizes: tokens of a message as `keep` counts; None for the meter's.
         preview: reads a summary before it takes effect.
-        views: what the model sees of channels that keep every message.
-        reaches: the records of channels, and keys of what they answer for.
+        views: the views of channels that keep every message.
+        reaches: the records of channels, and the keys that they cover.
         heads: the record in force that this process has seen last, by archive and history.
         keeps: says where the originals of one agent's history stay without an archive, for a clip
             to say; None where nothing keeps them, as the channel is written anew.

@@ -250,7 +250,7 @@ class Requested:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def room(self, least: int = 0) -> Window | None:
-        """Return the window less what messages cannot have; None where it is unknown.
+        """Return the room for messages in the window; None where it is unknown.
 
         Args:
             least: tokens that messages cannot have in any case.
@@ -258,7 +258,7 @@ class Requested:
         rooms = []
         if self.window is not None:
             rooms.append(Window(self.window, max(least, self.overhead + self.reserved)))
-        if self.model in self.learned:  # a limit of what is sent; the answer is no part of it
+        if self.model in self.learned:  # a limit of the request; the answer is no part of it
             rooms.append(Window(self.learned[self.model], self.overhead))
         return min(rooms, key=lambda room: room.budget, default=None)
 

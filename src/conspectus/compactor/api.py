@@ -68,7 +68,7 @@ class Compactor(Closing):
             `("fraction", 0.85)` where `window` is given, else `("tokens", 170_000)`.
         keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
         window: input limit of the model that will answer, in tokens. The result always fits it.
-            Default: unknown; then the smallest `tokens` trigger is what the result must fit in.
+            Default: unknown; then the result must fit in the smallest `tokens` trigger.
         reserved_tokens: tokens of the window for output, system prompt and tools that are not in
             the messages. Default: 0.
         archive: where originals go: an `Archive`, a LangGraph `BaseStore`, a path or a URL
@@ -118,8 +118,8 @@ class Compactor(Closing):
             `TokenMeter`.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data.
         redact: takes secrets out of all that is archived, indexed, summarised, carried as a fact or
-            told to hooks and listeners; messages in view stay as they are. True or `"secrets"` for
-            the default redactor, a function from text to text, or a `Redactor`. What cannot be
+            passed to hooks and listeners; messages in view stay as they are. True or `"secrets"`
+            for the default redactor, a function from text to text, or a `Redactor`. What cannot be
             redacted is not archived, and the history stays as it is. Default: None, for off.
         telemetry: a listener, or several, that hear of this compactor only, such as
             `conspectus.telemetry.UsageTally()`. Default: those of the process alone, if any.
@@ -202,7 +202,7 @@ class Compactor(Closing):
         self._last_request = last_request_of(self._engine, summary_request, window)
         self.policy, self.archive = self._engine.policy, self._engine.archive
         self._opened = isinstance(archive, (str, Path))
-        # With no window of its own, a history must fit what it is asked to stay below.
+        # With no window of its own, a history must fit the trigger that it is to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
             log(

@@ -54,7 +54,7 @@ def answer_flow(engine: Engine, by: str, request: SummaryRequest, seen: Seen) ->
     """Ask a summariser: by its own steps where it has some, else by one call.
 
     Args:
-        seen: the step that listeners are told of.
+        seen: the step, for its event.
     """
     summarizer, form = engine.summarizers[by], _form_of(engine.summarizers[by])
     if form != "notes" and request.shares.parts:

@@ -78,8 +78,8 @@ class Compaction:
     Attributes:
         session: the history's session.
         history: the view before it.
-        plan: what leaves, and what is shown short.
-        focus: what the caller wants kept above all.
+        plan: the messages that leave, and those that are shown short.
+        focus: the subject that the caller wants kept above all.
         adopted: the summary of what leaves, where another library has written it already.
         ready: the draft that was prepared for it; None where there is none.
         material: all that it reads.
@@ -219,7 +219,7 @@ class Compaction:
     # Into the archive, and back out again
 
     def _archive(self, archive: Archive) -> Flow[None]:
-        """Archive what leaves and what is shown short; read it back: a store may forget."""
+        """Archive the originals of the plan and read them back: a store may forget."""
         keys = self.material.keys + tuple(mark.key for mark in self.material.marks)
         originals = [self.material.originals[key] for key in keys]
         if not originals:
@@ -378,13 +378,13 @@ class Compaction:
             yield from tell_hooks_flow(self.material, self.scope)
             yield from self.anchor.commit_flow(self.history.chain, record)
 
-    # What is told of it
+    # Events
 
     def _tell(self, event: str, **data: Any) -> Flow[None]:
         emit(self.engine, self.scope, event, (yield from event_flow(self.material.redaction, data)))
 
     def _failed(self, outcome: Failed, seen: Seen) -> Flow[Failed]:
-        """Redact a failure, so that it may be told."""
+        """Redact a failure for listeners and callers."""
         redaction, why = self.material.redaction, failed(outcome.error, refused=outcome.refused)
         why["tries_failed"] = len(outcome.failures)
         if isinstance(outcome.error, RedactionError):

@@ -43,13 +43,13 @@ class Engine:
         pin: says of a message whether it must stay in view.
         on_event: called with the name of an event and its data.
         preview: reads a summary before it is in force; see `PreviewRequest`.
-        hooks: get what is about to leave.
+        hooks: get the messages that are about to leave.
         skills: which calls read skill files; None where none does.
         size: tokens of the message that shows a summary, where that is not one of ours.
         redaction: takes secrets out of all that is kept, read or sent to listeners; None for off.
         listeners: hear of it, beside those of the process.
         shares: the parts of the notes that are written.
-        passing: what is put in force is thrown away with the one request that it is made for.
+        passing: its records are thrown away with the one request that they are made for.
         kept_in: where originals stay that no archive holds, as a clip says it, such as "kept in
             the history", with `{cite}` for the name of one; None where nothing keeps them, so that
             nothing is shown short without an archive.
@@ -82,13 +82,13 @@ class Engine:
 
     def __post_init__(self) -> None:
         if self.archive is not None:
-            index_of(self.archive)  # what is committed from now on is indexed at once
+            index_of(self.archive)  # records are indexed as they are committed
 
     def identity(self, focus: str) -> str:
         """Name all that would change a summary beside its messages.
 
         Args:
-            focus: what is to be kept above all.
+            focus: the subject to keep above all.
         """
         parts = [*(self.summarizers[name].identity for name in self.order), focus]
         parts += [] if self.shares == Shares() else [repr(self.shares)]

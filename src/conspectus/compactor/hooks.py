@@ -29,7 +29,7 @@ class PreviewRequest:
         cause: what asked for the compaction.
         limit: the most that the text may take, in tokens.
         by: name of the summariser.
-        problem: what is wrong with the answer before; empty the first time.
+        problem: the reason why the answer before cannot be used; empty the first time.
         kept: it was made at an earlier time and kept since, so it may have been read already.
     """
 

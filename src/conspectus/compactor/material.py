@@ -234,7 +234,7 @@ class Material:
         return for_view(original, place.entry)
 
     def _redact(self, redaction: Redaction) -> Flow[None]:
-        """Take the secrets out of all that is kept, read or told from here on."""
+        """Take the secrets out of all that is kept, read or logged from here on."""
         # A clip must be the same whenever it is made again, so it goes by its own message only.
         short = {
             key: self.originals[key]
@@ -257,7 +257,7 @@ class Material:
         if adopted is not None and text != adopted.text:
             self.adopted = replace(adopted, text=text, tokens=self.size(text))
         self.ledger = with_texts(self.ledger, facts)
-        # What is written, or told of what went wrong, may hold what was recognised here.
+        # Summaries and errors may repeat a secret that was recognised here.
         self.redaction = replace(redaction, values=done.values)
 
     def _in_view(self) -> list[Entry]:
@@ -301,7 +301,7 @@ def reading_flow(work: Callable[[], T], entries: Sequence[Entry]) -> Flow[T]:
 
 
 def tell_hooks_flow(material: Material, scope: Scope) -> Flow[None]:
-    """Tell the hooks of what is about to leave, if there are any."""
+    """Call the hooks with the messages that are about to leave."""
     engine, left = material.engine, material.read()
     if not engine.hooks or not left:
         return

@@ -112,7 +112,7 @@ def observed_call(step: Io, by: str, request: SummaryRequest, around: Seen) -> F
     There is none where it uses one of ours, whose calls have their own events.
 
     Args:
-        request: what it was asked, to estimate what it does not report.
+        request: its request, to estimate a cost that it does not report.
         around: the try that it belongs to.
     """
     if not around:

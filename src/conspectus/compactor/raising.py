@@ -11,7 +11,7 @@ from conspectus.errors import ConspectusError, SummaryError
 def as_the_models(error: SummaryError) -> Exception:
     """Make the error to raise: ours, and the model's own kind of error too.
 
-    A caller who writes `except RuntimeError` or `except ContextOverflowError` catches what the
+    A caller that writes `except RuntimeError` or `except ContextOverflowError` catches what the
     model raised, with its attributes, such as a status code. Where no class can be both, it is the
     model's own error, with what ours says as a note.
 

@@ -95,7 +95,7 @@ def _unmarked(
     """Return the place of the one summary among texts of summaries without a mark.
 
     The view puts it first, as a message of the user. Callers may put something of their own before
-    it each time: what is covered, as it was there when it was written, what is new, or both if
+    it each time: covered messages, which were there when it was written, new ones, or both if
     nobody has answered it yet. What stands behind all that it covers, or behind a talk of which it
     covers a part, was said there. So is the newest message of a user.
 

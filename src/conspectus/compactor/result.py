@@ -23,12 +23,12 @@ class CompactionResult:
             `compacted`: a record is in force; `stuck`: it does not fit and nothing helps.
         reason: why, as one sentence.
         cause: what asked for a compaction; empty when nothing did.
-        messages: what the model should see, in the caller's kind; kept messages are the caller's
-            own objects.
+        messages: the view to send to the model, in the caller's kind; kept messages are the
+            caller's own objects.
         summary: body of the summary in force; empty if there is none.
         record: what this compaction did; None if it did nothing.
         archived: whether the archive has confirmed every original that is not in `messages`.
-        tokens_before: size of what the model would have seen, in tokens; messages that an earlier
+        tokens_before: size of the view before, in tokens; messages that an earlier
             compaction covers are not counted.
         tokens_after: size of `messages`, in tokens.
         budget: what `messages` must fit in, in tokens; None where no window is known.
@@ -92,9 +92,9 @@ class Done:
     """A compaction whose record is in force.
 
     Attributes:
-        record: what was done.
+        record: the record in force.
         draft: its summary; None where messages were only shown short.
-        spent: what it took.
+        spent: its cost.
         failures: what went wrong in each try of a summariser that failed.
     """
 
@@ -110,8 +110,8 @@ class Failed:
 
     Attributes:
         reason: why, as one sentence.
-        error: what to raise where errors are to be raised.
-        spent: what the tries cost all the same.
+        error: the error to raise, where errors are raised.
+        spent: the cost of its tries.
         refused: a person refused the summary, which is no failure to raise.
         failures: what went wrong in each try of a summariser.
     """

@@ -59,7 +59,7 @@ class Session:
     Attributes:
         engine: what compactions work with.
         scope: whose history it is.
-        room: what the result must fit in; None where it is unknown.
+        room: the window that the result must fit; None where it is unknown.
         anchor: where its records and drafts are.
         asked: the size that the trigger is compared with, where the caller counts in its own way.
         last: the size that the latest compaction reached, likewise.
@@ -180,7 +180,7 @@ class Session:
         redaction, meter = self.engine.redaction, self.engine.meter
         history = yield from look_flow(redaction, entries, known, meter, pins, self.sizes)
         if self.engine.archive is not None and not all(record.archived for record in known):
-            # Made when there was no archive: what they say stands, like another library's summary.
+            # Made when there was no archive: they stand like another library's summary.
             before = history.head
             history = look(entries, (), meter, pins, self.sizes)
             return replace(history, before=before)
@@ -232,7 +232,7 @@ class Session:
         if not isinstance(decided, Stuck) and decided.beyond and memory.first_beyond():
             log("trigger_out_of_reach", "%s", decided.beyond)
         if isinstance(decided, Stuck) and failed is not None and failed.why:
-            # The numbers alone would not say what is to be mended.
+            # The numbers alone would not say what to mend.
             decided = replace(decided, reason=f"{decided.reason}; {failed.why}")
         return history, decided
 
@@ -382,6 +382,6 @@ class Session:
 
 
 def _why(cause: str, tokens: int, budget: int | None) -> str:
-    """Say what asked for a compaction, and what it came to."""
+    """Give the cause of a compaction and its result, as one sentence."""
     asked = "it was asked for" if cause == "forced" else f"reached its {cause}"
     return asked if budget is None else f"{asked}; now {tokens:,} of at most {budget:,} tokens"

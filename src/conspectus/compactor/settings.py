@@ -176,7 +176,7 @@ class EngineSettings:
 
 def frame_of(meter: TokenMeter) -> int:
     """Count the tokens of an empty summary message."""
-    # A counter of somebody else may count what a dict has no place for.
+    # A foreign counter may count parts of a message that a dict has no place for.
     kind = None if meter.exact else dict
     return meter.message(summary_message(summary_text("", archived=True), "0" * 16, like=kind))
 
@@ -246,7 +246,7 @@ def warn_caller(text: str, kind: type[Warning], own: object) -> None:
     """Warn about the line outside our packages that builds or sets an object.
 
     Args:
-        own: the object; what a subclass of it does in `__init__` is not the caller's line.
+        own: the object; the `__init__` of a subclass of it is not the caller's line.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None:

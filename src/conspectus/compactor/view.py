@@ -34,7 +34,7 @@ from conspectus.redaction import Redaction, for_view
 from conspectus.tokens import Report, TokenMeter
 
 SMALL = 80
-"""Messages of up to so many tokens are never clipped: the mark would take what it saves."""
+"""Messages of up to this many tokens are never clipped: its pointer would take as much as it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Place:
     """One message of the view.
 
     Attributes:
-        item: what the core knows of it.
+        item: the core's form of it.
         source: the message as the model sees it.
         entry: the message as it was sent; None for the standing summary.
         back: the entry is a clip that came back, not the original.
         mark: how it is shown short, where it is.
-        media_stay: it is what the user said last, and its images and files stay as they are.
+        media_stay: it is the user's newest message, whose images and files stay as they are.
     """
 
     item: Item
@@ -68,7 +68,7 @@ class History:
         dropped: messages left out because the chain covers them.
         like: the caller's kind of message.
         before: the record whose facts go on although it is none of the chain: it was made when
-            there was no archive, and a chain in an archive cannot begin with what is not there.
+            there was no archive, and a chain in an archive cannot begin outside of it.
     """
 
     places: tuple[Place, ...]
@@ -177,7 +177,7 @@ def look_flow(
     pins: Iterable[bool],
     sizes: Callable[[Source], int] | None = None,
 ) -> Flow[History]:
-    """Redact what is shown short, then `look`."""
+    """Redact the messages that are shown short, then `look`."""
     if redaction is None or not any(record.clips for record in chain):
         return look(entries, chain, meter, pins, sizes)
     short = [
@@ -212,7 +212,7 @@ def _pointer(original: Entry, where: str) -> str:
 def reports_of(history: History) -> list[Report]:
     """Return the models' reports of this history since its last compaction.
 
-    An answer that was already there at that compaction measured what is no longer in view. Where
+    An answer that was already there at that compaction measured messages that have left. Where
     somebody else has summarised, nobody knows which answers those are.
     """
     if any(place.item.summary and place.entry is not None for place in history.places):
@@ -222,7 +222,7 @@ def reports_of(history: History) -> list[Report]:
     for index, place in enumerate(history.places):
         usage = place.source.usage_metadata if is_ai_message(place.source) else None
         told = usage.get("input_tokens") if isinstance(usage, Mapping) else None
-        # A provider may report anything; what is no count says nothing.
+        # A provider may report anything; only a count counts.
         if isinstance(told, int) and told > 0 and index >= before:
             reports.append(Report(tokens, told))
         tokens += place.item.tokens
@@ -276,7 +276,7 @@ def with_briefs(
     """Measure each message whose large arguments could be shortened.
 
     Args:
-        how: what is a large argument.
+        how: the size of a large argument.
         where: where originals are, as a clip says it.
         sizes: tokens of a message as the caller counts, where that is not the meter's way.
     """

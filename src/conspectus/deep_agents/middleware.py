@@ -125,7 +125,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     def _written(
         self, held: Held, state: Mapping[str, Any], runtime: object
     ) -> Flow[dict[str, Any] | None]:
-        """Write the files of what is in force; return an update of the state, if any."""
+        """Write the files of the records in force; return an update of the state."""
         if self._backend is None or held.data is None or state.get(MIRRORED) == held.head_id:
             return None
         last = yield from self._mirror(self._backend, held, state, runtime)
@@ -156,10 +156,10 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return last
 
     def _finder(self, channel: Channel) -> Any:
-        """Find originals in the channel, and in the archive what is no longer there."""
+        """Find originals in the channel, and the others in the archive."""
 
         def find(keys: Sequence[str]) -> Flow[Mapping[str, Source]]:
-            # Of all messages, as one may tell what is a secret in another.
+            # Of all messages, as one may name the secret in another.
             own = yield from self._without_secrets(read_messages(channel.messages))
             found = {key: own[key] for key in keys if key in own}
             archive = self.graph_engine.archive(channel.runtime)

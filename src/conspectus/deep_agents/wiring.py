@@ -36,13 +36,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ORIGINAL = real.create_deep_agent
-"""Their own function, kept for those who put ours under its name."""
+"""Their own function, kept for callers that put ours under its name."""
 
 SLOTS = ("create_summarization_middleware", "SubAgentMiddleware", "create_agent")
-"""Names in the module of Deep Agents that stand for what is ours here."""
+"""Names in the module of Deep Agents that are bound to ours here."""
 
 WARNS = "warn_deprecated"
-"""The name under which their function finds what it warns of old ways to call it with."""
+"""The name under which their function finds its warning of old ways to call it."""
 
 
 def _same_as(original: Callable[P, R]) -> Callable[[Callable[..., Any]], Callable[P, R]]:

@@ -1,4 +1,4 @@
-"""`ContextGuard`: stands last, sees what is really sent, and makes it fit."""
+"""`ContextGuard`: the last middleware, which makes the real request fit."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ OnStuck = Literal["raise", "send"]
 
 @runtime_checkable
 class HasGraphEngine(Protocol):
-    """A `SummarizationMiddleware`: what it compacts with, the guard compacts with."""
+    """A `SummarizationMiddleware`, whose engine the guard uses."""
 
     @property
     def graph_engine(self) -> GraphEngine: ...
@@ -141,7 +141,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             self._own = GraphEngine(engine, tenant)
         self._summarization, self._on_stuck, self._name = summarization, on_stuck, name
         self._window, self._reserved = window, reserved_tokens
-        self._measured_with = self._graph, self._measuring_with(self._graph)
+        self._known = self._fitting_with(self._graph)
 
     @property
     def _graph(self) -> GraphEngine:
@@ -149,19 +149,14 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         return self._own if self._summarization is None else self._summarization.graph_engine
 
     @property
-    def _measuring(self) -> Measuring:
-        graph, (known, measuring) = self._graph, self._measured_with
-        if graph is not known:
-            measuring = self._measuring_with(graph)
-            self._measured_with = graph, measuring
-        return measuring
-
-    @property
     def _fitting(self) -> Fitting:
-        return Fitting(self._graph, self._measuring)
+        if self._known.graph is not self._graph:
+            self._known = self._fitting_with(self._graph)
+        return self._known
 
-    def _measuring_with(self, graph: GraphEngine) -> Measuring:
-        return Measuring(graph.engine.meter, self._window, self._reserved, graph)
+    def _fitting_with(self, graph: GraphEngine) -> Fitting:
+        measuring = Measuring(graph.engine.meter, self._window, self._reserved, graph)
+        return Fitting(graph, measuring)
 
     @property
     def name(self) -> str:
@@ -198,7 +193,9 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         if channel.held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
             call = call.showing((yield from channel.shown(call.request.messages)))
-        measured = self._measuring.measure(call.request, channel.held, before, call.recalled)
+        measured = self._fitting.measuring.measure(
+            call.request, channel.held, before, call.recalled
+        )
         whole = call
         if measured.over:
             call, stuck = yield from self._fitting.fit(call, measured, measured.room)
@@ -264,12 +261,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         refused = refused.and_again(size, beside, read_overflow(error))
         if refused.tries > TRIES:
             why = f"so were {TRIES} smaller ones, the last of {size + beside:,} tokens"
-            self._give_up(why, size, measured, refused, said, error)
-        log(
-            "request_rescued",
-            "the request was too long (%s): compacting, and sending it again",
-            said,
-        )
+            self._give_up(said, why, size, measured, refused, error)
+        log("request_rescued", "the request was too long (%s): compacting, sending it again", said)
         whole, measured = yield from self._again(whole, call, measured)
         budget = refused.budget
         fitted, stuck = yield from self._fitting.fit(
@@ -285,11 +278,12 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             fitted = yield from self._fitting.summarised(whole, measured)
         if self._fitting.size(fitted, measured) >= size:
             why = f"{stuck.reason}; " if stuck is not None else ""
-            self._give_up(f"{why}smaller it cannot be", size, measured, refused, said, error)
+            why += "smaller it cannot be"
+            self._give_up(said, why, size, measured, refused, error)
         return fitted, refused.having_tried(budget, size)
 
     def _again(self, whole: Call, call: Call, measured: Measured) -> Flow[tuple[Call, Measured]]:
-        """Return the call as it came in, with what was summarised meanwhile, and its size."""
+        """Return the call as it came in, its history as summarised since, and its size."""
         messages: Sequence[BaseMessage] = whole.request.messages
         if call.held is not whole.held:
             messages = yield from call.channel.shown(messages)
@@ -301,11 +295,11 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
 
     def _give_up(
         self,
+        said: str,
         why: str,
         size: int,
         measured: Measured,
         refused: Refused,
-        said: str,
         error: Exception,
     ) -> NoReturn:
         if self._on_stuck == "send":

@@ -41,10 +41,10 @@ Request = ModelRequest[Any]
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call on its way: the request as it stands, and what the state will hold.
+    """One call on its way: the request, and the state after it.
 
     Attributes:
-        request: without what was recalled.
+        request: without the recalled originals.
         channel: the messages in the state, and the record that it will hold.
         first: the record that the state holds.
         recalled: the message that shows it; None for nothing.
@@ -66,13 +66,13 @@ class Call:
 
     @property
     def sent(self) -> Request:
-        """The request with what was recalled."""
+        """The request with the recalled originals."""
         if self.recalled is None:
             return self.request
         return self.showing(with_recalled(self.request.messages, self.recalled)).request
 
     def alone(self) -> Call:
-        """Leave out what was recalled."""
+        """Leave out the recalled originals."""
         return replace(self, recalled=None, dropped=True)
 
     @property

@@ -21,7 +21,7 @@ from conspectus.guard.call import Call, kept_whole
 from conspectus.guard.measuring import Measured, Measuring
 
 Fitted = tuple[Call, CompactionResult | None]
-"""A call, and what it was stuck with if it does not fit."""
+"""A call, and the result that is stuck, where it does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Fitting:
         """Make a request fit as far as a compaction can.
 
         The history in the state is compacted, and what other middleware has changed of it on the
-        way is laid over the result: so the state can hold what was done, and it is done once. What
+        way is laid over the result: so the state can hold the record, and it is done once. What
         others have added is not in the state; if that is too much, it is made to fit for this call.
         """
         rest = room and replace(room, reserved=room.reserved + measured.recalled)

@@ -30,7 +30,7 @@ class Measured:
 
     Attributes:
         messages: tokens of its messages.
-        recalled: those among them of what was recalled for the turn.
+        recalled: those among them of originals recalled for the turn.
         requested: what stands beside them, and the window.
         ratio: by what reports of models have corrected the estimate.
         least: tokens that messages cannot have in any case, as the user has set.
@@ -65,8 +65,8 @@ class Measuring:
     Args:
         meter: counts tokens.
         window: input limit of the model, in tokens, instead of its profile's.
-        reserved: tokens left for the answer, instead of what the model's settings say.
-        managed: what the middleware knows of its own model.
+        reserved: tokens left for the answer, instead of the model's own settings.
+        managed: has the window and the name of the middleware's own model.
     """
 
     def __init__(
@@ -87,10 +87,10 @@ class Measuring:
         """Measure a request.
 
         Args:
-            request: as it would be sent, without what was recalled.
+            request: as it would be sent, without recalled originals.
             held: the record in force.
             before: the request before it.
-            recalled: the message that shows what was recalled, which is sent with it.
+            recalled: the message that shows recalled originals, sent with it.
         """
         overhead = self._beside(request)
         sizes = self._tallies.follow(held.name, request.messages)

@@ -65,7 +65,7 @@ def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
 
 
 RESCUE = 0.8
-"""Share of what was too much that messages may take when they are sent again: the provider counts
+"""Share of a refused size that messages may take when they are sent again: the provider counts
 in another way than the estimate, or they would not have been sent."""
 
 STEPS = (RESCUE, 0.4, 0.16, 0.05, 0.0)

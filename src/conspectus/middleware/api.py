@@ -69,9 +69,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
             Default: never.
         keep: how much of the newest history stays in view, as one such tuple. Default: 20 messages.
         token_counter: what trigger and keep count with. Default: LangChain's approximation. Whether
-            a history fits the window is told by a `TokenMeter`, unless a counter is given.
+            a history fits the window is counted by a `TokenMeter`, unless a counter is given.
         summary_prompt: instructions for a model, with `{messages}` where they go. Default: ours.
-        trim_tokens_to_summarize: the size of one reading, in tokens; what is above it is read in
+        trim_tokens_to_summarize: the size of one reading, in tokens; more than that is read in
             further calls, never dropped. Default: what the summariser's own window takes.
         summarizer: what writes the summaries instead of `model`: a model, a string, a Runnable, a
             sync or async callable that takes messages and returns text, a `Summarizer`, or
@@ -100,9 +100,10 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         compact_tool: gives the agent a tool `compact_conversation`, which asks for a compaction.
         on_event: called with a name (`start`, `attempt_failed`, `end`, `failed`) and its data; the
             same comes as custom stream events.
-        before_summarization: a function, sync or async, or several, that get what is about to
-            leave, for a memory of their own; see `conspectus.middleware.SummarizationEvent`. One
-            that fails is logged, and nothing else changes.
+        before_summarization: a function, sync or async, or several, that get the messages
+            that are about to leave, for a memory of their own; see
+            `conspectus.middleware.SummarizationEvent`. One that fails is logged, and nothing else
+            changes.
         skills: which calls read skill files: a `conspectus.middleware.Skills` with the names of
             the tools. A reference to each file and the rules in it are carried. Default: none.
         name: of this instance, so that two can stand in one agent. Default: of its class.

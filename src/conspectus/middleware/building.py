@@ -55,7 +55,8 @@ class Built:
         """Build anew with another value of one setting.
 
         Raises:
-            PolicyError: the value cannot mean anything, or an agent keeps what it was built with.
+            PolicyError: the value cannot mean anything, or an agent keeps the one it was built
+                with.
         """
         if name in FIXED:
             raise PolicyError(
@@ -68,7 +69,7 @@ class Built:
 
 
 def built(given: Mapping[str, Any]) -> Built:
-    """Build what the settings ask for.
+    """Build the parts that the settings ask for.
 
     Args:
         given: the parameters of `SummarizationMiddleware` by name, all of them.

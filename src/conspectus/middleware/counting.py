@@ -4,7 +4,7 @@ Users have chosen their thresholds by that count, so it stays theirs. Whether th
 window is another question, which the meter answers.
 
 Where the first answer after a compaction reports that system prompt and tools alone meet the
-trigger, that report is what the compaction reached: the history has to grow by a tenth from there.
+trigger, that report counts as the size after it: the history has to grow by a tenth from there.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from conspectus.tokens.tally import Sizes, Tallies
 Update = dict[str, Any]
 
 RECALL_SHARE = 0.25
-"""Share of the room for messages that what is recalled takes at most, at once."""
+"""Share of the room for messages that recalled originals take at most, at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,10 @@ class _Now:
 
     Attributes:
         channel: its messages, and the record in force.
-        view: what the model sees of it.
+        view: the messages as the model sees them.
         copied: the state is to hold another record from now on, whatever the step does.
         sizes: running sums of the view.
-        room: what it must fit in; None where it is unknown.
+        room: the window that it must fit; None where it is unknown.
         over: it does not fit.
     """
 
@@ -73,7 +73,7 @@ class Planner:
     Args:
         counting: how trigger and keep count.
         preserve: the channel keeps every message, and the model sees the view.
-        recalled: tokens that what is recalled for a turn may take; 0 where nothing is.
+        recalled: tokens of the originals recalled for a turn; 0 for no recall.
 
     Attributes:
         graph: what compactions work with.
@@ -283,7 +283,7 @@ class Planner:
         """Return the meter's size of the view, and the ratio that reports correct it by."""
         if self._meter.exact:
             return sizes.totals[0] + self._counting.base, 1.0
-        if len(sizes.totals) == 1:  # the window, if there is one, was told by the guard
+        if len(sizes.totals) == 1:  # the guard has measured the window, if there is one
             sizes = self._metered.follow(held.name, view)
         column = len(sizes.totals) - 1
         reserved, limit = (room.reserved, room.limit) if room is not None else (0, None)
@@ -291,7 +291,7 @@ class Planner:
         return math.ceil(sizes.totals[column] * ratio), ratio
 
     def _room(self, requested: Requested, messages: Sequence[BaseMessage]) -> Window | None:
-        """Return the window of the model that answers, less what messages cannot have."""
+        """Return the room for messages in the window of the model that answers."""
         room = self.graph.room(requested)
         beside = self._counting.base + self.room_for(self._recalled, requested, messages)
         return room and replace(room, reserved=room.reserved + beside)

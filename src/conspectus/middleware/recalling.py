@@ -57,14 +57,14 @@ class Recalling:
                 if (yield from _within_reach(known, channel)):
                     return update
             except ArchiveError:
-                return update  # it is not shown as long as that cannot be told
+                return update  # it is not shown until that can be checked
         chosen = yield from self._chosen(turn, channel)
         return {**(update or {}), RECALLED: chosen.to_json()}
 
     def shown(
         self, channel: Channel, messages: Sequence[BaseMessage]
     ) -> Flow[Sequence[BaseMessage]]:
-        """Put what was recalled for the turn into the messages of a request."""
+        """Put the originals recalled for the turn into the messages of a request."""
         known = read_recalled(channel.state)
         if known is None or not known.text or known.turn != turn_of(channel.messages, known):
             return messages

@@ -134,7 +134,7 @@ def read_recall(recall: object, tokens: object) -> None:
 def built_model(model: str | Model | None) -> Model | None:
     """Return the model, built where only its name was given; None for none.
 
-    One to which settings are bound, or whose name is told by each run's configuration, is a model
+    One to which settings are bound, or that each run's configuration names, is a model
     too, though not a `BaseChatModel`.
 
     Raises:

@@ -1,6 +1,6 @@
 """The tools of an agent: to recall originals, and to ask for a compaction.
 
-Failures are told to the model in words that it can act on; they fail no step.
+Failures reach the model in words that it can act on; they fail no step.
 """
 
 from __future__ import annotations

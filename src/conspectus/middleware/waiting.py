@@ -17,7 +17,7 @@ THREADS = 256
 """Histories remembered at most; the one used least recently goes first."""
 
 PART = 256
-"""A history is read again, after that helped nothing, once more than one part in so many of its
+"""A history is read again, after that helped nothing, once more than one in this many of its
 messages has come: a short one at the next step, and reading a long one stays cheap for each."""
 
 
@@ -67,7 +67,7 @@ class OldArguments:
     """Large arguments of old calls; a message is looked at once while all only grows.
 
     Args:
-        how: what is a large argument, and when it is old.
+        how: the size of a large argument, and the age of an old one.
         count: tokens of a message as the trigger counts.
     """
 

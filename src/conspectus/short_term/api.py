@@ -63,7 +63,8 @@ def summarize_messages(
         running_summary: what the last call gave back; None the first time. A dict with the same
             names, as a strict serializer brings it, will do.
         model: writes the summary: a chat model, or anything whose `invoke` takes a list of
-            messages. It is not told how long the summary may be: use `model.bind(max_tokens=...)`.
+            messages. It does not learn how long the summary may be: use
+            `model.bind(max_tokens=...)`.
         max_tokens: tokens that the result takes at most, once something was summarised.
         max_tokens_before_summary: tokens that gather before that. Default: `max_tokens`.
         max_summary_tokens: tokens set aside for the summary. A longer one is sent back once to be

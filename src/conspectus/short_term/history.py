@@ -16,7 +16,7 @@ from conspectus.messages.recalled import is_users
 from conspectus.short_term.running_summary import RunningSummary
 
 AROUND = 400
-"""Characters that a template may put around a summary where it is known again by what it says."""
+"""Characters that a template may put around a summary where it is known again by its text."""
 
 
 _id = attrgetter("id")

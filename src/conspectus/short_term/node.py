@@ -95,7 +95,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
     def invoke(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> dict[str, Any]:
-        """The update of a state, a dict or a pydantic model.
+        """Return the update of a state, a dict or a pydantic model.
 
         Raises:
             ValueError: the state is neither, or has no messages; see `summarize_messages`.
@@ -128,7 +128,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         return given
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copy without what was counted and what failed."""
+        """Copy without counted sizes and failures."""
         return {**vars(self), "_counted": None, "_memory": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -12,9 +12,9 @@ from conspectus.errors import InputError
 
 @dataclass
 class RunningSummary:
-    """The summary so far, and what it stands for.
+    """The summary so far, and the messages that it stands for.
 
-    LangGraph's serializers bring it back. A strict one that was not told of this class brings a
+    LangGraph's serializers bring it back. A strict one that does not know this class brings a
     dict with the same names, which is taken in its place everywhere.
 
     Attributes:

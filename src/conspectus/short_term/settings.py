@@ -115,7 +115,7 @@ class Settings:
         """Count tokens as the caller counts.
 
         Raises:
-            PolicyError: the counter returns what is no count.
+            PolicyError: the counter returns no count.
         """
         counted = list(messages)
         if len(counted) == 1 and (size := self.known.get(id(counted[0]))) is not None:

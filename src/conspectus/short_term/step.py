@@ -149,7 +149,7 @@ class Step:
         def after(record: Record) -> RunningSummary | None:
             return RunningSummary(record.summary, ids, last) if decided.evict else running
 
-        # A caller's history decides what is made anew: drafts are kept in archives only.
+        # A caller's history decides whether a summary is made anew: only archives keep drafts.
         anchor = Anchor(
             archive, Memory(), scope, head=chain, names=lambda record: name_of(after(record))
         )
