@@ -26,6 +26,7 @@ from conspectus import Compactor, is_summary_message
 from conspectus._drive import Flow, arun, run
 from conspectus.agents.state import HELD
 from conspectus.archive import Archive, Scope
+from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.settings import LOCAL
 from conspectus.guard import ContextGuard
 from conspectus.messages import read_messages
@@ -253,7 +254,7 @@ def caller(compactor: Compactor, own: str) -> Flow[tuple[list[Any], str]]:
     view: list[Any] = []
     for n in range(ROUNDS):
         new = talk(own, 12 * (n + 1))[12 * n :]
-        flow = compactor._session(Scope(LOCAL, own, "main")).compact([*view, *new], False, "")
+        flow = compact_flow(compactor._session(Scope(LOCAL, own, "main")), [*view, *new], False, "")
         view = (yield from flow).messages
     scope = Scope(LOCAL, own, "main")
     found = yield from compactor._recall(scope, "room of note 0", None, None, 400)

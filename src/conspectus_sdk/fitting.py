@@ -17,6 +17,7 @@ from conspectus._drive import Flow, arun, run
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.api import scope_of
+from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.session import Session
 from conspectus.compactor.settings import (
@@ -193,7 +194,7 @@ class Fitter:
         room = budget_of(engine.policy, Window(window, beside))
         bare = [plain(message) for message in messages]
         session = Session(engine, scope, room, Anchor.of(engine, scope))
-        result = yield from heard_by(engine.listeners, session.compact(bare, False, ""))
+        result = yield from heard_by(engine.listeners, compact_flow(session, bare, False, ""))
         result.raise_if_stuck()
         came = {id(one): whole for one, whole in zip(bare, messages, strict=True)}
         return replace(result, messages=[came.get(id(one), one) for one in result.messages])

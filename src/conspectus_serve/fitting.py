@@ -15,6 +15,7 @@ from conspectus._core.records import Cost
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.session import Session
 from conspectus.compactor.view import look
@@ -193,7 +194,7 @@ class Fitting:
         anchor = Anchor(self._archive, turn.engine.memory, turn.scope)
         listeners = turn.engine.listeners
         session = Session(turn.engine, turn.scope, room, anchor)
-        result = yield from heard_by(listeners, session.compact(turn.plain, now, focus))
+        result = yield from heard_by(listeners, compact_flow(session, turn.plain, now, focus))
         over = room is not None and result.tokens_after > room.budget
         if over and result.failed == "archive":
             raise ArchiveError(f"{result.reason}; send the request again")

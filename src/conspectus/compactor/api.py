@@ -18,6 +18,7 @@ from conspectus._langchain import is_runnable
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.background import AnyBackground, Preparations
+from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.closing import Closing
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.preparation import Preparation
@@ -268,7 +269,7 @@ class Compactor(Closing):
     def _compact(
         self, scope: Scope, messages: Sequence[Source], force: bool, focus: str | None
     ) -> Flow[CompactionResult]:
-        flow = self._session(scope).compact(messages, force, focus or "")
+        flow = compact_flow(self._session(scope), messages, force, focus or "")
         return heard_by(self._engine.listeners, flow)
 
     def _sent(self, scope: Scope, result: CompactionResult) -> CompactionResult:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from conspectus import events
 from conspectus._core.choices import EMBEDDED
@@ -34,6 +34,7 @@ from conspectus.compactor.observed import by_name, cause_of, emit, failed, said_
 from conspectus.compactor.redacting import event_flow, told_flow, written_flow
 from conspectus.compactor.result import Done, Failed
 from conspectus.compactor.riding import riding
+from conspectus.compactor.session import Session
 from conspectus.compactor.view import History, applied
 from conspectus.compactor.waiting import taken_flow
 from conspectus.errors import (
@@ -46,9 +47,6 @@ from conspectus.errors import (
 )
 from conspectus.events import CompactionStep, Seen, observing
 from conspectus.ledger import Ledger
-
-if TYPE_CHECKING:
-    from conspectus.compactor.session import Session
 
 Claim = Callable[[str, tuple[str, ...]], Flow[bool]]
 

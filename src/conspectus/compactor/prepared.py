@@ -7,14 +7,12 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from conspectus._drive import Flow
 from conspectus.compactor.preparation import is_at_work
+from conspectus.compactor.session import Session
 from conspectus.compactor.view import History
-
-if TYPE_CHECKING:
-    from conspectus.compactor.session import Session
 
 VERSION = 1
 """Form of the mark; one of another form is not read."""

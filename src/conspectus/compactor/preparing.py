@@ -11,7 +11,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from conspectus._core.choices import EMBEDDED
 from conspectus._core.given_cut import may_leave, only_clipped, plan_given
@@ -34,14 +33,12 @@ from conspectus.compactor.prepared import (
 )
 from conspectus.compactor.redacting import told_flow
 from conspectus.compactor.result import CompactionResult, Failed
+from conspectus.compactor.session import Session
 from conspectus.compactor.view import History, with_floors
 from conspectus.compactor.waiting import LONGEST_LOOK
 from conspectus.errors import ConspectusError
 from conspectus.events import Preparing, heard_by, observing, tell
 from conspectus.events.notes import noted
-
-if TYPE_CHECKING:
-    from conspectus.compactor.session import Session
 
 logger = logging.getLogger("conspectus")
 

@@ -1,30 +1,22 @@
-"""One call of the compactor, from the messages of a caller to the result."""
+"""One agent's history: what stands in it, its size, and the plan for it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.given_cut import foreseen
-from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window, spans_of
+from conspectus._core.items import Plan, Size, Stuck, Window
 from conspectus._core.plan import plan
-from conspectus._core.records import Cost, Draft
 from conspectus._core.room import GIANT
 from conspectus._drive import Flow
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.compaction import Compaction
-from conspectus.compactor.drafts import shown_in
 from conspectus.compactor.engine import SLACK, Engine
 from conspectus.compactor.memory import Failure
-from conspectus.compactor.observed import whose_of
-from conspectus.compactor.preparing import Chosen, chosen_flow, ended_flow
-from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.recognising import may_be_summaries
-from conspectus.compactor.result import CompactionResult, Done, Failed
 from conspectus.compactor.view import (
     History,
     corrected,
@@ -34,8 +26,6 @@ from conspectus.compactor.view import (
     with_briefs,
     with_floors,
 )
-from conspectus.errors import ArchiveError, ArchiveOvertaken, RedactionError, SummaryError
-from conspectus.events import HistoryStuck, tell
 from conspectus.events.notes import log
 from conspectus.messages import (
     Entry,
@@ -44,9 +34,6 @@ from conspectus.messages import (
     summary_message,
     summary_text,
 )
-
-LOOKS = 4
-"""How often a history is looked at, where other workers compact it each time meanwhile."""
 
 SUMMARY_FLOOR = 120
 """Tokens beside its frame below which a summary says little more than one rule."""
@@ -75,93 +62,6 @@ class Session:
     last: Size | None = None
     sizes: Callable[[Any], int] | None = None
     ratio: float | None = None
-
-    def compact(
-        self, messages: Sequence[Source], force: bool, focus: str
-    ) -> Flow[CompactionResult]:
-        """Look at a history, decide, and carry the decision out.
-
-        Where another worker has compacted it meanwhile, its record is seen at the next look. The
-        cost of the looks before is part of the result.
-        """
-        entries = read_messages(messages)
-        spent, seen = Cost(), None
-        for left in reversed(range(LOOKS)):
-            history = yield from self.folded(entries)
-            # What was asked for has been done; unless it was done to another branch of the thread.
-            force = force and seen in (None, history.chain)
-            session, counted = self.corrected(history)
-            view, decided = session._decided(counted, force)
-            chosen = Chosen(decided)
-            if self.engine.background is not None and not (force or focus):
-                chosen = yield from chosen_flow(session, view, decided)
-            if not isinstance(chosen.plan, Compact):
-                kept = session._unchanged(view, chosen.plan)
-                return replace(kept, cost=spent, preparing=chosen.goes_on)
-            order = chosen.order or session.engine.order
-            compaction = Compaction(
-                replace(session, engine=replace(session.engine, order=order)),
-                chosen.view or view,
-                chosen.plan,
-                focus,
-                ready=chosen.draft,
-            )
-            try:
-                outcome, after = yield from compaction.run()
-                if isinstance(outcome, Failed) and isinstance(outcome.error, ArchiveOvertaken):
-                    raise outcome.error
-            except ArchiveOvertaken as error:
-                if not left and self.engine.on_failure == "raise":
-                    raise
-                spent += getattr(error, "cost", Cost())
-                seen, reason = history.chain, str(error)
-            except (SummaryError, RedactionError) as error:
-                session._remember_failure(view, error)
-                if isinstance(error, RedactionError):
-                    raise
-                raise as_the_models(error) from error.__cause__
-            else:
-                result = session._ended(compaction, outcome, after)
-                result = yield from ended_flow(session, view, chosen, result)
-                return replace(result, cost=spent + result.cost)
-        history = yield from self.folded(entries)
-        kept = self._unchanged(history, Keep(reason, history.size.tokens))
-        return replace(kept, failed="archive", cost=spent)
-
-    # Before the decision
-
-    def adopt(
-        self, messages: Sequence[Source], covers: Collection[str], text: str, by: str
-    ) -> Flow[CompactionResult]:
-        """Put a summary in force that another library has written, its originals archived.
-
-        Args:
-            messages: the whole history.
-            covers: ids of the messages that it stands for.
-            text: the summary.
-            by: name of the library.
-        """
-        history = yield from self.folded(read_messages(messages))
-        items = history.items
-        ex = exchanges(items)
-        fixed = must_stay(items, ex)
-        leaving = [
-            i
-            for i, place in enumerate(history.places)
-            if place.entry is not None and place.entry.id in covers and i not in fixed
-        ]
-        leaves = set(leaving)
-        # What the other library tore apart stays together here, in view.
-        torn = {ex.group[i] for i in range(len(items)) if i not in leaves}
-        leaving = [i for i in leaving if ex.group[i] not in torn]
-        size = history.size.tokens
-        if not leaving:
-            return self._unchanged(history, Keep(f"nothing that {by} covers may leave", size))
-        keys = tuple(items[i].key for i in leaving)
-        decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
-        draft = Draft(text, by, keys, Cost(), self.message_size(text))
-        compaction = Compaction(self, history, decided, adopted=draft)
-        return self._ended(compaction, *(yield from compaction.run()))
 
     def message_size(self, body: str) -> int:
         """Count the tokens of the message that shows a summary."""
@@ -224,7 +124,7 @@ class Session:
             return self.last
         return history.head.size_after if history.head else None
 
-    def _decided(self, history: History, force: bool) -> tuple[History, Plan]:
+    def decided(self, history: History, force: bool) -> tuple[History, Plan]:
         """Plan, and heed the latest failure; `Stuck` gives it as a reason."""
         head, memory = history.head.id if history.head else None, self.engine.memory
         failed = memory.of(self.scope).failure(head, history.size.messages, self.over(history))
@@ -280,108 +180,3 @@ class Session:
             history = with_floors(history, self.engine.meter, 0, where)
             decided = decide(history)
         return history, decided
-
-    # After it
-
-    def _unchanged(self, history: History, decided: Keep | Stuck) -> CompactionResult:
-        stuck = isinstance(decided, Stuck)
-        return self._result(
-            history,
-            outcome="stuck" if stuck else "kept",
-            reason=decided.reason,
-            tokens_before=history.size.tokens,
-            needed=decided.needed if isinstance(decided, Stuck) else None,
-        )
-
-    def _ended(
-        self, compaction: Compaction, outcome: Done | Failed, after: History
-    ) -> CompactionResult:
-        if isinstance(outcome, Failed):
-            return self._failed(compaction.history, compaction.plan, outcome)
-        self.engine.memory.of(self.scope).failed = None
-        return self._done(compaction, outcome, after)
-
-    def _failed(self, history: History, decided: Compact, outcome: Failed) -> CompactionResult:
-        archive = isinstance(outcome.error, ArchiveError)
-        redaction = isinstance(outcome.error, RedactionError)
-        if not archive:
-            self._remember_failure(history, outcome.error)
-        over = decided.budget is not None and decided.tokens > decided.budget
-        return self._result(
-            history,
-            outcome="stuck" if over else "kept",
-            reason=outcome.reason,
-            cause=decided.cause,
-            tokens_before=history.size.tokens,
-            cost=outcome.spent,
-            failed="archive" if archive else "redaction" if redaction else "summary",
-        )
-
-    def _remember_failure(self, history: History, error: Exception | None) -> None:
-        head, size = history.head.id if history.head else None, history.size
-        why = f"secrets could not be redacted: {error}" if isinstance(error, RedactionError) else ""
-        failure = Failure(head, self.asked or size, size, self.over(history), why)
-        self.engine.memory.of(self.scope).failed = failure
-
-    def _done(self, compaction: Compaction, outcome: Done, after: History) -> CompactionResult:
-        decided, material, notes = compaction.plan, compaction.material, []
-        if outcome.draft is not None and outcome.draft.embedded:
-            count = len(outcome.draft.embedded)
-            notes.append(
-                f"{count} messages were read by the embedded summariser to stay in the cap"
-            )
-        if outcome.record.cut:
-            notes.append(
-                f"the summary was longer than max_summary_tokens, also when asked for a shorter "
-                f"one: its last {outcome.record.cut:,} tokens were cut off; raise the limit or use "
-                "a model that keeps to it"
-            )
-        if material.lost:
-            notes.append(
-                f"{material.lost} clipped messages have lost their originals (expired or "
-                "forgotten); what was left of them was read"
-            )
-        return self._result(
-            after,
-            outcome="compacted",
-            reason=_why(decided.cause, after.size.tokens, decided.budget),
-            cause=decided.cause,
-            record=outcome.record,
-            tokens_before=compaction.history.size.tokens,
-            evicted=len(material.leaving),
-            cost=outcome.spent,
-            failures=outcome.failures,
-            redacted=dict(material.redacted),
-            notes=tuple(notes),
-        )
-
-    def _result(self, view: History, **more: Any) -> CompactionResult:
-        if more["outcome"] == "stuck":
-            tell(
-                HistoryStuck,
-                whose_of(self.scope),
-                tokens=view.size.tokens,
-                needed=more.get("needed"),
-                budget=None if self.room is None else self.room.budget,
-            )
-        head = next((record for record in reversed(view.chain) if record.summary), None)
-        foreign = any(place.item.summary and place.entry is not None for place in view.places)
-        confirmed = self.engine.archive is not None and all(r.archived for r in view.chain)
-        return CompactionResult(
-            messages=view.sources,
-            summary=head.summary if head else "",
-            archived=confirmed and not foreign,
-            tokens_after=view.size.tokens,
-            budget=None if self.room is None else self.room.budget,
-            kept=sum(not place.item.summary for place in view.places),
-            clipped=sum(place.item.clipped for place in view.places),
-            dropped=view.dropped,
-            carried=shown_in(head.summary, head.ledger) if head else (),
-            **more,
-        )
-
-
-def _why(cause: str, tokens: int, budget: int | None) -> str:
-    """Give the cause of a compaction and its result, as one sentence."""
-    asked = "it was asked for" if cause == "forced" else f"reached its {cause}"
-    return asked if budget is None else f"{asked}; now {tokens:,} of at most {budget:,} tokens"

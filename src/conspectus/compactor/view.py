@@ -34,7 +34,7 @@ from conspectus.redaction import Redaction, for_view
 from conspectus.tokens import Report, TokenMeter
 
 SMALL = 80
-"""Messages of up to this many tokens are never clipped: its pointer would take as much as it saves."""
+"""Messages of up to this many tokens are never clipped: the pointer would take what it saves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from conspectus._core.items import Size, Window
 from conspectus._drive import Flow
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.views import laid_over
+from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.observed import log_failures, whose_of
 from conspectus.compactor.result import CompactionResult
 from conspectus.errors import ArchiveError
@@ -81,7 +82,7 @@ class Fitting:
         """Summarise all but what `keep` asks for, as far as anything can leave."""
         own = yield from call.channel.view()
         session = call.channel.session(None, ratio=measured.ratio, preview=True)
-        result = yield from session.compact(call.channel.messages, True, "")
+        result = yield from compact_flow(session, call.channel.messages, True, "")
         if result.record is None:
             return call
         held = call.held.with_record(result.record, self._after(result), pending=True)
@@ -164,7 +165,7 @@ class Fitting:
         session = call.channel.passing_session(room, measured.ratio)
         if session is None:
             return None
-        result = yield from session.compact(call.request.messages, False, "")
+        result = yield from compact_flow(session, call.request.messages, False, "")
         if result.outcome == "stuck":
             return None
         log(
@@ -182,7 +183,7 @@ class Fitting:
         messages: Sequence[BaseMessage],
     ) -> Flow[CompactionResult]:
         session = call.channel.session(room, ratio=measured.ratio, preview=True)
-        result = yield from session.compact(messages, False, "")
+        result = yield from compact_flow(session, messages, False, "")
         log_failures(result)
         return result
 

@@ -22,6 +22,7 @@ from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine, hide_from_streams
 from conspectus.agents.identity import is_checkpointed, name_messages
 from conspectus.agents.state import ASKED, FORKED, HELD, Held, Requested, read_asked, read_requested
+from conspectus.compactor.calls import adopt_flow, compact_flow
 from conspectus.compactor.observed import log_failures
 from conspectus.compactor.preparing import begin_flow
 from conspectus.compactor.result import CompactionResult
@@ -112,8 +113,9 @@ class Planner:
             if isinstance(now, _Now):
                 result = yield from self._taken_over(now, focus)
                 if result is None and self._is_due(now, focus):
-                    compact, messages = self._session(now).compact, now.channel.messages
-                    result = yield from compact(messages, focus is not None, focus or "")
+                    session, messages = self._session(now), now.channel.messages
+                    forced = focus is not None
+                    result = yield from compact_flow(session, messages, forced, focus or "")
                 elif result is None:
                     yield from self._prepare(now)
                 update = self._update(now, result)
@@ -215,8 +217,9 @@ class Planner:
             return None
         foreign = foreign_summary(now.channel.state)
         if foreign is not None:
-            adopt, messages = self._session(now).adopt, now.channel.messages
-            result = yield from adopt(messages, foreign.covers, foreign.text, foreign.by)
+            session, messages = self._session(now), now.channel.messages
+            covers, text = foreign.covers, foreign.text
+            result = yield from adopt_flow(session, messages, covers, text, foreign.by)
             if result.record is not None or result.failed:
                 return result
         self._waiting.found_useless(held.name, mark)

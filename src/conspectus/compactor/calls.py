@@ -1,0 +1,228 @@
+"""One call of the compactor: look at a history, decide, compact, and report."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+from conspectus._core.boundaries import exchanges, must_stay
+from conspectus._core.items import Compact, Keep, Stuck, spans_of
+from conspectus._core.records import Cost, Draft
+from conspectus._drive import Flow
+from conspectus.compactor.compaction import Compaction
+from conspectus.compactor.drafts import shown_in
+from conspectus.compactor.memory import Failure
+from conspectus.compactor.observed import whose_of
+from conspectus.compactor.preparing import Chosen, chosen_flow, ended_flow
+from conspectus.compactor.raising import as_the_models
+from conspectus.compactor.result import CompactionResult, Done, Failed
+from conspectus.compactor.session import Session
+from conspectus.compactor.view import History
+from conspectus.errors import ArchiveError, ArchiveOvertaken, RedactionError, SummaryError
+from conspectus.events import HistoryStuck, tell
+from conspectus.messages import Source, read_messages
+
+LOOKS = 4
+"""How often a history is looked at, where other workers compact it each time meanwhile."""
+
+
+def compact_flow(
+    session: Session, messages: Sequence[Source], force: bool, focus: str
+) -> Flow[CompactionResult]:
+    """Look at a history, decide, and carry the decision out.
+
+    Where another worker has compacted it meanwhile, its record is seen at the next look. The
+    cost of the looks before is part of the result.
+    """
+    entries = read_messages(messages)
+    spent, seen = Cost(), None
+    for left in reversed(range(LOOKS)):
+        history = yield from session.folded(entries)
+        # What was asked for has been done; unless it was done to another branch of the thread.
+        force = force and seen in (None, history.chain)
+        own, counted = session.corrected(history)
+        view, decided = own.decided(counted, force)
+        chosen = Chosen(decided)
+        if own.engine.background is not None and not (force or focus):
+            chosen = yield from chosen_flow(own, view, decided)
+        if not isinstance(chosen.plan, Compact):
+            kept = _unchanged(own, view, chosen.plan)
+            return replace(kept, cost=spent, preparing=chosen.goes_on)
+        order = chosen.order or own.engine.order
+        compaction = Compaction(
+            replace(own, engine=replace(own.engine, order=order)),
+            chosen.view or view,
+            chosen.plan,
+            focus,
+            ready=chosen.draft,
+        )
+        try:
+            outcome, after = yield from compaction.run()
+            if isinstance(outcome, Failed) and isinstance(outcome.error, ArchiveOvertaken):
+                raise outcome.error
+        except ArchiveOvertaken as error:
+            if not left and own.engine.on_failure == "raise":
+                raise
+            spent += getattr(error, "cost", Cost())
+            seen, reason = history.chain, str(error)
+        except (SummaryError, RedactionError) as error:
+            _remember_failure(own, view, error)
+            if isinstance(error, RedactionError):
+                raise
+            raise as_the_models(error) from error.__cause__
+        else:
+            result = _ended(own, compaction, outcome, after)
+            result = yield from ended_flow(own, view, chosen, result)
+            return replace(result, cost=spent + result.cost)
+    history = yield from session.folded(entries)
+    kept = _unchanged(session, history, Keep(reason, history.size.tokens))
+    return replace(kept, failed="archive", cost=spent)
+
+
+def adopt_flow(
+    session: Session, messages: Sequence[Source], covers: Collection[str], text: str, by: str
+) -> Flow[CompactionResult]:
+    """Put a summary in force that another library has written, its originals archived.
+
+    Args:
+        messages: the whole history.
+        covers: ids of the messages that it stands for.
+        text: the summary.
+        by: name of the library.
+    """
+    history = yield from session.folded(read_messages(messages))
+    items = history.items
+    ex = exchanges(items)
+    fixed = must_stay(items, ex)
+    leaving = [
+        i
+        for i, place in enumerate(history.places)
+        if place.entry is not None and place.entry.id in covers and i not in fixed
+    ]
+    leaves = set(leaving)
+    # What the other library tore apart stays together here, in view.
+    torn = {ex.group[i] for i in range(len(items)) if i not in leaves}
+    leaving = [i for i in leaving if ex.group[i] not in torn]
+    size = history.size.tokens
+    if not leaving:
+        return _unchanged(session, history, Keep(f"nothing that {by} covers may leave", size))
+    keys = tuple(items[i].key for i in leaving)
+    decided = Compact(f"taken over from {by}", spans_of(leaving), (), 1, size, size, None)
+    draft = Draft(text, by, keys, Cost(), session.message_size(text))
+    compaction = Compaction(session, history, decided, adopted=draft)
+    return _ended(session, compaction, *(yield from compaction.run()))
+
+
+def _unchanged(session: Session, history: History, decided: Keep | Stuck) -> CompactionResult:
+    stuck = isinstance(decided, Stuck)
+    return _result(
+        session,
+        history,
+        outcome="stuck" if stuck else "kept",
+        reason=decided.reason,
+        tokens_before=history.size.tokens,
+        needed=decided.needed if isinstance(decided, Stuck) else None,
+    )
+
+
+def _ended(
+    session: Session, compaction: Compaction, outcome: Done | Failed, after: History
+) -> CompactionResult:
+    if isinstance(outcome, Failed):
+        return _failed(session, compaction.history, compaction.plan, outcome)
+    session.engine.memory.of(session.scope).failed = None
+    return _done(session, compaction, outcome, after)
+
+
+def _failed(
+    session: Session, history: History, decided: Compact, outcome: Failed
+) -> CompactionResult:
+    archive = isinstance(outcome.error, ArchiveError)
+    redaction = isinstance(outcome.error, RedactionError)
+    if not archive:
+        _remember_failure(session, history, outcome.error)
+    over = decided.budget is not None and decided.tokens > decided.budget
+    return _result(
+        session,
+        history,
+        outcome="stuck" if over else "kept",
+        reason=outcome.reason,
+        cause=decided.cause,
+        tokens_before=history.size.tokens,
+        cost=outcome.spent,
+        failed="archive" if archive else "redaction" if redaction else "summary",
+    )
+
+
+def _remember_failure(session: Session, history: History, error: Exception | None) -> None:
+    head, size = history.head.id if history.head else None, history.size
+    why = f"secrets could not be redacted: {error}" if isinstance(error, RedactionError) else ""
+    failure = Failure(head, session.asked or size, size, session.over(history), why)
+    session.engine.memory.of(session.scope).failed = failure
+
+
+def _done(
+    session: Session, compaction: Compaction, outcome: Done, after: History
+) -> CompactionResult:
+    decided, material, notes = compaction.plan, compaction.material, []
+    if outcome.draft is not None and outcome.draft.embedded:
+        count = len(outcome.draft.embedded)
+        notes.append(f"{count} messages were read by the embedded summariser to stay in the cap")
+    if outcome.record.cut:
+        notes.append(
+            f"the summary was longer than max_summary_tokens, also when asked for a shorter "
+            f"one: its last {outcome.record.cut:,} tokens were cut off; raise the limit or use "
+            "a model that keeps to it"
+        )
+    if material.lost:
+        notes.append(
+            f"{material.lost} clipped messages have lost their originals (expired or "
+            "forgotten); what was left of them was read"
+        )
+    return _result(
+        session,
+        after,
+        outcome="compacted",
+        reason=_why(decided.cause, after.size.tokens, decided.budget),
+        cause=decided.cause,
+        record=outcome.record,
+        tokens_before=compaction.history.size.tokens,
+        evicted=len(material.leaving),
+        cost=outcome.spent,
+        failures=outcome.failures,
+        redacted=dict(material.redacted),
+        notes=tuple(notes),
+    )
+
+
+def _result(session: Session, view: History, **more: Any) -> CompactionResult:
+    if more["outcome"] == "stuck":
+        tell(
+            HistoryStuck,
+            whose_of(session.scope),
+            tokens=view.size.tokens,
+            needed=more.get("needed"),
+            budget=None if session.room is None else session.room.budget,
+        )
+    head = next((record for record in reversed(view.chain) if record.summary), None)
+    foreign = any(place.item.summary and place.entry is not None for place in view.places)
+    confirmed = session.engine.archive is not None and all(r.archived for r in view.chain)
+    return CompactionResult(
+        messages=view.sources,
+        summary=head.summary if head else "",
+        archived=confirmed and not foreign,
+        tokens_after=view.size.tokens,
+        budget=None if session.room is None else session.room.budget,
+        kept=sum(not place.item.summary for place in view.places),
+        clipped=sum(place.item.clipped for place in view.places),
+        dropped=view.dropped,
+        carried=shown_in(head.summary, head.ledger) if head else (),
+        **more,
+    )
+
+
+def _why(cause: str, tokens: int, budget: int | None) -> str:
+    """Give the cause of a compaction and its result, as one sentence."""
+    asked = "it was asked for" if cause == "forced" else f"reached its {cause}"
+    return asked if budget is None else f"{asked}; now {tokens:,} of at most {budget:,} tokens"
