@@ -17,7 +17,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
 from conspectus._core.records import Draft, Record
-from conspectus.agents.state import HELD, REQUEST, read_held, read_requested
+from conspectus.agents.state import HELD, REQUEST, read_head, read_requested
 from conspectus.archive import Archive, Scope
 from conspectus.messages import is_summary_message
 from golden import threads
@@ -125,7 +125,7 @@ def test_a_thread_is_read_and_goes_on(old: Old, name: str) -> None:
     values = graph.get_state(thread(name)).values
     assert [[m.type, m.text, m.id, is_summary(m)] for m in values["messages"]] == told["messages"]
     assert {one: values[one] for one in told["held"]} == told["held"]
-    held = read_held(values, None, values["messages"])
+    held = read_head(values, None, values["messages"])
     before = graph.get_state(thread(name)).config
     if name == "waits for approval":
         out = graph.invoke(Command(resume="approve"), thread(name))
@@ -139,7 +139,7 @@ def test_a_thread_is_read_and_goes_on(old: Old, name: str) -> None:
     assert model.calls
     assert any(SUMMARY in text for call in model.calls for text in [call.text])
     assert [torn(call.messages) for call in model.calls] == [[] for _ in model.calls]
-    after = read_held(graph.get_state(thread(name)).values, None, out["messages"])
+    after = read_head(graph.get_state(thread(name)).values, None, out["messages"])
     assert after.head_id not in ("", held.head_id)
     if name != "without an archive":
         scope = Scope(TENANT, name)

@@ -26,7 +26,7 @@ from langgraph.store.base import GetOp, Op, PutOp, Result
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ArchiveError, ContextGuard, StuckError, SummarizationMiddleware
-from conspectus.agents.state import HELD, Held
+from conspectus.agents.state import HELD, HeadState
 from conspectus.agents.views import MESSAGES, THREADS, Views, laid_over
 from conspectus.middleware import PreservedState
 from conspectus.middleware.preserved import added
@@ -227,8 +227,8 @@ def channel(count: int) -> list[BaseMessage]:
     return [HumanMessage(f"m{n}", id=f"m{n}") for n in range(count)]
 
 
-def held(thread: str = "t", head: str | None = "r1") -> Held:
-    return Held(thread, "main", head)
+def held(thread: str = "t", head: str | None = "r1") -> HeadState:
+    return HeadState(thread, "main", head)
 
 
 def test_a_view_is_known_again_when_its_messages_come_back_as_other_objects() -> None:

@@ -19,7 +19,7 @@ from conspectus import (
     TokenMeter,
     is_summary_message,
 )
-from conspectus.agents.state import Held, Requested
+from conspectus.agents.state import HeadState, Requested
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
 from conspectus.messages.recalled import (
@@ -239,7 +239,7 @@ def test_what_is_recalled_counts_in_the_size_of_a_request() -> None:
     request = ModelRequest(
         model=ScriptedChatModel(answers=[]), messages=said, state={"messages": said}
     )
-    measured = guard._fitting.measuring.measure(request, Held("t", "main"), Requested(), note)
+    measured = guard._fitting.measuring.measure(request, HeadState("t", "main"), Requested(), note)
     assert measured.recalled == METER.message(note)
     assert measured.messages == METER.message(said[0]) + METER.message(note)
 

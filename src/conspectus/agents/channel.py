@@ -20,7 +20,7 @@ from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.agents.engine import KEPT, GraphEngine
 from conspectus.agents.identity import is_checkpointed, thread_of_run
-from conspectus.agents.state import Held, read_held, scope_of
+from conspectus.agents.state import HeadState, read_head, scope_of
 from conspectus.agents.views import laid_over
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
@@ -46,14 +46,14 @@ class Channel:
     graph: GraphEngine
     state: Mapping[str, Any]
     runtime: object
-    held: Held
+    held: HeadState
 
     @classmethod
     def of(cls, graph: GraphEngine, state: Mapping[str, Any], runtime: object) -> Channel:
         """Read the state of a step."""
-        return cls(graph, state, runtime, read_held(state, runtime, state["messages"]))
+        return cls(graph, state, runtime, read_head(state, runtime, state["messages"]))
 
-    def holding(self, held: Held) -> Channel:
+    def holding(self, held: HeadState) -> Channel:
         """Return this with another record in force."""
         return replace(self, held=held)
 

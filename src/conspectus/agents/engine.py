@@ -22,7 +22,7 @@ from conspectus._drive import Flow
 from conspectus._newest import Newest
 from conspectus.agents.identity import Tenant
 from conspectus.agents.models import profile_window
-from conspectus.agents.state import Held, Requested, read_held, scope_of
+from conspectus.agents.state import HeadState, Requested, read_head, scope_of
 from conspectus.agents.views import Grown, Views
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.engine import Engine, OnEvent
@@ -75,7 +75,7 @@ class GraphEngine:
     reaches: Grown[tuple[tuple[Record, ...], frozenset[str]]] = field(default_factory=Grown)
     heads: Newest[tuple[int, str], str] = field(default_factory=lambda: Newest(HISTORIES))
     keeps: Callable[[Scope], str] | None = None
-    written: Callable[[Held, Any, object], Flow[dict[str, Any] | None]] | None = None
+    written: Callable[[HeadState, Any, object], Flow[dict[str, Any] | None]] | None = None
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(
         default_factory=lambda: Newest(STORES)
     )
@@ -87,7 +87,7 @@ class GraphEngine:
         if not self.engine.cached:
             return nullcontext()
         runtime = request.runtime
-        held = read_held(request.state, runtime, request.state["messages"])
+        held = read_head(request.state, runtime, request.state["messages"])
         remembered = self.engine.memory.of(scope_of(held, self.tenant, runtime))
         window = self.window.limit if self.window is not None else None
         return Sending(remembered, last_request(request, window))

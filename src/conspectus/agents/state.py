@@ -78,7 +78,7 @@ class CompactionState(AgentState[Any]):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeadState:
     """The record in force, as a graph's state holds it.
 
     Attributes:
@@ -119,7 +119,7 @@ class Held:
             found = self.data[-1].get("id") if self.data else None
         return found if isinstance(found, str) else ""
 
-    def with_record(self, record: Record, after: Size, *, pending: bool = False) -> Held:
+    def with_record(self, record: Record, after: Size, *, pending: bool = False) -> HeadState:
         """Put another record in force; of one that is archived only the id is kept."""
         if record.archived:
             return replace(self, data=record.id, after=after, pending=pending)
@@ -129,13 +129,13 @@ class Held:
         earlier = [{**one, "ledger": {}} for one in before]
         return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
 
-    def back_to(self, chain: Sequence[Record]) -> Held:
+    def back_to(self, chain: Sequence[Record]) -> HeadState:
         """Put the last record that still fits in force, or none; its size is unknown."""
         if isinstance(self.data, str):
             return replace(self, data=chain[-1].id if chain else None, after=None)
         return replace(self, data=(self.data or [])[: len(chain)] or None, after=None)
 
-    def settled(self, *, whole: bool) -> Held:
+    def settled(self, *, whole: bool) -> HeadState:
         """Return this for a channel that is as it should be.
 
         Args:
@@ -162,7 +162,7 @@ class Held:
         }
 
 
-def scope_of(held: Held, tenant: Tenant, runtime: object) -> Scope:
+def scope_of(held: HeadState, tenant: Tenant, runtime: object) -> Scope:
     """Name the originals; the tenant is never read from state, which users can write.
 
     Raises:
@@ -171,7 +171,9 @@ def scope_of(held: Held, tenant: Tenant, runtime: object) -> Scope:
     return Scope(tenant_of(tenant, runtime), held.thread, held.session)
 
 
-def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]) -> Held:
+def read_head(
+    state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]
+) -> HeadState:
     """Read the record in force, under the names of this run where there is none.
 
     Data that cannot be read is not trusted: the history goes on without its records. The first
@@ -186,7 +188,7 @@ def read_held(state: Mapping[str, Any], runtime: object, messages: Sequence[Base
             pass
     # A forked subagent of Deep Agents goes on with its parent's history: a branch of its session.
     session = MAIN if state.get(FORKED) else session_of(runtime, messages)
-    return Held(thread_of(runtime, messages), session)
+    return HeadState(thread_of(runtime, messages), session)
 
 
 def _name_first(messages: Sequence[BaseMessage], runtime: object) -> None:
@@ -201,7 +203,7 @@ def _name_first(messages: Sequence[BaseMessage], runtime: object) -> None:
         name_messages(messages[:1])
 
 
-def _held(data: Mapping[str, Any]) -> Held:
+def _held(data: Mapping[str, Any]) -> HeadState:
     head, after = data["head"], data["after"]
     thread, session = data["thread"], data["session"]
     if not (_is_name(thread) and _is_name(session)):
@@ -216,7 +218,7 @@ def _held(data: Mapping[str, Any]) -> Held:
         if not (_is_count(tokens) and _is_count(messages)):
             raise TypeError("a size is tokens and messages")
         size = Size(tokens, messages)
-    return Held(thread, session, head, size, bool(data["pending"]))
+    return HeadState(thread, session, head, size, bool(data["pending"]))
 
 
 def _is_name(value: object) -> bool:

@@ -18,7 +18,7 @@ from weakref import ref
 
 from langchain_core.messages import BaseMessage
 
-from conspectus.agents.state import Held
+from conspectus.agents.state import HeadState
 from conspectus.tokens.tally import fingerprint
 
 THREADS = 64
@@ -64,12 +64,12 @@ class Grown(Generic[T]):
         """Messages in the channels of all threads together."""
         return sum(len(known.marks) for known in tuple(self._threads.values()))
 
-    def keep(self, held: Held, channel: Sequence[BaseMessage], value: T) -> None:
+    def keep(self, held: HeadState, channel: Sequence[BaseMessage], value: T) -> None:
         """Keep the value of a channel as it is now."""
         marks = [fingerprint(message) for message in channel]
         self._put(held, _Known(held.head_id, [*map(ref, channel)], marks, value))
 
-    def find(self, held: Held, channel: Sequence[BaseMessage]) -> tuple[T, int] | None:
+    def find(self, held: HeadState, channel: Sequence[BaseMessage]) -> tuple[T, int] | None:
         """Find the value of a channel that has only grown since, and its length then."""
         with self._lock:
             known = self._threads.get(held.name)
@@ -85,7 +85,7 @@ class Grown(Generic[T]):
             self._put(held, replace(known, channel=[*map(ref, before)]))
         return known.value, count
 
-    def _put(self, held: Held, known: _Known[T]) -> None:
+    def _put(self, held: HeadState, known: _Known[T]) -> None:
         with self._lock:
             self._threads.pop(held.name, None)
             self._threads[held.name] = known
@@ -109,12 +109,14 @@ class Views:
         """Messages in the channels of all views together."""
         return self._known.messages
 
-    def keep(self, held: Held, channel: Sequence[BaseMessage], view: Sequence[BaseMessage]) -> None:
+    def keep(
+        self, held: HeadState, channel: Sequence[BaseMessage], view: Sequence[BaseMessage]
+    ) -> None:
         """Keep the view of a channel as it is now."""
         places = {id(message): place for place, message in enumerate(channel)}
         self._known.keep(held, channel, [places.get(id(one), one) for one in view])
 
-    def find(self, held: Held, channel: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+    def find(self, held: HeadState, channel: Sequence[BaseMessage]) -> list[BaseMessage] | None:
         """Find the view of a channel that has only grown since; None if there is none."""
         found = self._known.find(held, channel)
         if found is None:

@@ -11,7 +11,7 @@ from langchain.agents.middleware.types import AgentMiddleware, ModelCallResult
 
 from conspectus._drive import Flow, Io, arun, run
 from conspectus.agents.identity import Tenant
-from conspectus.agents.state import read_held
+from conspectus.agents.state import read_head
 from conspectus.archive import Archive
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.hooks import BeforeSummarization
@@ -179,7 +179,7 @@ class ConfiguredGuard(ContextGuard):
 
     def _guarded(self, request: Request, send: Send) -> Flow[ModelCallResult[Any]]:
         if not self._switch.enabled:
-            held = read_held(request.state, request.runtime, request.state["messages"])
+            held = read_head(request.state, request.runtime, request.state["messages"])
             if not held.pending:
                 return cast("ModelCallResult[Any]", (yield send(request)))
         return (yield from super()._guarded(request, send))

@@ -12,7 +12,7 @@ from langchain_core.messages import SystemMessage
 from conspectus._drive import Flow
 from conspectus.agents.channel import Channel
 from conspectus.agents.models import model_name, profile_window
-from conspectus.agents.state import CompactionState, Held, read_held
+from conspectus.agents.state import CompactionState, HeadState, read_head
 from conspectus.archive import Scope
 from conspectus.deep_agents.defaults import deepagents, summarization_defaults
 from conspectus.errors import ArchiveError, PolicyError, RedactionError
@@ -113,7 +113,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         update = yield from super()._step(state, runtime)
         if self._backend is None:
             return update
-        held = read_held({**state, **(update or {})}, runtime, state["messages"])
+        held = read_head({**state, **(update or {})}, runtime, state["messages"])
         written = yield from self._written(held, state, runtime)
         return {**(update or {}), **written} if written else update
 
@@ -123,7 +123,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
     def _written(
-        self, held: Held, state: Mapping[str, Any], runtime: object
+        self, held: HeadState, state: Mapping[str, Any], runtime: object
     ) -> Flow[dict[str, Any] | None]:
         """Write the files of the records in force; return an update of the state."""
         if self._backend is None or held.data is None or state.get(MIRRORED) == held.head_id:
@@ -132,7 +132,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return {MIRRORED: last} if last is not None else None
 
     def _mirror(
-        self, backend: BackendProtocol, held: Held, state: Mapping[str, Any], runtime: object
+        self, backend: BackendProtocol, held: HeadState, state: Mapping[str, Any], runtime: object
     ) -> Flow[str | None]:
         """Write the files of records that have none; return the last one written, if any."""
         channel = Channel(self.graph_engine, state, runtime, held)

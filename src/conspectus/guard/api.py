@@ -37,7 +37,7 @@ from conspectus.compactor.settings import (
 from conspectus.errors import PolicyError
 from conspectus.events import heard_by
 from conspectus.events.notes import log
-from conspectus.guard.call import Call, answered
+from conspectus.guard.call import GuardedCall, answered
 from conspectus.guard.fitting import Fitting
 from conspectus.guard.measuring import Measured, Measuring
 from conspectus.guard.rescue import TRIES, Refused, StillTooLong, read_overflow
@@ -189,7 +189,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         if channel.held.data is not None:
             name_messages(channel.messages)
         before = read_requested(request.state)
-        call = Call.of(request, channel)
+        call = GuardedCall.of(request, channel)
         if channel.held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
             call = call.showing((yield from channel.shown(call.request.messages)))
@@ -242,8 +242,13 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         )
 
     def _rescued(
-        self, whole: Call, call: Call, measured: Measured, refused: Refused, error: Exception
-    ) -> Flow[tuple[Call, Refused]]:
+        self,
+        whole: GuardedCall,
+        call: GuardedCall,
+        measured: Measured,
+        refused: Refused,
+        error: Exception,
+    ) -> Flow[tuple[GuardedCall, Refused]]:
         """Make a smaller request, after the provider has refused this one as too long.
 
         Args:
@@ -282,7 +287,9 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             self._give_up(said, why, size, measured, refused, error)
         return fitted, refused.having_tried(budget, size)
 
-    def _again(self, whole: Call, call: Call, measured: Measured) -> Flow[tuple[Call, Measured]]:
+    def _again(
+        self, whole: GuardedCall, call: GuardedCall, measured: Measured
+    ) -> Flow[tuple[GuardedCall, Measured]]:
         """Return the call as it came in, its history as summarised since, and its size."""
         messages: Sequence[BaseMessage] = whole.request.messages
         if call.held is not whole.held:

@@ -28,7 +28,7 @@ from conspectus.agents.state import (
     HELD,
     RECALLED,
     REQUEST,
-    Held,
+    HeadState,
     Recalled,
     Requested,
     read_recalled,
@@ -40,7 +40,7 @@ Request = ModelRequest[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class GuardedCall:
     """One call on its way: the request, and the state after it.
 
     Attributes:
@@ -53,12 +53,12 @@ class Call:
 
     request: Request
     channel: Channel
-    first: Held
+    first: HeadState
     recalled: BaseMessage | None = None
     dropped: bool = False
 
     @classmethod
-    def of(cls, request: Request, channel: Channel) -> Call:
+    def of(cls, request: Request, channel: Channel) -> GuardedCall:
         """Take a call as it comes in."""
         own, recalled = without_recalled(request.messages, channel.messages)
         call = cls(request, channel, channel.held, recalled)
@@ -71,26 +71,26 @@ class Call:
             return self.request
         return self.showing(with_recalled(self.request.messages, self.recalled)).request
 
-    def alone(self) -> Call:
+    def alone(self) -> GuardedCall:
         """Leave out the recalled originals."""
         return replace(self, recalled=None, dropped=True)
 
     @property
-    def held(self) -> Held:
+    def held(self) -> HeadState:
         """The record that the state will hold."""
         return self.channel.held
 
-    def holding(self, held: Held) -> Call:
+    def holding(self, held: HeadState) -> GuardedCall:
         """Put another record in force."""
         return replace(self, channel=self.channel.holding(held))
 
-    def showing(self, view: Sequence[BaseMessage]) -> Call:
+    def showing(self, view: Sequence[BaseMessage]) -> GuardedCall:
         """Show other messages."""
         messages = cast("list[AnyMessage]", list(view))
         return replace(self, request=self.request.override(messages=messages))
 
 
-def kept_whole(call: Call, fitted: Call) -> bool:
+def kept_whole(call: GuardedCall, fitted: GuardedCall) -> bool:
     """Whether the user's newest message is still as it was."""
     before, after = call.request.messages, fitted.request.messages
     one, other = newest_user(before), newest_user(after)
@@ -99,7 +99,7 @@ def kept_whole(call: Call, fitted: Call) -> bool:
 
 def answered(
     response: Any,
-    call: Call,
+    call: GuardedCall,
     before: Requested,
     seen: Requested,
     written: Mapping[str, Any] | None = None,

@@ -18,10 +18,10 @@ from conspectus.compactor.result import CompactionResult
 from conspectus.errors import ArchiveError
 from conspectus.events import GuardFit, RequestSent, Whose, listening, observing, tell
 from conspectus.events.notes import log
-from conspectus.guard.call import Call, kept_whole
+from conspectus.guard.call import GuardedCall, kept_whole
 from conspectus.guard.measuring import Measured, Measuring
 
-Fitted = tuple[Call, CompactionResult | None]
+Fitted = tuple[GuardedCall, CompactionResult | None]
 """A call, and the result that is stuck, where it does not fit."""
 
 
@@ -38,7 +38,7 @@ class Fitting:
     measuring: Measuring
 
     def fit(
-        self, call: Call, measured: Measured, room: Window | None, rescue: bool = False
+        self, call: GuardedCall, measured: Measured, room: Window | None, rescue: bool = False
     ) -> Flow[Fitted]:
         """Make the request of a call fit the room.
 
@@ -54,7 +54,7 @@ class Fitting:
     def _observed(
         self,
         steps: Flow[Fitted],
-        call: Call,
+        call: GuardedCall,
         measured: Measured,
         room: Window | None,
         rescue: bool,
@@ -69,7 +69,7 @@ class Fitting:
                 seen.tell(tokens_after=tokens, outcome="stuck" if over else "ok")
         return fitted
 
-    def tell_sent(self, call: Call, measured: Measured) -> None:
+    def tell_sent(self, call: GuardedCall, measured: Measured) -> None:
         """Tell listeners of a request that is sent; count nothing where there are none."""
         if not listening():
             return
@@ -78,7 +78,7 @@ class Fitting:
         share = tokens / window if window else None
         tell(RequestSent, self.whose(call), tokens=tokens, window=window, share=share)
 
-    def summarised(self, call: Call, measured: Measured) -> Flow[Call]:
+    def summarised(self, call: GuardedCall, measured: Measured) -> Flow[GuardedCall]:
         """Summarise all but what `keep` asks for, as far as anything can leave."""
         own = yield from call.channel.view()
         session = call.channel.session(None, ratio=measured.ratio, preview=True)
@@ -88,15 +88,15 @@ class Fitting:
         held = call.held.with_record(result.record, self._after(result), pending=True)
         return call.holding(held).showing(laid_over(result.messages, own, call.request.messages))
 
-    def size(self, call: Call, measured: Measured) -> int:
+    def size(self, call: GuardedCall, measured: Measured) -> int:
         """Count the tokens of the messages of a call as they are sent."""
         return self.measuring.size(call.sent.messages, measured.ratio)
 
-    def whose(self, call: Call) -> Whose:
+    def whose(self, call: GuardedCall) -> Whose:
         """Name the history that a call is about."""
         return whose_of(call.channel.scope)
 
-    def _fitted(self, call: Call, measured: Measured, room: Window | None) -> Flow[Fitted]:
+    def _fitted(self, call: GuardedCall, measured: Measured, room: Window | None) -> Flow[Fitted]:
         """Make a request fit the room; answer with the reason where it does not.
 
         What was recalled is no part of the history: it is neither archived nor summarised. It goes
@@ -116,7 +116,7 @@ class Fitting:
             fitted, stuck = yield from self._tried(call, measured, room)
         return fitted, stuck
 
-    def _tried(self, call: Call, measured: Measured, room: Window | None) -> Flow[Fitted]:
+    def _tried(self, call: GuardedCall, measured: Measured, room: Window | None) -> Flow[Fitted]:
         """Make a request fit as far as a compaction can.
 
         The history in the state is compacted, and what other middleware has changed of it on the
@@ -155,8 +155,8 @@ class Fitting:
         return call, result if result.outcome == "stuck" else None
 
     def _bridged(
-        self, call: Call, measured: Measured, room: Window | None, trouble: str
-    ) -> Flow[Call | None]:
+        self, call: GuardedCall, measured: Measured, room: Window | None, trouble: str
+    ) -> Flow[GuardedCall | None]:
         """Make a request fit for this once, while no archive can be reached.
 
         Nothing is put in force, so nothing leaves the history that the archive has not confirmed.
@@ -177,7 +177,7 @@ class Fitting:
 
     def _compacted(
         self,
-        call: Call,
+        call: GuardedCall,
         room: Window | None,
         measured: Measured,
         messages: Sequence[BaseMessage],

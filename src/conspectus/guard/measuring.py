@@ -15,7 +15,7 @@ from conspectus._core.items import Window
 from conspectus._newest import Newest
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.models import model_name, profile_window, reserved_for_answer
-from conspectus.agents.state import Held, Requested
+from conspectus.agents.state import HeadState, Requested
 from conspectus.errors import PolicyError
 from conspectus.tokens import TokenMeter, correction
 from conspectus.tokens.tally import Tallies
@@ -80,7 +80,7 @@ class Measuring:
     def measure(
         self,
         request: ModelRequest[Any],
-        held: Held,
+        held: HeadState,
         before: Requested,
         recalled: BaseMessage | None = None,
     ) -> Measured:

@@ -21,7 +21,15 @@ from conspectus._drive import Flow
 from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine, hide_from_streams
 from conspectus.agents.identity import is_checkpointed, name_messages
-from conspectus.agents.state import ASKED, FORKED, HELD, Held, Requested, read_asked, read_requested
+from conspectus.agents.state import (
+    ASKED,
+    FORKED,
+    HELD,
+    HeadState,
+    Requested,
+    read_asked,
+    read_requested,
+)
 from conspectus.compactor.calls import adopt_flow, compact_flow
 from conspectus.compactor.observed import log_failures
 from conspectus.compactor.preparing import begin_flow
@@ -64,7 +72,7 @@ class _Now:
     over: bool
 
     @property
-    def held(self) -> Held:
+    def held(self) -> HeadState:
         return self.channel.held
 
 
@@ -281,7 +289,7 @@ class Planner:
         return replace(after, tokens=max(after.tokens, told))
 
     def _tokens(
-        self, view: Sequence[BaseMessage], sizes: Sizes, held: Held, room: Window | None
+        self, view: Sequence[BaseMessage], sizes: Sizes, held: HeadState, room: Window | None
     ) -> tuple[int, float]:
         """Return the meter's size of the view, and the ratio that reports correct it by."""
         if self._meter.exact:
@@ -346,7 +354,7 @@ class Planner:
             log("history_kept", "the history was kept as it was: %s", result.reason)
 
 
-def _since(view: Sequence[BaseMessage], held: Held) -> int:
+def _since(view: Sequence[BaseMessage], held: HeadState) -> int:
     """Return the place from which on reports of models are of this history."""
     if held.data is None and view and is_summary_message(view[0]):
         return len(view)  # somebody else's summary: nobody knows which answers came after it

@@ -10,7 +10,7 @@ from langchain_core.messages import BaseMessage
 from conspectus._core.arguments import Arguments
 from conspectus._core.items import Size
 from conspectus._newest import Newest
-from conspectus.agents.state import Held
+from conspectus.agents.state import HeadState
 from conspectus.messages import has_long_arguments
 
 THREADS = 256
@@ -75,7 +75,9 @@ class OldArguments:
         self._how, self._count = how, count
         self._looked: Newest[str, tuple[str, int]] = Newest(THREADS)
 
-    def due(self, view: Sequence[BaseMessage], held: Held, asked: Size, limit: int | None) -> bool:
+    def due(
+        self, view: Sequence[BaseMessage], held: HeadState, asked: Size, limit: int | None
+    ) -> bool:
         """Whether there is something to shorten now.
 
         Args:

@@ -23,7 +23,7 @@ from conspectus.short_term.prompts import (
     Prompt,
 )
 from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
-from conspectus.short_term.settings import NAMES, Settings, TokenCounter
+from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
 from conspectus.short_term.step import Step
 from conspectus.summarize import NotesSetting
 
@@ -140,7 +140,9 @@ def _step(given: Mapping[str, Any]) -> Step:
             "an archive of 'memory:' would be gone after each call; make one with "
             "Archive.open('memory:') and pass that"
         )
-    return Step(Settings(**settings), Memory(), given.get("thread_id") or configured_thread())
+    return Step(
+        ShortTermSettings(**settings), Memory(), given.get("thread_id") or configured_thread()
+    )
 
 
 def configured_thread() -> object:

@@ -23,7 +23,7 @@ _id = attrgetter("id")
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class HistoryParts:
     """A history in its parts.
 
     Attributes:
@@ -49,7 +49,7 @@ class Parts:
 
 def divide(
     messages: Sequence[Any], running: RunningSummary | None, shown: Sequence[BaseMessage]
-) -> Parts:
+) -> HistoryParts:
     """Divide a history.
 
     Args:
@@ -101,7 +101,7 @@ def divide(
             "Messages are required to have ID field. LangGraph's add_messages gives them ids; "
             "elsewhere set message.id, and let it stay the same from call to call."
         )
-    return Parts(given, system, back, rest)
+    return HistoryParts(given, system, back, rest)
 
 
 def _newest(rest: Sequence[BaseMessage], known: Collection[tuple[type, str]]) -> int | None:

@@ -25,7 +25,7 @@ from conspectus.short_term.prompts import (
     Prompt,
 )
 from conspectus.short_term.running_summary import SummarizationResult
-from conspectus.short_term.settings import NAMES, Settings, TokenCounter
+from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
 from conspectus.short_term.step import Step
 from conspectus.summarize import NotesSetting
 from conspectus.tokens.tally import Tallies
@@ -118,9 +118,9 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         thread = self._thread or configured or configured_thread()
         return Step(self._settings(), self._memory, thread)
 
-    def _settings(self) -> Settings:
+    def _settings(self) -> ShortTermSettings:
         """Return the settings as the attributes are now: they may be set."""
-        given = Settings(**{name: vars(self)[name] for name in NAMES})
+        given = ShortTermSettings(**{name: vars(self)[name] for name in NAMES})
         counter = given.token_counter
         if self._counted is None or self._counted[0] is not counter:
             self._counted = counter, given.tallies

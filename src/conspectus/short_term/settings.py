@@ -36,7 +36,7 @@ _tallies: Newest[Any, Tallies] = Newest(COUNTERS)
 
 
 @dataclass(kw_only=True)
-class Settings:
+class ShortTermSettings:
     """The parameters of one call or node; `summarize_messages` explains them.
 
     Attributes:
@@ -131,7 +131,7 @@ class Settings:
         return self.count([SystemMessage(summary)]) if summary else 0
 
 
-NAMES = tuple(one.name for one in fields(Settings) if one.name != "known")
+NAMES = tuple(one.name for one in fields(ShortTermSettings) if one.name != "known")
 """Names of the parameters."""
 
 

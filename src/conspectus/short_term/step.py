@@ -30,14 +30,14 @@ from conspectus.events import HistoryStuck, tell
 from conspectus.events.notes import log
 from conspectus.messages import read_messages, summary_message, summary_text
 from conspectus.short_term import prompts, records
-from conspectus.short_term.history import Parts, divide, refuse_equal_ids
+from conspectus.short_term.history import HistoryParts, divide, refuse_equal_ids
 from conspectus.short_term.running_summary import (
     RunningSummary,
     SummarizationResult,
     name_of,
     read_running,
 )
-from conspectus.short_term.settings import Settings
+from conspectus.short_term.settings import ShortTermSettings
 from conspectus.short_term.summarizer import InWords, PromptedSummarizer
 from conspectus.tokens import TokenMeter
 
@@ -52,7 +52,7 @@ class Step:
         thread: the conversation, where there is an archive.
     """
 
-    settings: Settings
+    settings: ShortTermSettings
     memory: Memory
     thread: object = None
 
@@ -99,13 +99,13 @@ class Step:
 
     # The result
 
-    def _plain(self, parts: Parts, running: RunningSummary | None) -> SummarizationResult:
+    def _plain(self, parts: HistoryParts, running: RunningSummary | None) -> SummarizationResult:
         if running is None:
             return SummarizationResult(list(parts.messages))
         return self._result(parts, running, parts.rest)
 
     def _result(
-        self, parts: Parts, running: RunningSummary, rest: Sequence[BaseMessage]
+        self, parts: HistoryParts, running: RunningSummary, rest: Sequence[BaseMessage]
     ) -> SummarizationResult:
         made = prompts.shown(self.settings.final_prompt, running.summary, parts.system, rest)
         # A summary that stands in the state already keeps its id there.
@@ -118,7 +118,7 @@ class Step:
 
     def _work(
         self,
-        parts: Parts,
+        parts: HistoryParts,
         running: RunningSummary | None,
         standing: list[BaseMessage],
         archive: Archive | None,
@@ -177,10 +177,10 @@ class Step:
             return SummarizationResult([*_alone(parts), *rest])
         return self._result(parts, now, rest)
 
-    def _where(self, parts: Parts, running: RunningSummary) -> object:
+    def _where(self, parts: HistoryParts, running: RunningSummary) -> object:
         return records.conversation(self.thread, parts.messages, running)
 
-    def _knowing(self, parts: Parts) -> Settings:
+    def _knowing(self, parts: HistoryParts) -> ShortTermSettings:
         """Return the settings with the sizes that have been counted already."""
         given, rest = self.settings, parts.rest
         sizes = given.tallies.follow(_name(parts), rest)
@@ -191,7 +191,7 @@ class Step:
 
     def _unchanged(
         self,
-        parts: Parts,
+        parts: HistoryParts,
         running: RunningSummary | None,
         history: History,
         decided: Keep | Stuck,
@@ -218,12 +218,12 @@ class Step:
         self.memory.of(scope).failed = failure
 
 
-def _name(parts: Parts) -> str:
+def _name(parts: HistoryParts) -> str:
     """Name a history, so that its sizes are found again."""
     return str(parts.rest[0].id) if parts.rest else ""
 
 
-def _alone(parts: Parts) -> list[BaseMessage]:
+def _alone(parts: HistoryParts) -> list[BaseMessage]:
     return [] if parts.system is None else [parts.system]
 
 
@@ -240,15 +240,15 @@ def _source(history: History, index: int) -> BaseMessage:
     return entry.source
 
 
-def _rest(view: History, parts: Parts) -> list[BaseMessage]:
+def _rest(view: History, parts: HistoryParts) -> list[BaseMessage]:
     """Return the messages of a view, without the system message and the summary."""
     found = [place.source for place in view.places if not place.item.summary]
     return [m for m in found if isinstance(m, BaseMessage) and m is not parts.system]
 
 
 def _history(
-    given: Settings,
-    parts: Parts,
+    given: ShortTermSettings,
+    parts: HistoryParts,
     running: RunningSummary | None,
     standing: list[BaseMessage],
     chain: Sequence[Record],
@@ -275,7 +275,7 @@ def _history(
     return replace(history, places=places)
 
 
-def _decide(given: Settings, history: History, clip: bool) -> tuple[History, Plan]:
+def _decide(given: ShortTermSettings, history: History, clip: bool) -> tuple[History, Plan]:
     """Plan without clips; with them only where that is not enough."""
     frame = given.summary_size("")
     limits = Limits(
@@ -304,7 +304,7 @@ def _too_large(decided: Compact) -> Stuck:
     return Stuck(reason, decided.tokens, decided.at_most, most)
 
 
-def _engine(given: Settings, archive: Archive | None) -> Engine:
+def _engine(given: ShortTermSettings, archive: Archive | None) -> Engine:
     asked = PromptedSummarizer(given)
     return Engine(
         meter=TokenMeter(given.count),

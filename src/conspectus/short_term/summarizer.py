@@ -16,7 +16,7 @@ from conspectus.errors import SummarizerOverflow, SummarizerTimeout, SummaryErro
 from conspectus.events import SummarizerCall, observing
 from conspectus.messages import Entry, is_summary_message, read_messages
 from conspectus.short_term import prompts
-from conspectus.short_term.settings import TIMEOUT, Settings
+from conspectus.short_term.settings import TIMEOUT, ShortTermSettings
 from conspectus.summarize import EmbeddedSummarizer, Summary, SummaryRequest
 from conspectus.summarize.callables import readings
 from conspectus.summarize.calls import model_and_provider, outcome_of, reported, told
@@ -54,7 +54,7 @@ class PromptedSummarizer:
         timeout: seconds for each call; None for no limit.
     """
 
-    def __init__(self, settings: Settings, timeout: float | None = None) -> None:
+    def __init__(self, settings: ShortTermSettings, timeout: float | None = None) -> None:
         self._settings = settings
         self._timeout = TIMEOUT if timeout is None else timeout
         model = settings.model

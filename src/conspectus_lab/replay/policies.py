@@ -13,7 +13,7 @@ from langgraph.store.base import BaseStore
 
 from conspectus._core.records import Record
 from conspectus._drive import run
-from conspectus.agents.state import read_held, scope_of
+from conspectus.agents.state import read_head, scope_of
 from conspectus.archive import Archive
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.memory import Memory
@@ -154,7 +154,7 @@ def ours(name: str, title: str, **given: Any) -> Policy:
 
 def recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[BaseMessage]]:
     """Read the originals that this thread's records reach in the store, by id."""
-    held = read_held(state, None, state.get("messages", []))
+    held = read_head(state, None, state.get("messages", []))
     scope = scope_of(held, None, None)
     with Archive(setting.store) as archive:
         chain = run(Anchor(archive, Memory(), scope, head=held.head).chain_flow())
