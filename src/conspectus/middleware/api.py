@@ -85,8 +85,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         on_failure: when no summary can be made: `"degrade"` keeps the history while it fits the
             window and uses the embedded summariser when it does not; `"keep"` keeps it; `"raise"`
             raises.
-        fallbacks, max_summary_tokens, notes, max_summarizer_tokens, pin, telemetry, redact,
-            summarizer_timeout, least_gain, file_tokens: as for `Compactor`.
+        fallbacks, max_summary_tokens, notes, max_summarizer_tokens: as for `Compactor`.
+        pin, telemetry, redact, summarizer_timeout, least_gain, file_tokens: as for `Compactor`.
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
             `{"type": "reject"}`. A callable is asked instead, and returns the text or None. The
