@@ -60,9 +60,9 @@ class Talk:
     """One conversation with one agent.
 
     Args:
-        keep: how much of the newest history stays.
+        keep: the newest history that stays.
         summary_tokens: the most that the text of its summary takes.
-        counter: what says what fits.
+        counter: counts the tokens that must fit.
         name: of the model whose window is managed; the middleware's estimate goes by it.
     """
 

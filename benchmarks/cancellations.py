@@ -50,8 +50,8 @@ class Cancelled:
 
     Attributes:
         call: which.
-        by: what stopped it.
-        times: how often it was stopped, each time at another place.
+        by: name of the stop.
+        times: number of stops, each at another place.
         as_before: after which nothing had changed.
         done: after which all of it was done.
         half: after which something was lost, doubled, or in force and not there.

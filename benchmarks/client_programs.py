@@ -33,8 +33,8 @@ class Place:
         url: of the endpoint, without `/v1`.
         folder: its working directory.
         home: its own, empty at first.
-        questions: what its user says.
-        log: where its words go.
+        questions: its user's words.
+        log: file of its words.
     """
 
     url: str

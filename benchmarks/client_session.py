@@ -109,9 +109,9 @@ class Session:
     """The model of a session, for a `FaultServer`.
 
     Args:
-        folder: where the client works; the files are written there.
+        folder: working directory of the client, with the files.
         window: tokens.
-        windows: how many the session goes through.
+        windows: number of windows of the session.
         piece: tokens of one file.
         turns: questions that are answered with files; one more ends the session.
         model: by which tokens are counted.
@@ -120,9 +120,9 @@ class Session:
         folder: as above.
         requests: those with a tool that reads.
         beside: others, such as a title for the session.
-        broken: what a provider would refuse in a request.
-        wrong: what else went wrong.
-        questions: what the user says, in order.
+        broken: objections of a provider to requests.
+        wrong: other faults.
+        questions: the user's words, in order.
         windows: that all texts of the session fill.
     """
 

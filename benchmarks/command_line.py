@@ -112,8 +112,8 @@ class Progress:
     """Lines of progress on stderr, now and then.
 
     Args:
-        name: what is under way.
-        total: how many there are.
+        name: of the work.
+        total: number of steps.
         every: seconds between two lines; 0 for one each time.
     """
 
@@ -160,7 +160,7 @@ def told(part: str, error: Exception, todo: str) -> None:
     Args:
         part: which.
         error: why.
-        todo: what to do.
+        todo: advice.
     """
     whole = error.whole if isinstance(error, PartFailed) else ""
     with tempfile.NamedTemporaryFile(
@@ -181,7 +181,7 @@ def ended(main: Callable[[], int], left: Callable[[], str] = lambda: "") -> NoRe
 
     Args:
         main: the command; gives the exit code.
-        left: what may be left behind where there was no time to tidy up.
+        left: names remains where there was no time to tidy up.
     """
 
     def give_up() -> None:

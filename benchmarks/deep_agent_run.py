@@ -16,11 +16,12 @@ from typing import Any
 
 from deepagents.backends import FilesystemBackend
 from langchain.agents.middleware import AgentMiddleware
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.types import Command
 
 from conspectus import TokenMeter
+from conspectus_lab.pairs import broken_pairs
 from conspectus_lab.testing.scripted_models import RecordedCall, ScriptedChatModel
 
 METER = TokenMeter()
@@ -63,9 +64,7 @@ class Watch:
         self.calls += 1
         size = METER.messages(messages) + METER.tools(tools)
         self.sizes[agent] = max(self.sizes.get(agent, 0), size)
-        asked = [c["id"] for m in messages if isinstance(m, AIMessage) for c in m.tool_calls]
-        told = [m.tool_call_id for m in messages if isinstance(m, ToolMessage)]
-        self.torn += sorted(asked) != sorted(told)
+        self.torn += bool(broken_pairs(messages))
         if self.calls in self.kill_at:
             self.kill_at.discard(self.calls)
             raise Killed(f"at request {self.calls}")

@@ -42,7 +42,7 @@ class Outcome:
         changed: a message had left the view though its compaction failed.
         lost: ids of messages that are neither in view nor archived at the end, or twice.
         wrong: requests that were torn or over the window.
-        told: what was said of it.
+        told: texts about it.
         went_on: the turn came to its end.
         done: the compaction took place all the same.
         after: a compaction took place when trouble was over.

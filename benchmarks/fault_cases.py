@@ -54,7 +54,7 @@ class Case:
     """One way to answer.
 
     Attributes:
-        name: what goes wrong.
+        name: of the fault.
         script: makes the model's answers, anew for each run.
         passes: whether the model's summary may come into force.
         delay: seconds that the model takes.

@@ -65,7 +65,7 @@ class Clients:
     """Real clients of one protocol, which try nothing again by themselves.
 
     Args:
-        server: what they talk to.
+        server: their provider.
         protocol: `openai` or `anthropic`.
         streaming: whether they ask for streams.
         window: input limit of the answering model, in tokens.

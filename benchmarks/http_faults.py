@@ -68,9 +68,9 @@ class Case:
     """One thing that goes wrong.
 
     Attributes:
-        name: what it is.
-        sums: what the summariser's calls meet.
-        answers: what the calls for answers meet; None where that is nothing that a system for
+        name: of the fault.
+        sums: replies to the summariser's calls.
+        answers: replies to the calls for answers; None where that is nothing that a system for
             histories could do anything about, and where nothing comes of it.
         streaming: the clients stream, without which it does not happen.
         raises: an answer fails by it, and nobody but the caller can try again.

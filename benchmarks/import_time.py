@@ -80,8 +80,8 @@ def seconds(code: str, folder: Path, runs: int = RUNS) -> tuple[float, bool]:
 
     Args:
         code: the lines.
-        folder: where they run; byte code is kept in it.
-        runs: how many times they run, after a first one that is not counted.
+        folder: working directory, with the byte code.
+        runs: number of runs, after a first one that is not counted.
 
     Returns:
         Seconds, and whether LangChain or LangGraph was loaded.

@@ -24,13 +24,14 @@ from pathlib import Path
 from typing import Any
 
 import printed
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatResult
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples" / "lead_agent"))
 
 from conspectus import TokenMeter, is_summary_message
+from conspectus_lab.pairs import broken_pairs
 from lead_agent import LeadAgent
 from lead_agent.offline import OfflineModel, calling, newest_turn
 
@@ -70,7 +71,7 @@ class Watch:
     """Observations of every request of the model.
 
     Attributes:
-        requests: how many.
+        requests: number of requests.
         largest: in tokens, system prompt and tools included.
         over: requests larger than the window.
         torn: requests with a call without its result, or a result without its call.
@@ -97,9 +98,7 @@ class WatchedModel(OfflineModel):
         watch.requests += 1
         watch.largest = max(watch.largest, size)
         watch.over += size > WINDOW
-        asked = [c["id"] for m in messages if isinstance(m, AIMessage) for c in m.tool_calls]
-        told = [m.tool_call_id for m in messages if isinstance(m, ToolMessage)]
-        watch.torn += sorted(asked) != sorted(told)
+        watch.torn += bool(broken_pairs(messages))
         return super()._answer(number, messages)
 
     def summarised(self, messages: list[BaseMessage]) -> str:
@@ -158,7 +157,7 @@ class Outcome:
         titles: every title that was ever seen; there must be one.
         asked: questions and answers.
         files: names and content, as one hash.
-        last: what the agent said last.
+        last: the agent's last words.
     """
 
     title: str = ""

@@ -58,7 +58,7 @@ def made_thread(count: int, seed: int = 7) -> list[Message]:
     """Make a thread of exactly `count` messages, of which the last is the user's.
 
     Args:
-        count: how many; at least 4.
+        count: number of messages; at least 4.
         seed: another one gives another thread.
     """
     maker = _Maker(random.Random(seed))

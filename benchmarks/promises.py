@@ -38,7 +38,7 @@ class Verdict:
         altered: messages in view that are no original, no summary and no clip of an original, or
             that stand in another order.
         over: 1 if the result does not fit the window and does not say so.
-        said: what is wrong, one sentence each.
+        said: the faults, one sentence each.
     """
 
     broken: int = 0
@@ -68,10 +68,10 @@ def judge(
 
     Args:
         originals: every message of the conversation so far, as its owner holds them.
-        result: what `compact` answered.
-        archive: where the originals should be.
-        scope: whose they are.
-        window: what the result must fit in, in tokens.
+        result: of `compact`.
+        archive: place of the originals.
+        scope: their owner.
+        window: limit of the result, in tokens.
     """
     rows = archive.export(scope)
     found = Verdict()

@@ -41,10 +41,10 @@ class Check:
     """One figure beside its target.
 
     Attributes:
-        what: what was measured.
+        what: name of the figure.
         value: the figure.
-        target: what it has to be.
-        holds: whether it is.
+        target: its target.
+        holds: whether the target is met.
         beside: the same of LangChain's middleware, or of a plain search; None where there is none.
     """
 

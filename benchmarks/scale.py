@@ -47,7 +47,7 @@ def measure_one(count: int, where: str, runs: int) -> dict[str, Any]:
     Args:
         count: messages in the thread.
         where: `memory` or `sqlite`.
-        runs: how often; the fastest counts, and the memory of the first.
+        runs: number of runs; the fastest counts, and the memory of the first.
     """
     with tempfile.TemporaryDirectory() as folder:
         _compact(made_thread(WARM_UP), _place(where, Path(folder), "warm"))

@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.tools import InjectedToolCallId, tool
 
 from conspectus import TokenMeter
+from conspectus_lab.pairs import broken_pairs
 
 TURNS = 4
 WINDOW = 4_000
@@ -92,20 +93,7 @@ def newest_turn(messages: Sequence[BaseMessage]) -> tuple[int, int]:
 
 def wrong_with(messages: Sequence[BaseMessage]) -> list[str]:
     """List a strict provider's objections to a request, its size included."""
-    found = []
-    opened: list[str] = []
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            if message.tool_call_id not in opened:
-                found.append(f"torn: no call for {message.tool_call_id}")
-            else:
-                opened.remove(message.tool_call_id)
-            continue
-        found += [f"torn: no result for {one}" for one in opened]
-        opened = []
-        if isinstance(message, AIMessage):
-            opened = [str(call["id"]) for call in message.tool_calls]
-    found += [f"torn: no result for {one}" for one in opened]
+    found = [f"torn: {call} of {name}" for name, call in broken_pairs(messages)]
     size = METER.messages(messages)
     return found + ([f"over the window: {size}"] if size > WINDOW else [])
 

@@ -47,12 +47,12 @@ class Left:
 
     Attributes:
         moment: when it broke off.
-        protocol: which it spoke.
+        protocol: of its request.
         connections: to the provider, still open.
         threads: in the archive, after its next try; one at most is right.
         again: calls for summaries beyond those of a client that stays.
         next: status of the next try.
-        wrong: what was promised and does not hold.
+        wrong: promises that do not hold.
     """
 
     moment: str

@@ -36,8 +36,8 @@ class Went:
         requests, beside: of the session, and others, such as a title for it.
         windows: that what was said fills.
         over, refused: requests over the window, and others that a provider refuses.
-        kept: where the messages are.
-        wrong: what was promised and does not hold.
+        kept: places of the messages.
+        wrong: promises that do not hold.
     """
 
     client: Client

@@ -133,8 +133,8 @@ class Scene:
         fault: its name.
         protocol, stream: in which the client speaks.
         turns: of the history before the question.
-        direct, through: what came without and with the endpoint.
-        wrong: what was promised and does not hold.
+        direct, through: answers without and with the endpoint.
+        wrong: promises that do not hold.
     """
 
     fault: str

@@ -25,7 +25,7 @@ class Endpoint:
 
     Attributes:
         url: its address, without `/v1`.
-        archive: where its originals go.
+        archive: place of its originals.
         secret: the file that names its tenants.
     """
 
@@ -52,9 +52,9 @@ def process(
 
     Args:
         line: the command.
-        port: where it is to listen.
+        port: of the server.
         env: more variables of its environment.
-        log: where its words go. Default: nowhere.
+        log: file of its words. Default: nowhere.
     """
     with (
         Path(log or os.devnull).open("w") as said,

@@ -101,13 +101,13 @@ class Soak:
     """One soak.
 
     Attributes:
-        agents: how many.
-        seconds: how long.
+        agents: number of agents.
+        seconds: duration.
         wait: seconds between two turns of one agent, on average.
         seed: of all chance.
         address: of a PostgreSQL database for a third of the agents; empty for none.
         renew: turns of one conversation.
-        faults: how often something goes wrong, as a factor.
+        faults: frequency of faults, as a factor.
     """
 
     agents: int = 50

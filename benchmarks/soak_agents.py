@@ -41,12 +41,12 @@ class Settings:
     """Settings that all agents of a soak share.
 
     Attributes:
-        counts: where they count.
+        counts: shared counts.
         folder: for files.
         renew: turns after which a conversation ends and another begins.
         check: turns between two looks at whether everything is there.
-        faults: how often something goes wrong, as a factor; 1 is as documented.
-        gate: where they wait while memory is looked at.
+        faults: frequency of faults, as a factor; 1 is as documented.
+        gate: closed while memory is looked at.
     """
 
     counts: Counts
@@ -62,10 +62,10 @@ class Soaked:
     """One agent.
 
     Attributes:
-        kind: what it is.
+        kind: of agent.
         number: which.
         settings: shared by all.
-        saver, store: where it is kept.
+        saver, store: of its conversation.
         ever: marks of the texts of all that was ever said on its branch, by id, in order.
         marks: places to go back to: what names the place, and how much had been said.
     """

@@ -147,7 +147,7 @@ class Player(ScriptedChatModel):
 
     Attributes:
         on_request: gets each request as it is sent, and the tools of it.
-        plan: how many tools to call in each of the next answers.
+        plan: numbers of tools to call in the next answers.
         fail: the next call raises.
         interrupt: the next call stops the step.
     """

@@ -61,7 +61,7 @@ class Fault:
         store: it.
         begin, end: trouble comes and goes.
         anew: the store that follows it, where it does not recover by itself.
-        struck: how often trouble has struck, where that is counted.
+        struck: counts the strikes, where that is known.
     """
 
     store: BaseStore
@@ -105,7 +105,7 @@ class Mood:
     Attributes:
         before: called with each batch before it is run.
         writes: whether a write is kept.
-        reads: what is read of a stored text.
+        reads: changes a stored text as it is read.
     """
 
     before: Callable[[], object] = lambda: None

@@ -41,13 +41,13 @@ class Run:
     """One case, with or without room.
 
     Attributes:
-        outcome: what the result says.
-        by: who wrote the summary in force: `model`, `embedded`, or empty.
+        outcome: of the result.
+        by: writer of the summary in force: `model`, `embedded`, or empty.
         changed: whether the result differs from what was sent.
         all_there: whether every original is in view or comes back from the archive.
         calls: calls of the model, answered or not.
         why: the first failure on the way, or why nothing was done.
-        wrong: what broke the rule.
+        wrong: breaches of the rule.
     """
 
     case: str

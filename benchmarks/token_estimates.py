@@ -45,7 +45,7 @@ class Row:
 
     Attributes:
         name: of the class.
-        texts: how many there are.
+        texts: number of texts.
         characters: in all of them.
         ratio: characters a token, by family.
         error: of the estimate over the whole class, in per cent, by family.

@@ -45,9 +45,9 @@ class Run:
     """One transcript at one window.
 
     Attributes:
-        name: which transcript.
+        name: of the transcript.
         outcome: of the first compaction.
-        compactions: how often something was compacted, in all three steps.
+        compactions: number of compactions in all three steps.
         evicted: messages that left the view.
         before: tokens of the whole history.
         after: tokens after the first compaction.
@@ -140,11 +140,11 @@ def one_run(
     """Compact, go on, and send it all again.
 
     Args:
-        name: what the run is called.
+        name: of the run.
         messages: the whole history.
-        window: what every result must fit in, in tokens.
+        window: limit of every result, in tokens.
         file: will be the archive.
-        held_back: how many messages come in after the first compaction, about.
+        held_back: number of messages that come after the first compaction, about.
     """
     run = Run(name)
     first = list(messages[: _pause(messages, held_back)])
