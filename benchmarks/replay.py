@@ -114,7 +114,7 @@ def show(rows: Sequence[Row], screen: Console) -> None:
     for policy, data in totals(rows).items():
         cells = [data[name] for name in names]
         shown = [
-            f"{cell:.1%}" if name == "read_share" and cell is not None else f"{cell:,}"
+            "-" if cell is None else f"{cell:.1%}" if name == "read_share" else f"{cell:,}"
             for name, cell in zip(names, cells, strict=True)
         ]
         table.add_row(policy, *shown)

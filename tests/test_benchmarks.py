@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -187,12 +186,14 @@ def test_readme_shows_lines_of_that_page(script: Callable[[str], ModuleType]) ->
 
 @pytest.mark.slow
 def test_readme_says_how_large_that_view_is(script: Callable[[str], ModuleType]) -> None:
-    result = script("views").played()
-    session = json.loads((EXAMPLES / "data" / "demo-transcript.json").read_text(encoding="utf-8"))
+    views = script("views")
+    session = views.SESSIONS["coding"].messages()
+    result = views.played(session, views.SESSIONS["coding"].window).last
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert f"({len(session)} messages, {TokenMeter().messages(session):,} tokens" in readme
     left = len(session) - (len(result.messages) - 1)
-    assert f"After, {result.tokens_after:,} tokens: system prompt, the newest" in readme
+    about = round(result.tokens_after, -2)
+    assert f"After, about {about:,} tokens: system prompt, the newest" in readme
     assert f"newest {len(result.messages) - 2} messages" in readme
     assert re.search(rf"The other {left}\s+are archived", readme)
     assert result.archived
@@ -206,7 +207,7 @@ def test_the_shipped_transcript_keeps_every_promise(script: Callable[[str], Modu
 @pytest.mark.slow
 def test_some_of_the_transcripts_keep_every_promise(script: Callable[[str], ModuleType]) -> None:
     transcripts = script("transcripts")
-    data = Path(os.environ.get("CONSPECTUS_DATA") or transcripts.DATA)
+    data = script("printed").transcripts_folder()
     if not transcripts.transcripts(data):
         pytest.skip("no transcripts: set CONSPECTUS_DATA to a folder of folders of *.json")
     _hold(script, data, windows=(2_000, 8_000), limit=2)
