@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -83,9 +84,10 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_pauses() -> Iterator[None]:
-    """Ask a summariser that has failed again at once."""
+    """Ask a summariser that has failed again at once, and let nobody settle first."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("conspectus.compactor.compaction.RETRY_AFTER", (0.001, 0.001))
+        patch.setattr("conspectus.compactor.preparing.SETTLES", 0.01)
         yield
 
 
@@ -95,3 +97,22 @@ def script() -> Iterator[Callable[[str], ModuleType]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(Path(__file__).resolve().parents[1] / "benchmarks")
         yield importlib.import_module
+
+
+@pytest.fixture(scope="module")
+def wires() -> Iterator[Any]:
+    """The fault server, and real clients of both providers."""
+    from fault_support import wired
+
+    with wired() as made:
+        yield made
+
+
+@pytest.fixture
+def fitter(tmp_path: Path) -> Iterator[Any]:
+    """What fits requests of SDK clients to a small window."""
+    from conspectus_sdk import Fitter
+    from sdk_support import WINDOW
+
+    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as made:
+        yield made

@@ -28,11 +28,6 @@ NEAR, DUE = told(31), told(42)
 """Histories above seven tenths of the trigger, and above the trigger."""
 
 
-@pytest.fixture(autouse=True)
-def _settles_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "SETTLES", 0.01)
-
-
 @pytest.fixture
 def heard() -> Iterator[Heard]:
     with Heard() as one:

@@ -19,18 +19,13 @@ from langgraph.store.sqlite import SqliteStore
 from background_support import LIMIT, Heard, Stopped, compactor, told, until
 from conspectus import PolicyError
 from conspectus.archive import Archive, Scope
-from conspectus.compactor import preparation, preparing
+from conspectus.compactor import preparation
 from conspectus.config import SummarizationConfig, create_summarization_middleware
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, middleware, said, steps, thread
 
 SCOPE = Scope("local", "t", "main")
 NEAR, DUE = told(31), told(42)
-
-
-@pytest.fixture(autouse=True)
-def _settles_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "SETTLES", 0.01)
 
 
 def at_work() -> list[str]:

@@ -16,7 +16,6 @@ from langgraph.types import Command
 from background_support import LIMIT, Heard, Stopped, until
 from conspectus import ContextGuard
 from conspectus.archive import Archive, Scope
-from conspectus.compactor import preparing
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
@@ -35,11 +34,6 @@ from graph_support import (
 )
 
 SCOPE = Scope("local", "t", "main")
-
-
-@pytest.fixture(autouse=True)
-def _settles_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "SETTLES", 0.01)
 
 
 @pytest.fixture

@@ -15,16 +15,10 @@ import pytest
 from background_support import LIMIT, Heard, Stopped, compactor, told
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
 from conspectus.archive import Archive, Scope
-from conspectus.compactor import preparing
 from engine import check_nothing_missing, check_sequence
 
 SCOPE = Scope("local", "t", "main")
 NEAR = told(31)
-
-
-@pytest.fixture(autouse=True)
-def _settles_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preparing, "SETTLES", 0.0)
 
 
 def writes_at_once() -> Stopped:

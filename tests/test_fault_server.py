@@ -6,7 +6,6 @@ import json
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,12 +31,6 @@ streamed_or_not = pytest.mark.parametrize("streaming", [False, True])
 def look(name: str, deep: bool) -> str:
     """Look at something."""
     return name
-
-
-@pytest.fixture(scope="module")
-def wires() -> Iterator[Wires]:
-    with wired() as made:
-        yield made
 
 
 @both

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conspectus_lab.testing.fault_server import Reply, faults
-from fault_support import PROTOCOLS, Wires, wired
+from fault_support import PROTOCOLS, Wires
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reliability.md"
 
@@ -59,12 +58,6 @@ def met(model: Any) -> tuple[str, set[str]]:
     reasons = said.response_metadata
     reason = reasons.get("finish_reason") or reasons.get("stop_reason") or "no reason"
     return ("text" if said.text else "nothing"), {str(reason)}
-
-
-@pytest.fixture(scope="module")
-def wires() -> Iterator[Wires]:
-    with wired() as made:
-        yield made
 
 
 def test_the_table_has_every_fault() -> None:

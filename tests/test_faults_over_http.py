@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -67,12 +67,6 @@ FAILS: dict[str, tuple[Reply, int]] = {
 """What always fails, and how often one summariser is asked."""
 
 TOO_LONG = {"context length": faults.context_length(10, 20), "413": faults.too_large()}
-
-
-@pytest.fixture(scope="module")
-def wires() -> Iterator[Wires]:
-    with wired() as made:
-        yield made
 
 
 def said(turns: int, words: int = 20, first: int = 0) -> list[BaseMessage]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from conspectus.guard.rescue import TRIES
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus_lab.testing.fault_server import Answer, Reply, Request, ToolCall, faults
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
-from fault_support import PROTOCOLS, Wires, wired
+from fault_support import PROTOCOLS, Wires
 
 METER = TokenMeter()
 CONFIG: Any = {"configurable": {"thread_id": "t"}}
@@ -198,12 +197,6 @@ def test_the_users_own_words_are_not_cut_without_an_archive() -> None:
 @pytest.mark.parametrize("said", faults.TOO_LONG)
 def test_the_words_of_providers_are_known(said: str) -> None:
     assert is_overflow(ValueError(said))
-
-
-@pytest.fixture(scope="module")
-def wires() -> Iterator[Wires]:
-    with wired() as made:
-        yield made
 
 
 @pytest.mark.sampled(2)

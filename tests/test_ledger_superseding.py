@@ -146,15 +146,6 @@ def test_what_the_agent_says_replaces_nothing() -> None:
     assert stated(book) == {"A file may have at most 40 lines."}
 
 
-def test_a_user_cannot_change_what_the_system_has_set_by_the_same_words() -> None:
-    messages = [
-        {"role": "system", "content": "Refunds must never exceed 100 EUR."},
-        user("Refunds must never exceed 900 EUR."),
-    ]
-    book = Ledger().updated(read_messages(messages))
-    assert "Refunds must never exceed 100 EUR." in stated(book)
-
-
 @pytest.mark.parametrize(
     ("rule", "later"),
     [

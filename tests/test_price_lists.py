@@ -28,7 +28,7 @@ from conspectus.telemetry import (
 )
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from telemetry_support import dicts
-from test_telemetry_usage import reporting
+from test_telemetry_usage import OLD, reporting
 
 
 @pytest.fixture(autouse=True)
@@ -200,19 +200,8 @@ def test_a_record_without_models_has_no_price_unless_it_asked_none() -> None:
 
 def test_models_come_back_from_records_and_nonsense_is_no_record() -> None:
     cost = Cost(1, 80, 20, written_tokens=7).asked_of("small")
-    parts: dict[str, Any] = {
-        "parent": None,
-        "covers": ("k1",),
-        "clips": (),
-        "summary": "all is well",
-        "ledger": {},
-        "cause": "forced",
-        "tokens_before": 90,
-        "tokens_after": 30,
-        "messages_after": 2,
-        "archived": True,
-        "by": "model",
-    }
+    parts: dict[str, Any] = {k: v for k, v in OLD.items() if k not in ("v", "id", "cost")}
+    parts |= {"covers": ("k1",), "clips": ()}
     record = Record.make(**parts, cost=cost)
     assert Record.from_json(record.to_json()).cost.models == cost.models
     bare = Record.make(**parts, cost=Cost(1, 80, 20)).to_json()

@@ -35,18 +35,19 @@ def talk() -> list[BaseMessage]:
     return [*said, HumanMessage("And now?", id="last")]
 
 
-def by_middleware(model: Any) -> None:
+def by_middleware(model: Any, loop: bool = False) -> None:
     own = SummarizationMiddleware(
         model, trigger=("messages", 4), keep=("messages", 2), on_failure="raise"
     )
-    own.before_model({"messages": talk()}, Runtime())
+    state: Any = {"messages": talk()}
+    if loop:
+        asyncio.run(own.abefore_model(state, Runtime()))
+    else:
+        own.before_model(state, Runtime())
 
 
 def by_middleware_on_a_loop(model: Any) -> None:
-    own = SummarizationMiddleware(
-        model, trigger=("messages", 4), keep=("messages", 2), on_failure="raise"
-    )
-    asyncio.run(own.abefore_model({"messages": talk()}, Runtime()))
+    by_middleware(model, loop=True)
 
 
 def by_compactor(model: Any) -> None:

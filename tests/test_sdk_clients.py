@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +33,6 @@ from sdk_support import (
 )
 
 HERE = Scope("local", "s")
-
-
-@pytest.fixture
-def fitter(tmp_path: Path) -> Iterator[Fitter]:
-    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as made:
-        yield made
 
 
 @pytest.mark.slow

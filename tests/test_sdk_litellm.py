@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,12 +28,6 @@ from sdk_support import (
 pytestmark = pytest.mark.slow  # the import of LiteLLM takes seconds
 
 ANN, BOB = (SimpleNamespace(api_key=name * 16) for name in ("a", "b"))
-
-
-@pytest.fixture
-def fitter(tmp_path: Path) -> Iterator[Fitter]:
-    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as made:
-        yield made
 
 
 def logger_of(fitter: Fitter, **settings: Any) -> Any:

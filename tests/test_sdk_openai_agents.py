@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,6 @@ from sdk_support import (
 )
 
 pytestmark = pytest.mark.slow  # the import of the SDK takes seconds
-
-
-@pytest.fixture
-def fitter(tmp_path: Path) -> Iterator[Fitter]:
-    with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as made:
-        yield made
 
 
 @asynccontextmanager

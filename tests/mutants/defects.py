@@ -71,7 +71,7 @@ class Defect:
         if changed == source:
             raise ValueError(f"{self.file} says the same as before")
         try:
-            compile(changed, self.file, "exec", dont_inherit=True)
+            ast.parse(changed, self.file)
         except SyntaxError as error:
             raise ValueError(f"{self.file} is no Python any more: {error}") from error
         return changed
