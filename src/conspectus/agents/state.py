@@ -50,6 +50,12 @@ FOCUS = 2_000
 """Characters of a focus that are kept."""
 
 
+def _data(state: Mapping[str, Any], channel: str) -> Mapping[str, Any]:
+    """Return the data of a channel; empty where it is of another version, or none."""
+    data = state.get(channel)
+    return data if isinstance(data, Mapping) and data.get("v") == VERSION else {}
+
+
 def asked_together(
     before: Mapping[str, Any] | None, new: Mapping[str, Any] | None
 ) -> dict[str, Any]:
@@ -180,8 +186,7 @@ def read_head(
     message is given an id if it has none, as it names a history without a thread.
     """
     _name_first(messages, runtime)
-    data = state.get(HELD)
-    if data and isinstance(data, Mapping) and data.get("v") == VERSION:
+    if data := _data(state, HELD):
         try:
             return _held(data)
         except (KeyError, TypeError, ValueError, AttributeError):
@@ -276,9 +281,7 @@ class Requested:
 
 def read_requested(state: Mapping[str, Any]) -> Requested:
     """Read the latest request; an empty one where the guard has left none."""
-    data = state.get(REQUEST)
-    if not data or not isinstance(data, Mapping) or data.get("v") != VERSION:
-        return Requested()
+    data = _data(state, REQUEST)
     overhead, reserved, window = (
         value if _is_count(value := data.get(name)) else 0
         for name in ("overhead", "reserved", "window")
@@ -323,9 +326,7 @@ class Recalled:
 
 def read_recalled(state: Mapping[str, Any]) -> Recalled | None:
     """Read the originals recalled latest; None for none."""
-    data = state.get(RECALLED)
-    if not isinstance(data, Mapping) or data.get("v") != VERSION:
-        return None
+    data = _data(state, RECALLED)
     turn, text, keys = data.get("turn"), data.get("text"), data.get("keys")
     if not (isinstance(turn, str) and isinstance(text, str) and isinstance(keys, list)):
         return None
@@ -351,8 +352,8 @@ def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> s
 
 def read_asked(state: Mapping[str, Any]) -> str | None:
     """Read the focus of a compaction that was asked for; None for not asked."""
-    data = state.get(ASKED)
-    if not isinstance(data, Mapping) or data.get("v") != VERSION:
+    data = _data(state, ASKED)
+    if not data:
         return None
     focus = data.get("focus")
     return focus[:FOCUS] if isinstance(focus, str) else ""

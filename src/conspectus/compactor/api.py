@@ -370,8 +370,7 @@ class Compactor(Closing):
             ArchiveError: the archive cannot be read.
         """
         scope = scope_of(tenant, thread_id, session)
-        listeners = self._engine.listeners
-        return run(heard_by(listeners, self._recall(scope, query, id, range, tokens)))
+        return run(self._recall(scope, query=query, id=id, range=range, tokens=tokens))
 
     async def arecall(
         self,
@@ -386,34 +385,19 @@ class Compactor(Closing):
     ) -> RecallResult:
         """`recall` on an event loop."""
         scope = scope_of(tenant, thread_id, session)
-        listeners = self._engine.listeners
-        return await arun(heard_by(listeners, self._recall(scope, query, id, range, tokens)))
+        return await arun(self._recall(scope, query=query, id=id, range=range, tokens=tokens))
 
-    def _recall(
-        self,
-        scope: Scope,
-        query: str | None,
-        id: str | None,
-        range: tuple[str, str] | None,
-        tokens: int,
-    ) -> Flow[RecallResult]:
-        if self.archive is None:
+    def _recall(self, scope: Scope, **asked: Any) -> Flow[RecallResult]:
+        return heard_by(self._engine.listeners, self._recalled(scope, **asked))
+
+    def _recalled(self, scope: Scope, **asked: Any) -> Flow[RecallResult]:
+        archive, count = self.archive, self._engine.meter.text
+        if archive is None:
             raise InputError("without an archive nothing can be recalled; pass archive=")
-        chain = yield from self.archive.chain_flow(scope)
-        if not chain and scope.thread not in (yield from self.archive.threads_flow(scope.tenant)):
+        chain = yield from archive.chain_flow(scope)
+        if not chain and scope.thread not in (yield from archive.threads_flow(scope.tenant)):
             raise unknown_thread(scope.tenant, scope.thread)
-        return (
-            yield from recall_flow(
-                self.archive,
-                scope,
-                chain,
-                query=query,
-                id=id,
-                range=range,
-                tokens=tokens,
-                count=self._engine.meter.text,
-            )
-        )
+        return (yield from recall_flow(archive, scope, chain, count=count, **asked))
 
 
 def scope_of(tenant: str | None, thread_id: str, session: str) -> Scope:

@@ -34,14 +34,7 @@ def draft_name(
         standing: the summary in force.
         ledger: the facts in force, as plain data.
     """
-    parts = [
-        parent,
-        keys,
-        limit,
-        identity,
-        standing,
-        dict(ledger),
-    ]
+    parts = [parent, keys, limit, identity, standing, dict(ledger)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from conspectus._lazy import lazily
 from conspectus.deep_agents.defaults import SummarizationDefaults, summarization_defaults
 
 if TYPE_CHECKING:
@@ -18,14 +19,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import what stands on LangChain's agents, and on the extra, when asked for it."""
-    if name == "summarization_middleware":
-        from conspectus.deep_agents.middleware import summarization_middleware
-
-        return summarization_middleware
-    if name == "create_deep_agent":
-        from conspectus.deep_agents.wiring import create_deep_agent
-
-        return create_deep_agent
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# They stand on LangChain's agents, and on the extra.
+__getattr__ = lazily(
+    __name__,
+    {
+        "create_deep_agent": "conspectus.deep_agents.wiring",
+        "summarization_middleware": "conspectus.deep_agents.middleware",
+    },
+)

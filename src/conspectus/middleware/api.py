@@ -82,10 +82,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
             authenticated user, else `"local"`.
         history: `"replace"` rewrites the messages in the state; `"preserve"` leaves them there and
             shows the model the summary in their place.
-        on_failure: when no summary can be made: `"degrade"` keeps the history while it fits the
-            window and uses the embedded summariser when it does not; `"keep"` keeps it; `"raise"`
-            raises.
-        fallbacks, max_summary_tokens, notes, max_summarizer_tokens: as for `Compactor`.
+        on_failure, fallbacks, max_summary_tokens, notes: as for `Compactor`.
+        max_summarizer_tokens, background: as for `Compactor`.
         pin, telemetry, redact, summarizer_timeout, least_gain, file_tokens: as for `Compactor`.
         preview: True interrupts the graph with the finished summary before it takes effect; resume
             with `Command(resume={"type": "approve"})`, `{"type": "edit", "summary": "..."}` or
@@ -117,12 +115,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
             Default: None, for off.
         stale_results: as for `Compactor`; it takes an archive, or `"preserve"`. Default: None, for
             off.
-        background: as for `Compactor`, beside the agent.
-        summary_request: `"cached"` asks for a summary with the agent's last request and one
-            instruction after it, where the agent's own model summarises and all that leaves stands
-            there, so that the provider reads it from its cache; elsewhere, and with `"smallest"`,
-            a request is sent with no more than what leaves. See `docs/bill.md`.
-            Default: `"smallest"`.
+        summary_request: `"cached"` asks for a summary after the agent's last request, where that
+            may be, so that the provider reads it from its cache; `"smallest"` sends no more than
+            what leaves. See `docs/bill.md`. Default: `"smallest"`.
 
     Each of these but `name` can be read back, and set: `middleware.keep = ("messages", 5)` counts
     from the next step on. What agents and their states go by cannot be set: `archive`, `history`,
