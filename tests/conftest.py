@@ -116,3 +116,15 @@ def fitter(tmp_path: Path) -> Iterator[Any]:
 
     with Fitter(archive=str(tmp_path / "a.db"), window=WINDOW) as made:
         yield made
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """An empty archive of its own: a file, or a schema."""
+    from postgres_support import postgres_schema
+
+    if request.param == "sqlite":
+        yield str(tmp_path / "a.db")
+        return
+    with postgres_schema() as address:
+        yield address

@@ -11,6 +11,9 @@ import pytest
 
 from postgres_support import postgres_schema
 
+pytestmark = pytest.mark.slow
+
+
 TURNS = 22
 
 
@@ -24,7 +27,6 @@ def whole(script: Callable[[str], ModuleType], tmp_path_factory: Any) -> tuple[A
     return found, run
 
 
-@pytest.mark.slow
 def test_a_long_deep_agent_keeps_every_promise(
     script: Callable[[str], ModuleType], whole: tuple[Any, Any]
 ) -> None:
@@ -37,7 +39,6 @@ def test_a_long_deep_agent_keeps_every_promise(
     assert found.summaries == sum(map(len, found.records)) > 10
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_killed_anywhere_and_resumed_from_sqlite_it_comes_out_the_same(
     script: Callable[[str], ModuleType], whole: tuple[Any, Any], tmp_path: Path, seed: int
@@ -51,7 +52,6 @@ def test_killed_anywhere_and_resumed_from_sqlite_it_comes_out_the_same(
     assert again.watch.torn == 0
 
 
-@pytest.mark.slow
 @pytest.mark.postgres
 def test_killed_anywhere_and_resumed_from_postgres_it_comes_out_the_same(
     script: Callable[[str], ModuleType], whole: tuple[Any, Any], tmp_path: Path
@@ -71,7 +71,6 @@ def trials(script: Callable[[str], ModuleType]) -> Callable[[str], tuple[Any, An
     return lambda fault: (faults.trial(fault, True), faults.trial(fault, False))
 
 
-@pytest.mark.slow
 def test_a_summariser_that_fails_fails_no_step(trials: Callable[[str], tuple[Any, Any]]) -> None:
     ours, theirs = trials("the summariser fails")
     assert (ours.lost, ours.failed, ours.over, ours.torn) == (0, 0, 0, 0)
@@ -79,7 +78,6 @@ def test_a_summariser_that_fails_fails_no_step(trials: Callable[[str], tuple[Any
     assert theirs.failed > 0
 
 
-@pytest.mark.slow
 def test_a_model_that_fails_after_a_summary_does_not_have_it_made_again(
     trials: Callable[[str], tuple[Any, Any]],
 ) -> None:
@@ -90,7 +88,6 @@ def test_a_model_that_fails_after_a_summary_does_not_have_it_made_again(
     assert theirs.paid > ours.paid
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["the store fails on write", "the store fails on read"])
 def test_a_store_that_fails_loses_nothing_and_fails_no_step(
     trials: Callable[[str], tuple[Any, Any]], fault: str
@@ -100,13 +97,11 @@ def test_a_store_that_fails_loses_nothing_and_fails_no_step(
     assert theirs.lost > 0  # the measure finds losses where there are some
 
 
-@pytest.mark.slow
 def test_a_huge_tool_result_is_fitted(trials: Callable[[str], tuple[Any, Any]]) -> None:
     ours, _ = trials("a huge tool result")
     assert (ours.lost, ours.failed, ours.over, ours.torn) == (0, 0, 0, 0)
 
 
-@pytest.mark.slow
 def test_checkpoints_grow_as_those_of_deep_agents_do(script: Callable[[str], ModuleType]) -> None:
     growth = script("checkpoint_growth")
     agents = growth.AGENTS

@@ -15,6 +15,9 @@ import pytest
 from conspectus.archive.flows import ArchiveFlows
 from postgres_support import postgres_schema
 
+pytestmark = pytest.mark.slow
+
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 try:
     from failing_stores import main, went_through
@@ -23,7 +26,6 @@ finally:
     sys.path.pop(0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("case", [*IN_MEMORY, *SQLITE], ids=lambda case: case.name)
 def test_a_store_that_fails_costs_no_message_and_no_turn(case: Case) -> None:
     row = went_through(case)
@@ -42,7 +44,6 @@ def postgres() -> Iterator[Any]:
         yield {case.name: case for case in Postgres(address).cases()}
 
 
-@pytest.mark.slow
 @pytest.mark.postgres
 @pytest.mark.parametrize(
     "name",
@@ -60,7 +61,6 @@ def test_a_server_that_fails_costs_no_message_and_no_turn(postgres: Any, name: s
     assert row.bad == []
 
 
-@pytest.mark.slow
 def test_a_store_that_forgets_would_cost_messages_if_nobody_looked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -73,7 +73,6 @@ def test_a_store_that_forgets_would_cost_messages_if_nobody_looked(
     assert any(one.lost for one in went_through(case).bad)
 
 
-@pytest.mark.slow
 def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--only", "other content"]) == 0
     assert "gives back other content" in capsys.readouterr().out

@@ -12,6 +12,9 @@ import pytest
 
 from postgres_support import postgres_schema
 
+pytestmark = pytest.mark.slow
+
+
 ROOT = Path(__file__).resolve().parents[1]
 TURNS = 24
 
@@ -40,7 +43,6 @@ def wanted(script: ModuleType, tmp_path_factory: Any) -> Any:
 SQLITE = "sqlite:///data/checkpoints.sqlite"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("restarts", [False, True])
 def test_on_sqlite_it_comes_out_the_same_and_never_over_the_window(
     script: ModuleType, wanted: Any, tmp_path: Path, restarts: bool
@@ -54,7 +56,6 @@ def test_on_sqlite_it_comes_out_the_same_and_never_over_the_window(
     assert run.starts == (4 if restarts else 1)
 
 
-@pytest.mark.slow
 @pytest.mark.postgres
 def test_on_postgres_restarted_it_comes_out_the_same_and_never_over_the_window(
     script: ModuleType, wanted: Any, tmp_path: Path
@@ -66,7 +67,6 @@ def test_on_postgres_restarted_it_comes_out_the_same_and_never_over_the_window(
     assert (run.watch.over, run.watch.torn, run.starts) == (0, 0, 4)
 
 
-@pytest.mark.slow
 def test_what_is_over_the_window_or_other_than_it_was_is_told(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

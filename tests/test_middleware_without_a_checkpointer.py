@@ -15,6 +15,9 @@ from conspectus import Archive, SummarizationMiddleware
 from conspectus.messages import is_summary_message
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
+pytestmark = pytest.mark.slow
+
+
 TRIGGER, KEEP = 10, 4
 
 
@@ -80,7 +83,6 @@ def talk(server: Server, turns: int) -> list[BaseMessage]:
     return history
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("thread", ["t", None])
@@ -95,7 +97,6 @@ def test_a_whole_history_sent_each_time_is_summarised_once(
     assert len(server.read) >= len(whole) - TRIGGER
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_what_is_read_and_what_is_shown_is_all_that_was_said(history: str) -> None:
     server = Server(history)
@@ -106,7 +107,6 @@ def test_what_is_read_and_what_is_shown_is_all_that_was_said(history: str) -> No
     }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_what_a_client_has_edited_is_read_as_it_is_now(history: str) -> None:
     server = Server(history)
@@ -118,7 +118,6 @@ def test_what_a_client_has_edited_is_read_as_it_is_now(history: str) -> None:
     assert "Request 1: leave module 1 alone." in {*(server.read - before)} | seen
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_what_a_client_asks_again_is_asked_wherever_a_summary_ends(history: str) -> None:
     server = Server(history)
@@ -133,7 +132,6 @@ def test_what_a_client_asks_again_is_asked_wherever_a_summary_ends(history: str)
         assert not {one.text for one in whole[2 * n + 1 :]} & {*request}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 def test_another_history_under_the_same_name_has_no_part_in_it(history: str) -> None:
     server = Server(history)
@@ -145,7 +143,6 @@ def test_another_history_under_the_same_name_has_no_part_in_it(history: str) -> 
     assert [one.text for one in server.requests[-1]] == [one.text for one in other]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("history", ["replace", "preserve"])
 @pytest.mark.parametrize("sends", ["all", "what the run returned"])
 def test_recall_finds_what_left_in_earlier_runs(history: str, sends: str) -> None:
@@ -165,7 +162,6 @@ def test_recall_finds_what_left_in_earlier_runs(history: str, sends: str) -> Non
     assert "4711" not in str(server.requests[-2])
 
 
-@pytest.mark.slow
 def test_an_archive_that_cannot_be_read_fails_no_run(caplog: pytest.LogCaptureFixture) -> None:
     server = Server("replace")
     whole = talk(server, 20)
