@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from conspectus.cli import output
@@ -55,12 +54,7 @@ class Live:
             self._gauge.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         logging.getLogger("conspectus").removeHandler(self._log)
         if self._gauge is not None:
             self._gauge.stop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from conspectus_lab.testing.fault_server import faults
@@ -136,16 +135,11 @@ class FaultServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *raised: object) -> None:
         self._closing.set()
         self._server.shutdown()
         self._server.close_all()
-        if self._failures and error is None:
+        if self._failures and kind is None:
             raise self._failures[0]
 
     # One request
