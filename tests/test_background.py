@@ -185,6 +185,90 @@ def test_messages_that_leave_soon_are_shown_short_before_anybody_waits(heard: He
     assert all(one in found for one in large), "the originals, whole"
 
 
+def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model)
+    assert compact(own, NEAR).outcome == "kept"
+    assert model.asked.wait(LIMIT)
+    wish = {"role": "user", "content": "What I want: " + "words of mine " * 40}
+    reads = [
+        message
+        for n in range(3)
+        for message in (calling(f"c{n}"), answered(f"c{n}", f"log {n}: " + "row " * 500))
+    ]
+    sent = [*NEAR, wish, *reads]
+    result = compact(own, sent)
+    assert result.preparing
+    assert result.record is not None
+    assert result.record.covers == ()
+    assert result.tokens_after <= 4_000
+    assert not heard.steps("waited")
+    assert result.messages[-1] == reads[-1]
+    assert wish in result.messages
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    result = compact(own, [*sent, *told(1, 50)])
+    assert heard.steps("swapped_in", "topped_up"), "at once, not only after it has grown by a tenth"
+    assert own.archive is not None
+    keys = [key for one in own.archive.chain(SCOPE) for key in one.covers]
+    keys += [mark.key for one in own.archive.chain(SCOPE) for mark in one.clips]
+    originals = [one.message for one in own.archive.get(SCOPE, keys)]
+    assert all(one in originals or one in result.messages for one in sent)
+
+
+def test_what_the_agent_has_written_since_the_snapshot_stays_whole(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model)
+    compact(own, NEAR)
+    assert model.asked.wait(LIMIT)
+    wrote = {"role": "assistant", "content": "port=5433 retries=7 " * 130}
+    read = [calling("c1"), answered("c1", "log: " + "row " * 1_300)]
+    sent = [*NEAR, wrote, *read, *told(1, 50)]
+    result = compact(own, sent)
+    assert result.preparing
+    assert result.clipped == 1
+    assert wrote in result.messages
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    result = compact(own, [*sent, *told(1, 51)])
+    assert heard.steps("swapped_in")
+    assert wrote in result.messages
+
+
+def test_the_record_says_how_long_it_took_and_how_much_of_it_was_waited_for(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model)
+    compact(own, NEAR)
+    assert model.asked.wait(LIMIT)
+    time.sleep(0.3)
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    record = compact(own, DUE).record
+    assert record is not None
+    assert heard.steps("swapped_in")
+    assert record.bill["seconds"] > 0.3 > record.bill["waited"]
+
+
+def test_a_step_that_waits_says_so_in_its_record(heard: Heard) -> None:
+    model = Stopped()
+    own = compactor(model)
+    compact(own, NEAR)
+    assert model.asked.wait(LIMIT)
+    threading.Timer(0.3, model.going.set).start()
+    record = compact(own, told(60)).record
+    assert record is not None
+    assert record.bill["waited"] > 0.2
+
+
+def calling(name: str) -> dict[str, Any]:
+    call = {"id": name, "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    return {"role": "assistant", "content": f"Looking at {name}.", "tool_calls": [call]}
+
+
+def answered(name: str, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": name, "content": text}
+
+
 def test_a_draft_that_frees_too_little_is_topped_up(heard: Heard) -> None:
     model = Stopped()
     model.going.set()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 from langgraph.types import Command
@@ -16,6 +16,7 @@ from langgraph.types import Command
 from background_support import LIMIT, Heard, Stopped, until
 from conspectus import ContextGuard
 from conspectus.archive import Archive, Scope
+from conspectus.compactor.preparation import under_way
 from conspectus.deep_agents import create_deep_agent, summarization_middleware
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import (
@@ -262,3 +263,44 @@ def test_deep_agents(heard: Heard) -> None:
     graph.invoke(said("Look at all modules."), thread())
     assert heard.steps("swapped_in")
     assert len(summaries(answering.calls[-1].messages)) == 1
+
+
+@pytest.mark.slow
+def test_subagents_of_deep_agents_prepare_too_and_close_ends_them_all(heard: Heard) -> None:
+    model = Stopped()
+
+    def finished() -> None:
+        model.going.set()
+        until(lambda: bool(heard.steps("finished")))
+        model.going.clear()  # whoever asks the model from now on would stand still
+
+    task = {"description": "Look at all modules.", "subagent_type": "reader"}
+    ask = AIMessage("", tool_calls=[{"name": "task", "args": task, "id": "t1"}])
+    profile: Any = {"max_input_tokens": 100_000}
+    main = ScriptedChatModel(answers=[ask, "All read."], profile=profile)
+    reads = ScriptedChatModel(answers=Answers(20, 9, finished), profile=profile)
+    reader: Any = {
+        "name": "reader",
+        "description": "Reads.",
+        "system_prompt": "You read.",
+        "model": reads,
+        "tools": [look],
+    }
+    mine = summarization_middleware(
+        main, summarizer=model, trigger=("messages", 20), keep=("messages", 4), background=True
+    )
+    graph = create_deep_agent(main, middleware=[mine], subagents=[reader], store=InMemoryStore())
+    out = graph.invoke(said("Have all modules looked at."), thread())
+    assert out["messages"][-1].text == "All read."
+    [swapped] = heard.steps("swapped_in", "topped_up")
+    assert swapped.whose is not None
+    assert swapped.whose.session != "main"
+    assert swapped.waited < 1
+    assert len(summaries(reads.calls[-1].messages)) == 1
+    check_sent(reads)
+    assert len(heard.steps("began")) == 2, "the next notes of the subagent are under way"
+    assert under_way()
+    mine.close(0)
+    assert not under_way()
+    model.going.set()
+    until(nobody_works)

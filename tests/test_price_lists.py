@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import astuple
+from dataclasses import astuple, fields
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -165,6 +165,37 @@ def test_a_compaction_tells_tokens_by_model_seconds_and_money(tmp_path: Path) ->
     assert result.cost == record.cost == cost
     assert record.cost.models == {"small": cost}
     assert price_of(record.cost, {"small": Price(1, 10, 0.1, 1.25, 2)}) == pytest.approx(money)
+    assert record.bill["money"] == pytest.approx(money)
+    assert record.bill["currency"] == "USD"
+    assert 0 < record.bill["waited"] == record.bill["seconds"] <= done.seconds + 0.001
+
+
+def test_a_record_names_no_money_where_a_price_is_missing() -> None:
+    set_prices({"large": Price(1.0, 1.0)})
+    model = ScriptedChatModel(answers=[reporting()], model_name="small")
+    made = Compactor(model, keep=("messages", 2), archive="memory:")
+    record = made.compact(dicts(9), thread_id="t", force=True).record
+    assert record is not None
+    assert set(record.bill) == {"seconds", "waited"}
+
+
+def test_records_are_the_same_whatever_they_took() -> None:
+    made = Compactor(keep=("messages", 2), archive="memory:")
+    record = made.compact(dicts(9), thread_id="t", force=True).record
+    assert record is not None
+    data = record.to_json()
+    slow = Record.from_json({**data, "bill": {"seconds": 9.0, "waited": 9.0}})
+    assert slow == record
+    parts = {k: v for k, v in vars_of(slow).items() if k != "id"}
+    assert Record.make(**parts).id == record.id
+    del data["bill"]
+    assert Record.from_json(data).bill == {}  # as earlier versions wrote it
+    with pytest.raises(TypeError):
+        Record.from_json({**data, "bill": "9 seconds"})
+
+
+def vars_of(record: Record) -> dict[str, Any]:
+    return {one.name: getattr(record, one.name) for one in fields(record)}
 
 
 def test_openai_tells_writes_as_a_whole() -> None:

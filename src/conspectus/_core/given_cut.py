@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import replace
 
 from conspectus._core.boundaries import exchanges, must_stay
@@ -38,6 +38,7 @@ def plan_given(
     asked: Size | None = None,
     clip: bool = True,
     words: bool = True,
+    written: Set[int] = frozenset(),
 ) -> Compact | None:
     """The plan by which exactly these items leave, for a summary message that is there already.
 
@@ -51,6 +52,7 @@ def plan_given(
         asked: the size that the trigger is compared with, where the caller counts in its own way.
         clip: whether messages may be clipped.
         words: whether those of the user may be, too.
+        written: indexes of what the agent has written since the draft was begun: it stays whole.
 
     Returns:
         The plan; None where so little leaves that it would not get below the trigger, or would
@@ -72,7 +74,7 @@ def plan_given(
         room = Room(items, policy, limit, window.budget, 0, "", decided.tokens, words, Size(0, 0))
         theirs = frozenset(i for i in stay if items[i].role == "user" or items[i].pinned)
         level = window.budget // GIANT
-        found = room.clips(stay, roomy - summary, level, never=theirs)
+        found = room.clips(stay, roomy - summary, level, never=frozenset(theirs | written))
         if found is None:
             return None
         clips = found
@@ -98,11 +100,14 @@ def only_clipped(
     leaving: Collection[int] = (),
     *,
     words: bool = True,
+    written: Set[int] = frozenset(),
 ) -> Compact | None:
     """The plan by which nothing leaves and messages are shown short, so that the rest fits.
 
-    First what tools and the agent said among the messages that leave soon anyway, then messages
-    that alone take a quarter of the budget.
+    The words of tools and of the agent give way in this order: those that leave soon anyway, all
+    before its newest answer, and messages that alone take a quarter of the budget, newest ones and,
+    where they may be, the user's too; at last the two together. First so much that there is room to
+    grow, as each change of the beginning breaks the provider's cache.
 
     Args:
         items: the history as the model would see it now.
@@ -111,22 +116,40 @@ def only_clipped(
         decided: the plan by which messages would leave.
         leaving: indexes of the items that a draft in the making stands for.
         words: whether those of the user may be shown short.
+        written: as for `plan_given`.
 
     Returns:
         The plan; None where that alone does not make it fit.
     """
     budget, tokens, soon = window.budget, decided.tokens, set(leaving)
     room = Room(items, policy, window.limit, budget, 0, "", tokens, words, Size(0, 0))
-    old = [i for i in soon if items[i].role in ("tool", "assistant") and not items[i].pinned]
-    whole = tokens - sum(items[i].tokens for i in old)
-    clips = room.clips(sorted(old), budget - whole, policy.clip_to)
+    answer = max((i for i, item in enumerate(items) if item.role == "assistant"), default=0)
+    said = [i for i in range(len(items)) if items[i].role in ("tool", "assistant")]
+    spared = frozenset(written) | {i for i in said if items[i].summary or items[i].pinned}
+    older = [i for i in said if i < answer and i not in spared]
+    stay = [i for i, item in enumerate(items) if not item.summary]
+
+    def within(
+        most: int, some: Sequence[int], least: int, gone: int = 0
+    ) -> tuple[Clip, ...] | None:
+        rest = tokens - gone - sum(items[i].tokens for i in some)
+        return room.clips(some, most - rest, least, never=frozenset(written))
+
+    def freed(clips: Sequence[Clip]) -> int:
+        return sum(items[one.index].tokens - one.limit for one in clips)
+
+    old = [i for i in older if i in soon]
+    tries = [(most, some) for some in (old, older) for most in (int(budget / REARM), budget)]
+    found = (within(most, some, policy.clip_to) for most, some in tries)
+    clips = next(filter(None, found), None) or within(budget, stay, budget // GIANT)
     if clips is None:
-        stay = [i for i, item in enumerate(items) if not item.summary]
-        left = budget - sum(item.tokens for item in items if item.summary)
-        clips = room.clips(stay, left, budget // GIANT)
+        short = room.shortest(older, policy.clip_to)
+        rest = [i for i in stay if i not in older]
+        giants = within(budget, rest, budget // GIANT, freed(short))
+        clips = None if giants is None else tuple(sorted(short + giants, key=lambda c: c.index))
     if not clips:
         return None
-    after = tokens - sum(items[one.index].tokens - one.limit for one in clips)
+    after = tokens - freed(clips)
     return replace(decided, evict=(), clips=clips, summary_tokens=0, at_most=after, beyond=None)
 
 

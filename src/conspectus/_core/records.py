@@ -31,6 +31,7 @@ class Draft:
         binding: statements of the messages that its summariser has named as binding, as plain data;
             they go into the ledger with it.
         request: as for `Record`.
+        seconds: that it took to write.
     """
 
     text: str
@@ -42,11 +43,12 @@ class Draft:
     cut: int = 0
     binding: tuple[Mapping[str, Any], ...] = ()
     request: str = ""
+    seconds: float = field(default=0.0, compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The draft as plain data."""
         data = {"v": FORMAT, **asdict(self), "cost": self.cost.to_json()}
-        return _without_empty(data, "binding", "request")
+        return _without_empty(data, "binding", "request", "seconds")
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Draft:
@@ -61,6 +63,7 @@ class Draft:
             cut=data.get("cut", 0),
             binding=tuple(data.get("binding", ())),
             request=data.get("request", ""),
+            seconds=data.get("seconds", 0.0),
         )
 
 
@@ -110,7 +113,7 @@ class Record:
     """What one compaction did.
 
     Attributes:
-        id: hash of all that follows; equal compactions have equal ids.
+        id: hash of all that follows but its bill; equal compactions have equal ids.
         parent: the record before it; None for the first of a thread.
         covers: keys of the originals that left the view, in order: the manifest.
         clips: messages shown short from now on.
@@ -131,6 +134,8 @@ class Record:
             of them that stay and that no earlier record names; empty where none stays.
         request: what a chat model was sent for the summary: `"cached"` for the agent's last request
             with an instruction after it, `"smallest"` for one of its own; empty where none was.
+        bill: what it took beside tokens: `seconds` in all, those that the caller `waited`, and,
+            where prices were set, `money` and its `currency`. Records are compared without it.
     """
 
     id: str
@@ -150,6 +155,7 @@ class Record:
     cut: int = 0
     order: tuple[str, ...] = ()
     request: str = ""
+    bill: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def mark(self) -> str:
@@ -171,16 +177,17 @@ class Record:
     @classmethod
     def make(cls, **parts: Any) -> Record:
         """A record with the id that its parts give it."""
-        bare = cls(id="", **parts)
+        bare = cls(id="", **{k: v for k, v in parts.items() if k != "bill"})
         text = json.dumps(bare.to_json(), sort_keys=True, ensure_ascii=True)
         return cls(id=hashlib.sha256(text.encode()).hexdigest()[:16], **parts)
 
     def to_json(self) -> dict[str, Any]:
         """The record as plain JSON data."""
         data: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        data["ledger"], data["cost"] = dict(self.ledger), self.cost.to_json()
+        data["ledger"], data["bill"] = dict(self.ledger), dict(self.bill)
+        data["cost"] = self.cost.to_json()
         data["clips"] = tuple(clip.to_json() for clip in self.clips)
-        return _without_empty({"v": FORMAT, **data}, "redacted", "cut", "order", "request")
+        return _without_empty({"v": FORMAT, **data}, "redacted", "cut", "order", "request", "bill")
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
@@ -220,6 +227,7 @@ class Record:
         whole = (
             isinstance(self.ledger, Mapping)
             and isinstance(self.redacted, Mapping)
+            and isinstance(self.bill, Mapping)
             and isinstance(self.archived, bool)
         )
         if not (named and whole and all(isinstance(text, str) for text in texts)):

@@ -320,10 +320,11 @@ class Room:
     ) -> tuple[Clip, ...] | None:
         """Clip the largest to one common level, as high as fits and at least `least`.
 
-        Tool results and the agent's own words give way before the user's and the pinned ones.
+        Tool results and the agent's own words give way before the user's and the pinned ones;
+        what stands in `never` does not.
         """
         theirs = frozenset(i for i in stay if self.items[i].role == "user" or self.items[i].pinned)
-        for spared in (theirs, never)[: 1 + words]:
+        for spared in (theirs | never, never)[: 1 + words]:
             low, high = least, max([least, *(self.items[i].tokens for i in stay)])
             if sum(self._size(i, low, spared) for i in stay) > room:
                 continue
@@ -336,6 +337,11 @@ class Room:
             sizes = {i: self._size(i, low, spared) for i in stay}
             return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
         return None
+
+    def shortest(self, some: Sequence[int], level: int) -> tuple[Clip, ...]:
+        """Clip these items to a level, as far as they may be."""
+        sizes = {i: self._size(i, level) for i in some}
+        return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
 
     def _stuck(self, tried: _Division, share: int, clip: bool) -> Stuck:
         assert self.budget is not None

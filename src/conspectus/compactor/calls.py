@@ -14,10 +14,10 @@ from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.drafts import shown_in
 from conspectus.compactor.memory import Failure
 from conspectus.compactor.observed import whose_of
-from conspectus.compactor.preparing import Chosen, chosen_flow, ended_flow
 from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.result import CompactionResult, Done, Failed
 from conspectus.compactor.session import Session
+from conspectus.compactor.swapping import Chosen, chosen_flow, settled_flow
 from conspectus.compactor.view import History
 from conspectus.errors import ArchiveError, ArchiveOvertaken, RedactionError, SummaryError
 from conspectus.events import HistoryStuck, tell
@@ -56,6 +56,7 @@ def compact_flow(
             chosen.plan,
             focus,
             ready=chosen.draft,
+            waited=chosen.waited,
         )
         try:
             outcome, after = yield from compaction.run()
@@ -72,9 +73,11 @@ def compact_flow(
                 raise
             raise as_the_models(error) from error.__cause__
         else:
+            yield from settled_flow(own, view, chosen, outcome)
             result = _ended(own, compaction, outcome, after)
-            result = yield from ended_flow(own, view, chosen, result)
-            return replace(result, cost=spent + result.cost)
+            if chosen.draft is not None and result.record is not None:
+                spent += chosen.draft.cost
+            return replace(result, cost=spent + result.cost, preparing=chosen.goes_on)
     history = yield from session.folded(entries)
     kept = _unchanged(session, history, Keep(reason, history.size.tokens))
     return replace(kept, failed="archive", cost=spent)

@@ -5,6 +5,7 @@ This order is the commit rule: whatever fails before the commit leaves the histo
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
@@ -80,9 +81,11 @@ class Compaction:
         focus: the subject that the caller wants kept above all.
         adopted: the summary of what leaves, where another library has written it already.
         ready: the draft that was prepared for it; None where there is none.
+        waited: seconds that the caller has waited for that.
         material: all that it reads.
         begun: name of the draft that this worker has taken upon itself; empty for none.
         asked: names of the summarisers that were asked.
+        start: when it began, by `time.monotonic()`.
     """
 
     session: Session
@@ -91,12 +94,14 @@ class Compaction:
     focus: InitVar[str] = ""
     adopted: InitVar[Draft | None] = None
     ready: Draft | None = None
+    waited: float = 0.0
     engine: Engine = field(init=False)
     anchor: Anchor = field(init=False)
     scope: Scope = field(init=False)
     material: Material = field(init=False)
     begun: str = ""
     asked: set[str] = field(default_factory=set)
+    start: float = field(default_factory=time.monotonic)
 
     def __post_init__(self, focus: str, adopted: Draft | None) -> None:
         self.engine, self.anchor = self.session.engine, self.session.anchor
@@ -139,6 +144,8 @@ class Compaction:
             if isinstance(outcome, Failed):
                 return (yield from self._failed(outcome, seen)), self.history
             record, gone = outcome.record, set(plan.evicted)
+            if self.waited:
+                seen.tell(waited=self.waited + self._seconds)
             after = applied(self.history, record, gone, self.material.clips, engine.meter)
             failures = yield from told_flow(self.material.redaction, outcome.failures)
             seen.tell(
@@ -263,6 +270,7 @@ class Compaction:
                     spent += draft.cost
                     draft, problems = checked(material, draft)
                     if not problems:
+                        draft = replace(draft, seconds=self._seconds)
                         yield from self.anchor.save_draft_flow(plan, draft)
                         return _Written(draft, spent, failures, found=False)
                     error, retry = refused(by, draft, problems), cached
@@ -349,6 +357,17 @@ class Compaction:
 
     # The record
 
+    @property
+    def _seconds(self) -> float:
+        return round(time.monotonic() - self.start, 3)
+
+    def _bill(self, draft: Draft | None) -> dict[str, Any]:
+        """Return what it took beside tokens, until its record is committed."""
+        own, prepared = self._seconds, 0.0 if self.ready is None else self.ready.seconds
+        money = events.money_of(draft.cost) if draft is not None else {}
+        waited = round(own + self.waited, 3)
+        return {"seconds": round(own + prepared, 3), "waited": waited, **money}
+
     def _record(self, draft: Draft | None) -> Record:
         material, head = self.material, self.history.head
         return Record.make(
@@ -368,6 +387,7 @@ class Compaction:
             request=draft.request if draft else "",
             redacted=dict(material.redacted) if material.redaction is not None else {},
             order=material.among(),
+            bill=self._bill(draft),
         )
 
     def _commit(self, record: Record) -> Flow[None]:

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from conspectus._core.given_cut import may_leave
 from conspectus._drive import Flow
+from conspectus.compactor.background import Preparations
 from conspectus.compactor.preparation import is_at_work
 from conspectus.compactor.session import Session
 from conspectus.compactor.view import History
@@ -82,7 +84,8 @@ def save_mark_flow(session: Session, history: History, mark: Prepared | None) ->
 def notes_in_force(history: History) -> str:
     """Names the notes in force: the last record by which messages left; empty for none. One that
     only shows messages short changes nothing about what a draft stands for."""
-    return next((record.id for record in reversed(history.chain) if record.covers), "")
+    ids = (record.id for record in reversed(history.chain) if record.covers)
+    return next(ids, history.name)
 
 
 def keys_of(history: History) -> list[str]:
@@ -98,9 +101,39 @@ def leaving_of(known: Prepared, history: History) -> list[int]:
     ]
 
 
+def written_since(known: Prepared | None, history: History) -> frozenset[int]:
+    """Return the places of what the agent has written since a draft was begun."""
+    own = [i for i, place in enumerate(history.places) if not place.item.summary]
+    later = [] if known is None else own[known.count :]
+    return frozenset(i for i in later if history.places[i].item.role == "assistant")
+
+
 def hash_of(parts: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()[:32]
 
 
 def identity_of(session: Session) -> str:
     return hash_of([session.engine.identity("")])
+
+
+def unfit(session: Session, known: Prepared, history: History) -> str:
+    """Why a draft does not belong to a history; empty if it does."""
+    if known.identity != identity_of(session):
+        return "it was made with other settings"
+    keys = keys_of(history)
+    if len(keys) < known.count:
+        return "the history has gone back"
+    if hash_of(keys[: known.count]) != known.seen:
+        return "the history that it was made from was changed"
+    covers = set(known.covers)
+    if any(p.item.summary and p.entry and p.item.key not in covers for p in history.places):
+        return "a summary of another library has come"
+    if not may_leave(history.items, leaving_of(known, history)):
+        return "something that it stands for must stay now"
+    return ""
+
+
+def jobs_of(session: Session) -> Preparations:
+    """Return the preparations of a session that has them."""
+    assert session.engine.background is not None
+    return session.engine.background

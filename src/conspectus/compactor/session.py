@@ -14,6 +14,7 @@ from conspectus._core.room import GIANT
 from conspectus._drive import Flow
 from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.background import Background
 from conspectus.compactor.engine import SLACK, Engine
 from conspectus.compactor.memory import Failure
 from conspectus.compactor.recognising import may_be_summaries
@@ -112,6 +113,10 @@ class Session:
         engine = replace(self.engine, policy=policy, meter=meter, frame=frame)
         return replace(self, engine=engine), corrected(history, meter.ratio)
 
+    def nears(self, size: Size, setting: Background) -> bool:
+        """Whether a history is so large that its next notes should be prepared."""
+        return setting.near(self.engine.policy, size, self.room)
+
     def over(self, history: History) -> bool:
         """Whether a history does not fit."""
         return self.room is not None and history.size.tokens > self.room.budget
@@ -120,6 +125,8 @@ class Session:
         """Return the size from which the trigger waits for growth."""
         if failed is not None:
             return failed.asked
+        if self.engine.background is not None and history.head and not history.head.covers:
+            return None  # shown short until notes were finished, which then need not wait
         if self.asked is not None:
             return self.last
         return history.head.size_after if history.head else None

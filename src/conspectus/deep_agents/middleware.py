@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NotRequired, cast
+from weakref import WeakSet
 
 from langchain.agents.middleware.types import ModelRequest, PrivateStateAttr
 from langchain_core.language_models import BaseChatModel
@@ -14,6 +15,7 @@ from conspectus.agents.channel import Channel
 from conspectus.agents.models import model_name, profile_window
 from conspectus.agents.state import CompactionState, HeadState, read_head
 from conspectus.archive import Scope
+from conspectus.compactor.background import Preparations
 from conspectus.deep_agents.defaults import deepagents, summarization_defaults
 from conspectus.errors import ArchiveError, PolicyError, RedactionError
 from conspectus.events.notes import log
@@ -68,6 +70,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     def __init__(
         self, model: str | BaseChatModel, backend: BackendProtocol | None, options: dict[str, Any]
     ) -> None:
+        self._copies: WeakSet[DeepAgentsSummarization] = WeakSet()
         options = self._by_new_names(options)
         window = options.get("window")
         settings: dict[str, Any] = {"history": "preserve", "recall": "auto", "name": NAME}
@@ -107,7 +110,17 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         options = self._options
         if not _same(model, self.model):
             options = {k: v for k, v in options.items() if k not in ("window", "reserved_tokens")}
-        return DeepAgentsSummarization(model, self._backend, options)
+        copy = DeepAgentsSummarization(model, self._backend, options)
+        self._copies.add(copy)
+        return copy
+
+    def _prepares(self) -> Sequence[Preparations]:
+        """Return what is prepared here and for the agents that this was copied for.
+
+        They share a store, so whoever closes this one closes theirs.
+        """
+        copied = (one for copy in tuple(self._copies) for one in copy._prepares())
+        return [*super()._prepares(), *copied]
 
     def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
         update = yield from super()._step(state, runtime)

@@ -16,6 +16,7 @@ from contextvars import ContextVar, Token
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
+from conspectus._core.costs import Cost
 from conspectus.errors import ArchiveOvertaken
 from conspectus.events.kinds import Event, ModelUse, SummarizerCall, Whose, WithCalls
 from conspectus.events.notes import noted
@@ -283,6 +284,25 @@ def _made(kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]) -> E
             if (price := pricing(event)) is not None:
                 return replace(event, price=price, currency=_state.currency)
     return event
+
+
+def money_of(cost: Cost) -> dict[str, Any]:
+    """What calls of models cost, as `money` and `currency`; empty where a price is not known.
+
+    Each model's calls count at their mean size, by which tiers for long requests go.
+    """
+    money, names = 0.0, (*SUMMED[1:], "hour_tokens")
+    for model, spent in cost.models.items():
+        count = max(1, spent.calls)
+        mean = {name: getattr(spent, name) / count for name in names}
+        call = _made(SummarizerCall, None, {"model": model, "summarizer": model, **mean})
+        assert isinstance(call, SummarizerCall)
+        if call.price is None:
+            return {}
+        money += call.price * count
+    if not cost.models or _state.pricing is None:
+        return {}
+    return {"money": money, "currency": _state.currency}
 
 
 SUMMED = ("calls", "input_tokens", "output_tokens", "cached_tokens", "written_tokens")

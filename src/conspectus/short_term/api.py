@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 from langchain_core.messages import AnyMessage
@@ -11,7 +12,13 @@ from langchain_core.messages.utils import count_tokens_approximately
 from langchain_core.runnables.config import ensure_config
 
 from conspectus._core.choices import OnFailure
-from conspectus._drive import arun, run
+from conspectus._drive import Flow, arun, run
+from conspectus.compactor.background import (
+    AnyBackground,
+    Background,
+    Preparations,
+    check_seconds,
+)
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError
@@ -48,6 +55,7 @@ def summarize_messages(
     on_failure: OnFailure = "degrade",
     redact: Redact = None,
     notes: NotesSetting = None,
+    background: AnyBackground = False,
 ) -> SummarizationResult:
     """Put a summary in the place of the oldest messages once enough has gathered.
 
@@ -85,6 +93,9 @@ def summarize_messages(
             None, for off.
         notes: the parts of the notes that are written beside the model's summary; see
             `Compactor`. An empty list leaves the summary alone, as in LangMem. Default: all.
+        background: True prepares the next summary beside the caller, from seven tenths of
+            `max_tokens_before_summary` on; `{"prepare": 0.6}` from another share of it. The
+            archive, if there is one, must be open. Default: False. See `docs/background.md`.
 
     Returns:
         The messages to send to the model, and the running summary to pass the next time.
@@ -132,17 +143,54 @@ async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
     return await arun(step.run(messages, given.arguments["running_summary"]))
 
 
+def close_background(timeout: float | None = None) -> None:
+    """Wait for what calls of the functions prepare, so that their store can be closed.
+
+    Args:
+        timeout: seconds to wait; what a model has not written by then is given up. Default: as
+            long as it takes.
+
+    Raises:
+        PolicyError: `timeout` is no number of seconds.
+    """
+    run(_closed_flow(timeout))
+
+
+async def aclose_background(timeout: float | None = None) -> None:
+    """`close_background` on an event loop."""
+    await arun(_closed_flow(timeout))
+
+
+def _closed_flow(timeout: float | None) -> Flow[None]:
+    check_seconds(timeout)
+    while _BESIDE:
+        _, (background, _memory) = _BESIDE.popitem()
+        yield from background.close_flow(timeout)
+
+
+_BESIDE: dict[Background, tuple[Preparations, Memory]] = {}
+"""What calls of the functions prepare and remember, by their setting."""
+
+
 def _step(given: Mapping[str, Any]) -> Step:
-    """Make one call of a function, with a memory that ends with it."""
+    """Make one call of a function; its memory ends with it, unless notes are prepared."""
     settings = {name: value for name, value in given.items() if name in NAMES}
-    if given.get("archive") == "memory:":
+    archive, setting = given.get("archive"), Background.of(given.get("background"))
+    if archive == "memory:":
         raise PolicyError(
             "an archive of 'memory:' would be gone after each call; make one with "
             "Archive.open('memory:') and pass that"
         )
-    return Step(
-        ShortTermSettings(**settings), Memory(), given.get("thread_id") or configured_thread()
-    )
+    background, memory = None, Memory()
+    if setting is not None:
+        if isinstance(archive, (str, Path)):
+            raise PolicyError(
+                "background=True uses the archive after the call: open it once with "
+                f"Archive.open({str(archive)!r}) and pass that"
+            )
+        background, memory = _BESIDE.setdefault(setting, (Preparations(setting), memory))
+    thread = given.get("thread_id") or configured_thread()
+    return Step(ShortTermSettings(**settings), memory, thread, background)
 
 
 def configured_thread() -> object:

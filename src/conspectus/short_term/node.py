@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from langchain_core.messages import RemoveMessage
@@ -13,6 +14,9 @@ from pydantic import BaseModel
 
 from conspectus._core.choices import OnFailure
 from conspectus._drive import arun, run
+from conspectus.archive import Archive
+from conspectus.compactor.background import AnyBackground, Preparations
+from conspectus.compactor.closing import Closing
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.errors import InputError
@@ -31,7 +35,7 @@ from conspectus.summarize import NotesSetting
 from conspectus.tokens.tally import Tallies
 
 
-class SummarizationNode(Runnable[Any, dict[str, Any]]):
+class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
     """A node that summarises the oldest messages of a state once enough has gathered.
 
     It takes what `summarize_messages` takes, and reads and writes the state in LangMem's form:
@@ -48,6 +52,8 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
             `input_messages_key` replaces the history.
         name: of the node. Default: `"summarization"`.
         archive, on_failure, redact, notes: as for `summarize_messages`. The archive is opened once.
+        background: True prepares the next summary beside the graph, as for `summarize_messages`.
+            Close the node, or use it as a context manager, before you close its store.
         thread_id: the conversation, for the archive. Default: that of each run's config.
 
     Raises:
@@ -81,13 +87,17 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         on_failure: OnFailure = "degrade",
         redact: Redact = None,
         notes: NotesSetting = None,
+        background: AnyBackground = False,
     ) -> None:
         vars(self).update({name: value for name, value in locals().items() if name in NAMES})
         self._thread = thread_id
         self._counted: tuple[TokenCounter, Tallies] | None = None
         self._memory = Memory()
+        self._background = Preparations.of(background)
         self._settings()  # what cannot mean anything is refused before the archive is opened
-        self.archive: AnyArchive | None = open_archive(archive)
+        opened = open_archive(archive)
+        self.archive: AnyArchive | None = opened
+        self._opened = opened if isinstance(archive, (str, Path)) else None
         self.input_messages_key = input_messages_key
         self.output_messages_key = output_messages_key
         self.name = name
@@ -116,7 +126,7 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
     def _step(self, config: RunnableConfig | None) -> Step:
         configured = ((config or {}).get("configurable") or {}).get("thread_id")
         thread = self._thread or configured or configured_thread()
-        return Step(self._settings(), self._memory, thread)
+        return Step(self._settings(), self._memory, thread, self._background)
 
     def _settings(self) -> ShortTermSettings:
         """Return the settings as the attributes are now: they may be set."""
@@ -128,11 +138,19 @@ class SummarizationNode(Runnable[Any, dict[str, Any]]):
         return given
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copy without counted sizes and failures."""
-        return {**vars(self), "_counted": None, "_memory": None}
+        """Copy without what was counted, what failed and what is prepared."""
+        setting = self._background and self._background.setting
+        return {**vars(self), "_counted": None, "_memory": None, "_background": setting}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _memory=Memory())
+        background = Preparations.of(state["_background"])
+        vars(self).update(state, _memory=Memory(), _background=background)
+
+    def _prepares(self) -> Sequence[Preparations]:
+        return () if self._background is None else (self._background,)
+
+    def _own_archive(self) -> Archive | None:
+        return self._opened
 
     def _read(self, given: Any) -> tuple[Any, Mapping[str, Any]]:
         key = self.input_messages_key

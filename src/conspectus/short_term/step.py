@@ -10,21 +10,21 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from conspectus._core.choices import EMBEDDED
-from conspectus._core.items import Compact, Keep, Plan, Stuck
-from conspectus._core.oldest_first import Limits, oldest_first
+from conspectus._core.items import Compact, Keep, Size, Stuck, Window
 from conspectus._core.policy import grown
 from conspectus._core.records import Record
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
+from conspectus.compactor.background import Preparations
 from conspectus.compactor.compaction import Compaction
-from conspectus.compactor.engine import SLACK, Engine
+from conspectus.compactor.engine import Engine
 from conspectus.compactor.memory import Failure, Memory
 from conspectus.compactor.observed import log_failures, whose_of
 from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.result import Failed
-from conspectus.compactor.session import SUMMARY_FLOOR, Session
-from conspectus.compactor.view import SMALL, History, look_flow, with_floors
+from conspectus.compactor.swapping import Chosen, chosen_flow, settled_flow
+from conspectus.compactor.view import History, look_flow
 from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
 from conspectus.events import HistoryStuck, tell
 from conspectus.events.notes import log
@@ -39,6 +39,7 @@ from conspectus.short_term.running_summary import (
 )
 from conspectus.short_term.settings import ShortTermSettings
 from conspectus.short_term.summarizer import InWords, PromptedSummarizer
+from conspectus.short_term.turn import Turn, decide, swaps_below
 from conspectus.tokens import TokenMeter
 
 
@@ -48,13 +49,15 @@ class Step:
 
     Attributes:
         settings: the parameters.
-        memory: failed summaries; a function's own is new each time.
+        memory: failed summaries; a function's own is new each time, unless it prepares.
         thread: the conversation, where there is an archive.
+        background: the notes that are prepared beside the caller; None where none are.
     """
 
     settings: ShortTermSettings
     memory: Memory
     thread: object = None
+    background: Preparations | None = None
 
     def run(self, messages: Sequence[Any], running_summary: object) -> Flow[SummarizationResult]:
         """Return the messages to send to the model, and the running summary.
@@ -69,13 +72,14 @@ class Step:
         parts = divide(messages, running, standing)
         total = given.tallies.follow(_name(parts), parts.rest).totals[0]
         if given.archive is None:
-            if total < given.reach:
+            if total < given.reach and not self._may_begin(parts, total, running):
                 return self._plain(parts, running)
             return (yield from self._work(parts, running, standing, None))
         scope = records.scope_of(self.thread)
         around = [message for message in (parts.system, *standing) if message is not None]
         whole = total + sum(given.count([message]) for message in around)
         due = total >= given.reach or whole > given.max_tokens
+        due = due or self._may_begin(parts, total, running)
         if not due and not records.is_news(given.archive, scope, running):
             return self._plain(parts, running)
         try:
@@ -123,20 +127,30 @@ class Step:
         standing: list[BaseMessage],
         archive: Archive | None,
     ) -> Flow[SummarizationResult]:
-        given = self._knowing(parts)
-        scope = Scope("local", _name(parts)) if archive is None else records.scope_of(self.thread)
+        given, scope = self._knowing(parts), self._scope(parts)
         chain = () if archive is None else (yield from records.chain_flow(archive, scope, running))
         before = None
         if archive is None and running is not None:
             before = records.facts_before(running, self._where(parts, running))
         history = yield from _history(given, parts, running, standing, chain)
-        history = replace(history, before=before)
-        history, decided = _decide(given, history, archive is not None)
+        if archive is None and running is not None:
+            history = replace(history, before=before, name=name_of(running))
+        history, decided = decide(given, history, archive is not None)
         over = history.size.tokens > given.max_tokens
         failed = self.memory.of(scope).failure(_mark(running), history.size.messages, over)
         held = failed is not None and not grown(history.size.tokens, failed.size.tokens)
         if held and isinstance(decided, Compact) and decided.evict:
             decided = Keep("its latest summary failed", history.size.tokens)
+        # A caller's history decides what is made anew: drafts are kept in archives only, and in
+        # memory where they were prepared.
+        memory = Memory() if self.background is None else self.memory
+        anchor = Anchor(archive, memory, scope, head=chain)
+        engine = _engine(given, archive, memory, self.background)
+        turn, chosen = Turn(engine, scope, None, anchor, settings=given), Chosen(decided)
+        if self.background is not None and not held:
+            room = Window(given.max_tokens)
+            chosen = yield from chosen_flow(replace(turn, room=room), history, decided)
+        history, decided = chosen.view or history, chosen.plan
         if not isinstance(decided, Compact):
             return self._unchanged(parts, running, history, decided)
         if decided.at_most > given.max_tokens:
@@ -149,14 +163,14 @@ class Step:
         def after(record: Record) -> RunningSummary | None:
             return RunningSummary(record.summary, ids, last) if decided.evict else running
 
-        # A caller's history decides whether a summary is made anew: only archives keep drafts.
-        anchor = Anchor(
-            archive, Memory(), scope, head=chain, names=lambda record: name_of(after(record))
-        )
-        session = Session(_engine(given, archive), scope, None, anchor)
+        anchor.names = lambda record: name_of(after(record))
+        turn = replace(turn, engine=replace(engine, order=chosen.order or engine.order))
         try:
-            compaction = Compaction(session, history, decided)
+            compaction = Compaction(
+                turn, history, decided, ready=chosen.draft, waited=chosen.waited
+            )
             outcome, view = yield from compaction.run()
+            yield from settled_flow(turn, history, chosen, outcome)
         except (SummaryError, RedactionError) as error:
             self._failed(scope, running, history)
             if isinstance(error, RedactionError):
@@ -176,6 +190,26 @@ class Step:
         if now is None:
             return SummarizationResult([*_alone(parts), *rest])
         return self._result(parts, now, rest)
+
+    def _scope(self, parts: HistoryParts) -> Scope:
+        """Return whose records, drafts and failures these are."""
+        if self.settings.archive is not None:
+            return records.scope_of(self.thread)
+        if self.background is None:
+            return Scope("local", _name(parts))
+        # Drafts lie in memory from one call to the next, and ids such as "1" tell nobody apart.
+        first = str(parts.rest[0].content) if parts.rest else ""
+        return Scope("local", f"{self.thread or ''}\0{_name(parts)}\0{first:.200}")
+
+    def _may_begin(self, parts: HistoryParts, total: int, running: RunningSummary | None) -> bool:
+        """Whether the next notes should be prepared, by the size of a history alone."""
+        jobs = self.background
+        if jobs is None or total < self.settings.reach * jobs.setting.prepare:
+            return False
+        known = jobs.latest(self._scope(parts))
+        count = len(parts.rest) + (parts.system is not None) + (running is not None)
+        head = known.head if known is not None else ""
+        return jobs.wanted(self._scope(parts), head, Size(total, count))
 
     def _where(self, parts: HistoryParts, running: RunningSummary) -> object:
         return records.conversation(self.thread, parts.messages, running)
@@ -275,25 +309,6 @@ def _history(
     return replace(history, places=places)
 
 
-def _decide(given: ShortTermSettings, history: History, clip: bool) -> tuple[History, Plan]:
-    """Plan without clips; with them only where that is not enough."""
-    frame = given.summary_size("")
-    limits = Limits(
-        most=given.max_tokens,
-        reach=given.reach,
-        share=given.max_summary_tokens,
-        frame=frame,
-        floor=frame + SUMMARY_FLOOR,
-        slack=SLACK,
-    )
-    decided = oldest_first(history.items, limits, clip=False)
-    fits = isinstance(decided, Compact) and decided.at_most <= given.max_tokens
-    if not clip or fits or history.size.tokens <= given.max_tokens:
-        return history, decided
-    history = with_floors(history, TokenMeter(given.count), SMALL)
-    return history, oldest_first(history.items, limits, clip=True)
-
-
 def _too_large(decided: Compact) -> Stuck:
     most = decided.budget or 0
     reason = (
@@ -304,9 +319,17 @@ def _too_large(decided: Compact) -> Stuck:
     return Stuck(reason, decided.tokens, decided.at_most, most)
 
 
-def _engine(given: ShortTermSettings, archive: Archive | None) -> Engine:
+def _engine(
+    given: ShortTermSettings,
+    archive: Archive | None,
+    memory: Memory,
+    background: Preparations | None,
+) -> Engine:
     asked = PromptedSummarizer(given)
     return Engine(
+        policy=swaps_below(given),
+        memory=memory,
+        background=background,
         meter=TokenMeter(given.count),
         frame=given.summary_size(""),
         archive=archive,

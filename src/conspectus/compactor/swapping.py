@@ -1,0 +1,211 @@
+"""Swap prepared notes in at the trigger; go on, or wait, where they are not finished.
+
+A draft is used only if the history that it was made from is still the beginning of this one and the
+same notes are in force.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from conspectus._core.choices import EMBEDDED
+from conspectus._core.given_cut import only_clipped, plan_given
+from conspectus._core.items import Compact, Keep, Plan
+from conspectus._core.records import Draft
+from conspectus._drive import Flow, pause
+from conspectus.compactor.observed import whose_of
+from conspectus.compactor.preparation import LOOK_AGAIN
+from conspectus.compactor.prepared import (
+    Prepared,
+    find_mark_flow,
+    jobs_of,
+    leaving_of,
+    notes_in_force,
+    save_mark_flow,
+    unfit,
+    written_since,
+)
+from conspectus.compactor.preparing import begin_on_flow
+from conspectus.compactor.result import Done, Failed
+from conspectus.compactor.session import Session
+from conspectus.compactor.view import History, with_floors
+from conspectus.compactor.waiting import LONGEST_LOOK
+from conspectus.errors import ArchiveError
+from conspectus.events import Preparing, tell
+
+LOOK_THERE = 0.2
+"""Seconds between two looks at a draft that another process is writing."""
+
+GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What is to be done about a history.
+
+    Attributes:
+        plan: the plan to carry out, or why there is none.
+        draft: the draft that was prepared for it; None where there is none.
+        known: from which history that was made.
+        topped: messages that came later leave as well.
+        goes_on: the agent goes on while its notes are being prepared.
+        order: who writes instead of the usual summarisers; None for those.
+        waited: seconds that the agent stood still.
+        view: the history as the plan was made for it; None where nothing was measured anew.
+    """
+
+    plan: Plan
+    draft: Draft | None = None
+    known: Prepared | None = None
+    topped: bool = False
+    goes_on: bool = False
+    order: tuple[str, ...] | None = None
+    waited: float = 0.0
+    view: History | None = None
+
+
+def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chosen]:
+    """What to do about a history for which notes are prepared.
+
+    Args:
+        session: whose.
+        history: as it stands.
+        decided: the plan that would be carried out without them.
+    """
+    usual = Chosen(decided)
+    if not isinstance(decided, Compact):
+        jobs, size = jobs_of(session), session.asked or history.size
+        near = isinstance(decided, Keep) and session.nears(size, jobs.setting)
+        if near and jobs.wanted(session.scope, history.head.id if history.head else "", size):
+            yield from begin_on_flow(session, history)
+        return usual
+    if not decided.summary_tokens:
+        return usual
+    found = yield from _ready(session, history, decided)
+    if isinstance(found, Chosen):
+        return found
+    if jobs_of(session).closed:
+        return usual
+    over, failed, begun = session.over(history), _has_failed(session, history), time.monotonic()
+    short = _shown_short(session, history, decided, found) if over and not failed else None
+    if not failed and (not over or short is not None):
+        if found is None or not found.under_way:
+            (yield from begin_on_flow(session, history)).due = True
+        tell(Preparing, whose_of(session.scope), step="went_on")
+        if short is not None:
+            return Chosen(short[1], view=short[0], goes_on=True)
+        return Chosen(Keep(GOES_ON, history.size.tokens), goes_on=True)
+    expired = yield from _waited(session, history, found)
+    waited = time.monotonic() - begun
+    found = yield from _ready(session, history, decided)
+    if isinstance(found, Chosen):
+        return replace(found, waited=waited)
+    if waited >= LOOK_AGAIN:
+        tell(Preparing, whose_of(session.scope), step="waited", waited=waited)
+    if expired and session.engine.on_failure == "degrade":
+        # Its time is over: it is not asked for as long once more.
+        return replace(usual, order=(EMBEDDED,))
+    return usual
+
+
+def settled_flow(
+    session: Session, history: History, chosen: Chosen, outcome: Done | Failed
+) -> Flow[None]:
+    """Tell of a draft that was put in force, and drop one that was refused."""
+    if chosen.known is None or chosen.draft is None:
+        return
+    if isinstance(outcome, Failed):
+        if not isinstance(outcome.error, ArchiveError):
+            yield from _drop(session, history, chosen.known, "it was refused")
+        return
+    jobs_of(session).forget(session.scope)
+    step, count = "topped_up" if chosen.topped else "swapped_in", len(chosen.known.covers)
+    tell(Preparing, whose_of(session.scope), step=step, waited=chosen.waited, messages=count)
+
+
+def _ready(session: Session, history: History, decided: Compact) -> Flow[Chosen | Prepared | None]:
+    """The plan that puts a finished draft in force; or what is known of one that is not finished,
+    and fits; None for neither. A draft that does not belong to the history is dropped."""
+    known = yield from find_mark_flow(session, history)
+    if known is None:
+        return None
+    if why := unfit(session, known, history):
+        yield from _drop(session, history, known, why)
+        return None
+    draft = yield from session.anchor.find_draft_flow(known.plan)
+    if draft is None:
+        return known
+    leaving, where = leaving_of(known, history), session.engine.where
+    given = plan_given(
+        history.items,
+        session.engine.policy,
+        session.room,
+        decided,
+        leaving,
+        session.message_size(draft.text),
+        asked=session.asked,
+        clip=where is not None,
+        words=session.engine.archive is not None,
+        written=written_since(known, history),
+    )
+    if given is not None:
+        return Chosen(given, draft, known)
+    if set(leaving) <= set(decided.evicted):
+        return Chosen(decided, draft, known, topped=True)
+    yield from _drop(session, history, known, "less may leave now than it stands for")
+    return None
+
+
+def _shown_short(
+    session: Session, history: History, decided: Compact, known: Prepared | None
+) -> tuple[History, Compact] | None:
+    """The plan by which messages are shown short, so that the agent can go on; and the history with
+    the least sizes of its messages measured."""
+    where, room = session.engine.where, session.room
+    if where is None or room is None:
+        return None
+    history = with_floors(history, session.engine.meter, session.engine.policy.clip_to, where)
+    leaving = () if known is None else leaving_of(known, history)
+    words, written = session.engine.archive is not None, written_since(known, history)
+    policy = session.engine.policy
+    plan = only_clipped(history.items, policy, room, decided, leaving, words=words, written=written)
+    return None if plan is None else (history, plan)
+
+
+def _has_failed(session: Session, history: History) -> bool:
+    """Whether this history was tried to prepare, and could not be."""
+    job = jobs_of(session).latest(session.scope)
+    if job is None or job.notes != notes_in_force(history):
+        return False
+    return job.outcome == "failed" or (job.due and job.outcome == "nothing")
+
+
+def _waited(session: Session, history: History, known: Prepared | None) -> Flow[bool]:
+    """Wait for what is under way, within a summariser's time; whether that was too short."""
+    until = time.monotonic() + (session.engine.timeout or LONGEST_LOOK)
+    job = jobs_of(session).latest(session.scope)
+    if job is not None and job.notes in (None, notes_in_force(history)):
+        while job.under_way:
+            if time.monotonic() > until:
+                return True
+            if not (yield job.looked_at()):
+                return False
+        if job.outcome != "elsewhere":
+            return False
+        known = yield from find_mark_flow(session, history)
+    while known is not None and known.under_way:
+        if (yield from session.anchor.find_draft_flow(known.plan)) is not None:
+            return False
+        if time.monotonic() > until:
+            return True
+        yield pause(LOOK_THERE)
+        known = yield from find_mark_flow(session, history)
+    return False
+
+
+def _drop(session: Session, history: History, known: Prepared, why: str) -> Flow[None]:
+    jobs_of(session).forget(session.scope)
+    yield from save_mark_flow(session, history, None)
+    whose, count = whose_of(session.scope), len(known.covers)
+    tell(Preparing, whose, step="dropped", outcome="dropped", reason=why, messages=count)

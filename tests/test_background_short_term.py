@@ -1,0 +1,389 @@
+"""Short-term memory whose next summary is prepared beside its caller: node and functions."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
+from langchain_core.messages.utils import count_tokens_approximately as count
+
+from background_support import LIMIT, Heard, until
+from conspectus import Archive, PolicyError
+from conspectus.archive import Scope
+from conspectus.compactor import preparing
+from short_term_support import TOLD, ai, human, ours, result, summarised, talk, torn
+
+SIZES: dict[str, Any] = {
+    "max_tokens": 1_000,
+    "max_tokens_before_summary": 600,
+    "max_summary_tokens": 100,
+}
+
+
+@pytest.fixture(autouse=True)
+def _settles_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(preparing, "SETTLES", 0.01)
+    yield
+    ours.close_background(0)
+
+
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    with Heard() as one:
+        yield one
+
+
+@dataclass
+class Held:
+    """A model that answers once it is let go on.
+
+    Attributes:
+        going: set, it answers at once.
+        asked: a call has begun.
+        read: what each call was given.
+    """
+
+    going: threading.Event = field(default_factory=threading.Event)
+    asked: threading.Event = field(default_factory=threading.Event)
+    read: list[str] = field(default_factory=list)
+    fails: bool = False
+
+    def invoke(self, messages: list[Any]) -> Any:
+        self.read.append("\n".join(str(one.content) for one in messages))
+        self.asked.set()
+        self.going.wait(LIMIT)
+        if self.fails:
+            raise RuntimeError("the model is out of order")
+        return AIMessage(TOLD)
+
+    async def ainvoke(self, messages: list[Any]) -> Any:
+        return await asyncio.to_thread(self.invoke, messages)
+
+
+class Caller:
+    """Calls the node or the function again and again, as a graph would."""
+
+    def __init__(self, model: Held, how: str, **more: Any) -> None:
+        self.how, self.running = how, None
+        self.given: dict[str, Any] = {"model": model, "background": True, **SIZES, **more}
+        self.node = ours.SummarizationNode(**self.given) if how == "node" else None
+
+    def __call__(self, messages: list[AnyMessage]) -> list[Any]:
+        if self.node is not None:
+            context = {"running_summary": self.running}
+            update = self.node.invoke({"messages": messages, "context": context})
+            self.running = update.get("context", context)["running_summary"]
+            shown: list[Any] = update["summarized_messages"]
+        else:
+            done = ours.summarize_messages(messages, running_summary=self.running, **self.given)
+            self.running, shown = done.running_summary, done.messages
+        assert not torn(shown)
+        return shown
+
+
+@pytest.fixture(params=["node", "function"])
+def how(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["archive", "no archive"])
+def kept(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
+    if request.param == "no archive":
+        yield {}
+        return
+    with Archive.open("memory:") as archive:
+        yield {"archive": archive, "thread_id": "t"}
+
+
+def size(messages: list[Any]) -> int:
+    return int(count(messages))
+
+
+def until_size(tokens: int) -> list[AnyMessage]:
+    """A talk of at least so many tokens."""
+    turns = next(n for n in range(1, 200) if size(talk(n)) >= tokens)
+    return talk(turns)
+
+
+def test_a_summary_is_swapped_in_without_waiting(
+    heard: Heard, how: str, kept: dict[str, Any]
+) -> None:
+    model = Held()
+    caller = Caller(model, how, **kept)
+    near = until_size(450)
+    assert caller(near) == near
+    assert model.asked.wait(LIMIT)
+    assert caller.running is None
+    model.going.set()
+    until(lambda: bool(heard.steps("finished")))
+    model.going.clear()  # who asks the model now stands still
+    whole = until_size(620)
+    shown = caller(whole)
+    assert [one.step for one in heard.all] == ["began", "finished", "swapped_in"]
+    assert len(model.read) == 1
+    assert size(shown) <= SIZES["max_tokens"]
+    gone = summarised(caller.running)
+    assert gone
+    assert {one.id for one in whole} - gone <= {one.id for one in shown}
+    assert all(str(one.content) in model.read[0] for one in whole if one.id in gone)
+    assert TOLD in caller.running.summary  # type: ignore[attr-defined]
+    if kept:
+        rows = kept["archive"].export(Scope("local", "t"))
+        assert gone <= {row["id"] for row in rows}
+
+
+def test_what_came_after_the_snapshot_stays_as_it_is(how: str, heard: Heard) -> None:
+    model = Held()
+    model.going.set()
+    caller = Caller(model, how)
+    near = until_size(450)
+    caller(near)
+    until(lambda: bool(heard.steps("finished")))
+    later = [*near, ai("edit", 3, "c1"), result("done", "c1", 4), ai("told", 150)]
+    later.append(human("next", 60))
+    shown = caller(later)
+    assert heard.steps("swapped_in")
+    assert shown[-4:] == later[-4:]
+    assert not {"edit", "done", "told", "next"} & summarised(caller.running)
+
+
+def test_the_caller_goes_on_while_it_fits_and_waits_where_it_does_not(
+    heard: Heard, how: str
+) -> None:
+    model = Held()
+    caller = Caller(model, how)
+    caller(until_size(450))
+    assert model.asked.wait(LIMIT)
+    whole = until_size(700)
+    assert caller(whole) == whole
+    assert heard.steps("went_on")
+    threading.Timer(0.2, model.going.set).start()
+    shown = caller(until_size(1_050))
+    [swapped] = heard.steps("swapped_in", "topped_up")
+    assert swapped.waited > 0.1
+    assert size(shown) <= SIZES["max_tokens"]
+    assert len(model.read) == 1
+
+
+def test_rounds_go_on_one_after_the_other(how: str, kept: dict[str, Any], heard: Heard) -> None:
+    model = Held()
+    model.going.set()
+    caller = Caller(model, how, **kept)
+    said = talk(80)
+    for end in range(1, len(said), 2):
+        shown = caller(said[:end])
+        until(lambda: len(heard.steps("began")) == len(heard.steps("finished")))
+        here = {one.id for one in shown} | summarised(caller.running)
+        assert {one.id for one in said[:end]} <= here
+        assert size(shown) <= SIZES["max_tokens"]
+    assert len(heard.steps("swapped_in", "topped_up")) > 3
+    assert not heard.steps("waited", "dropped")
+    read = "\n".join(model.read)
+    assert all(str(one.content) in read for one in said if one.id in summarised(caller.running))
+
+
+def test_a_summary_of_messages_that_were_edited_is_dropped(
+    heard: Heard, how: str, kept: dict[str, Any]
+) -> None:
+    model = Held()
+    model.going.set()
+    caller = Caller(model, how, **kept)
+    caller(until_size(450))
+    until(lambda: bool(heard.steps("finished")))
+    whole = until_size(1_050)
+    whole[1] = AIMessage("Something else was said.", id=whole[1].id)
+    caller(whole)
+    assert heard.steps("dropped")
+    assert "Something else was said." in model.read[-1]
+
+
+def test_a_branch_under_another_summary_does_not_get_it(heard: Heard, how: str) -> None:
+    model = Held()
+    model.going.set()
+    caller = Caller(model, how)
+    near = until_size(450)
+    caller(near)
+    until(lambda: bool(heard.steps("finished")))
+    caller.running = ours.RunningSummary("Another beginning.", {"gone"}, "gone")
+    caller(until_size(620))
+    until(lambda: len(heard.steps("began")) == len(heard.steps("finished")))
+    caller(until_size(1_050))
+    assert any("Another beginning." in read for read in model.read)
+    assert "gone" in summarised(caller.running)
+
+
+def test_conversations_without_a_thread_do_not_get_each_others(how: str, heard: Heard) -> None:
+    """Their messages have the same ids, as counters make them."""
+    model = Held()
+    model.going.set()
+    caller, other = Caller(model, how), Caller(model, how)
+    other.node = caller.node
+    mine, theirs = until_size(450), [one.model_copy() for one in until_size(450)]
+    theirs[0] = HumanMessage("Quite another talk. " + "Words. " * 40, id=mine[0].id)
+    caller(mine)
+    other(theirs)
+    until(lambda: len(heard.steps("finished")) == 2)
+    whole = until_size(620)
+    caller(whole)
+    other([*theirs, *whole[len(theirs) :]])
+    assert len(heard.steps("swapped_in")) == 2
+    assert len(model.read) == 2
+
+
+@pytest.mark.parametrize("on_failure", ["degrade", "keep"])
+def test_a_model_that_fails_is_asked_again_when_it_is_due(
+    heard: Heard, how: str, on_failure: str
+) -> None:
+    model = Held(fails=True)
+    model.going.set()
+    caller = Caller(model, how, on_failure=on_failure)
+    caller(until_size(450))
+    until(lambda: bool(heard.steps("finished")))
+    model.fails = False
+    caller(until_size(620))
+    assert TOLD in caller.running.summary  # type: ignore[attr-defined]
+
+
+def test_it_is_found_after_a_restart(tmp_path: Path, heard: Heard) -> None:
+    model = Held()
+    model.going.set()
+    where = tmp_path / "agent.db"
+    with ours.SummarizationNode(
+        model=model, background=True, archive=where, thread_id="t", **SIZES
+    ) as node:
+        node.invoke({"messages": until_size(450)})
+    assert len(model.read) == 1
+    model.going.clear()
+    with ours.SummarizationNode(
+        model=model, background=True, archive=where, thread_id="t", **SIZES
+    ) as node:
+        update = node.invoke({"messages": until_size(620)})
+        assert summarised(update["context"]["running_summary"])
+    assert len(model.read) == 1
+    assert heard.steps("swapped_in")
+
+
+def test_two_workers_on_one_thread_ask_the_model_once(heard: Heard) -> None:
+    model = Held()
+    with Archive.open("memory:") as archive:
+        more = {"archive": archive, "thread_id": "t"}
+        one, two = Caller(model, "node", **more), Caller(model, "node", **more)
+        near = until_size(450)
+        one(near)
+        assert model.asked.wait(LIMIT)
+        two(near)
+        until(lambda: len(heard.steps("finished")) == 1)  # it sees that the other is at it
+        model.going.set()
+        until(lambda: len(heard.steps("finished")) == 2)
+        whole = until_size(620)
+        one(whole), two(whole)
+        assert summarised(one.running) == summarised(two.running) != set()
+    assert len(model.read) == 1
+
+
+@pytest.mark.parametrize("kind", ["node", "function"])
+def test_the_same_on_an_event_loop_and_no_task_is_left(heard: Heard, kind: str) -> None:
+    model = Held()
+    node = ours.SummarizationNode(model=model, background=True, **SIZES)
+
+    async def call(messages: list[AnyMessage]) -> tuple[list[Any], Any]:
+        if kind == "node":
+            update = await node.ainvoke({"messages": messages})
+            running = update.get("context", {}).get("running_summary")
+            return update["summarized_messages"], running
+        done = await ours.asummarize_messages(
+            messages, running_summary=None, model=model, background=True, **SIZES
+        )
+        return done.messages, done.running_summary
+
+    async def session() -> None:
+        near = until_size(450)
+        assert (await call(near))[0] == near
+        assert await asyncio.to_thread(model.asked.wait, LIMIT)
+        model.going.set()
+        await asyncio.to_thread(until, lambda: bool(heard.steps("finished")))
+        model.going.clear()
+        shown, running = await call(until_size(620))
+        assert summarised(running)
+        assert size(shown) <= SIZES["max_tokens"]
+        model.going.set()
+        await (node.aclose() if kind == "node" else ours.aclose_background())
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not [one for one in others if one.get_name() == "conspectus-background"]
+
+    asyncio.run(session())
+    assert len(model.read) == 1
+    assert heard.steps("swapped_in")
+
+
+def test_close_gives_up_what_takes_too_long(how: str, heard: Heard) -> None:
+    model = Held()
+    with Archive.open("memory:") as archive:
+        caller = Caller(model, how, archive=archive, thread_id="t")
+        caller(until_size(450))
+        assert model.asked.wait(LIMIT)
+        if caller.node is not None:
+            caller.node.close(0)
+        else:
+            ours.close_background(0)
+        before = archive.export(Scope("local", "t"))
+        model.going.set()
+        until(lambda: all(t.name != "conspectus-background" for t in threading.enumerate()))
+        assert archive.export(Scope("local", "t")) == before
+        caller(until_size(620))  # the notes are made when they are due
+        assert summarised(caller.running) or how == "function"
+
+
+def test_nothing_is_prepared_unless_it_is_asked_for(heard: Heard, how: str) -> None:
+    model = Held()
+    model.going.set()
+    caller = Caller(model, how, background=False)
+    caller(until_size(500))
+    assert not model.read
+    caller(until_size(620))
+    assert len(model.read) == 1
+    assert not heard.all
+
+
+def test_a_copy_of_a_node_prepares_by_itself() -> None:
+    node = ours.SummarizationNode(model=TOLD_BY, background={"prepare": 0.5}, **SIZES)
+    again = pickle.loads(pickle.dumps(node))
+    assert again._background.setting.prepare == 0.5
+    assert again._background is not node._background
+
+
+def told_by(messages: list[Any]) -> Any:
+    return AIMessage(TOLD)
+
+
+class ToldBy:
+    def invoke(self, messages: list[Any]) -> Any:
+        return told_by(messages)
+
+
+TOLD_BY = ToldBy()
+
+
+def test_a_function_is_given_an_open_archive() -> None:
+    with pytest.raises(PolicyError, match="open it once"):
+        ours.summarize_messages(
+            talk(2),
+            running_summary=None,
+            model=TOLD_BY,
+            background=True,
+            archive="agent.db",
+            **SIZES,
+        )
+
+
+@pytest.mark.parametrize("given", ["yes", 1, {"prepare": 0}, {"at": 0.5}])
+def test_a_setting_that_means_nothing_is_refused(how: str, given: Any) -> None:
+    with pytest.raises(PolicyError):
+        Caller(Held(), how, background=given)(talk(1))
