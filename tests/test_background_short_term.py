@@ -17,7 +17,6 @@ from langchain_core.messages.utils import count_tokens_approximately as count
 from background_support import LIMIT, Heard, until
 from conspectus import Archive, PolicyError
 from conspectus.archive import Scope
-from conspectus.compactor import preparing
 from short_term_support import TOLD, ai, human, ours, result, summarised, talk, torn
 
 SIZES: dict[str, Any] = {
@@ -28,8 +27,7 @@ SIZES: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def _settles_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(preparing, "SETTLES", 0.01)
+def _nothing_is_left() -> Iterator[None]:
     yield
     ours.close_background(0)
 
