@@ -263,6 +263,7 @@ def test_what_is_packed_comes_back_or_is_damaged() -> None:
             unpacked(wrong)
 
 
+@pytest.mark.slow
 class TestFileStore(ArchiveConformance):
     @pytest.fixture
     def archive(self, tmp_path: Path) -> Iterable[Archive]:

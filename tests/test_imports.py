@@ -49,6 +49,7 @@ assert not heavy & {{*sys.modules}}, "by recall"
     assert "conspectus.compactor.api" in found
 
 
+@pytest.mark.slow
 def test_commands_without_langchain_load_none(tmp_path: Path) -> None:
     (tmp_path / "history.json").write_text(json.dumps([{"role": "user", "content": "hi"}] * 30))
     (tmp_path / "config.yaml").write_text("summarization:\n  trigger: {type: tokens, value: 9000}")
