@@ -41,6 +41,22 @@ async def hooked(logger: Any, key: Any, data: dict[str, Any], kind: str) -> Any:
     return await logger.async_pre_call_hook(key, None, data, kind)
 
 
+def of_ten_windows(history: list[Any], ask: Any, answered: Any) -> None:
+    """Ask, and answer the calls, until the history is that large."""
+
+    async def main(server: FaultServer) -> None:
+        turn = 0
+        while size(history) <= WINDOWS * WINDOW:
+            history.append({"role": "user", "content": asking(turn)})
+            history.extend(answered(await ask(server), turn))
+            await ask(server)
+            turn += 1
+
+    with FaultServer(script, window=WINDOW) as server:
+        asyncio.run(main(server))
+        check_requests(server)
+
+
 def test_a_chat_of_ten_windows(fitter: Fitter) -> None:
     import litellm
 
@@ -62,18 +78,13 @@ def test_a_chat_of_ten_windows(fitter: Fitter) -> None:
         history.append(kept)
         return message
 
-    async def main(server: FaultServer) -> None:
-        turn = 0
-        while size(history) <= WINDOWS * WINDOW:
-            history.append({"role": "user", "content": asking(turn)})
-            for call in (await ask(server)).tool_calls:
-                history.append({"role": "tool", "tool_call_id": call.id, "content": looked(turn)})
-            await ask(server)
-            turn += 1
+    def answered(message: Any, turn: int) -> list[Any]:
+        return [
+            {"role": "tool", "tool_call_id": call.id, "content": looked(turn)}
+            for call in message.tool_calls
+        ]
 
-    with FaultServer(script, window=WINDOW) as server:
-        asyncio.run(main(server))
-        check_requests(server)
+    of_ten_windows(history, ask, answered)
     [thread] = fitter.archive.threads(ANN.api_key)
     check_kept(fitter.archive, Scope(ANN.api_key, thread), history, [*sent, history[-1]])
 
@@ -98,22 +109,15 @@ def test_anthropic_s_messages_of_ten_windows(fitter: Fitter) -> None:
         history.append({"role": "assistant", "content": answer["content"]})
         return answer["content"]
 
-    async def main(server: FaultServer) -> None:
-        turn = 0
-        while size(history) <= WINDOWS * WINDOW:
-            history.append({"role": "user", "content": asking(turn)})
-            calls = [block for block in await ask(server) if block["type"] == "tool_use"]
-            results = [
-                {"type": "tool_result", "tool_use_id": call["id"], "content": looked(turn)}
-                for call in calls
-            ]
-            history.append({"role": "user", "content": results})
-            await ask(server)
-            turn += 1
+    def answered(content: Any, turn: int) -> list[Any]:
+        results = [
+            {"type": "tool_result", "tool_use_id": block["id"], "content": looked(turn)}
+            for block in content
+            if block["type"] == "tool_use"
+        ]
+        return [{"role": "user", "content": results}]
 
-    with FaultServer(script, window=WINDOW) as server:
-        asyncio.run(main(server))
-        check_requests(server)
+    of_ten_windows(history, ask, answered)
     assert fitter.archive.threads(ANN.api_key) == ("desk 7",)
     check_kept(fitter.archive, Scope(ANN.api_key, "desk 7"), history, [*sent, history[-1]])
 
