@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ from conspectus_lab.replay.recorded import RecordedModel, TurnEnds, recorded_too
 from conspectus_lab.replay.recording import Recording
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "data"
 Row = dict[str, Any]
 FILLER = "nothing of note happens in this place and so we go on reading slowly " * 4
 
@@ -473,6 +475,14 @@ def test_pairs_are_matched_as_a_provider_matches_them() -> None:
     twice = [ai("a", "x"), tool("t", "x"), ai("b", "x"), tool("s", "x")]
     assert set(broken_pairs(twice)) == set()
     assert set(broken_pairs(twice[:3])) == {("b", "x")}
+
+
+@pytest.mark.slow
+def test_messages_that_came_after_a_prepared_draft_count_as_read() -> None:
+    messages = json.loads((EXAMPLES / "demo-transcript.json").read_text(encoding="utf-8"))
+    [run] = replay(messages, window=16_000, policies=["background"]).runs
+    assert run.compactions
+    assert run.read_share == 1.0
 
 
 # Summarisers

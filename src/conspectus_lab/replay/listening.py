@@ -17,7 +17,13 @@ from conspectus.errors import SummaryError
 from conspectus.ledger import Ledger
 from conspectus.messages import is_summary_message, read_messages
 from conspectus.messages.summary import summary_body
-from conspectus.summarize import ChatModelSummarizer, Summarizer, Summary, SummaryRequest
+from conspectus.summarize import (
+    ChatModelSummarizer,
+    EmbeddedSummarizer,
+    Summarizer,
+    Summary,
+    SummaryRequest,
+)
 from conspectus.summarize.base import Form
 from conspectus.summarize.calls import reported
 from conspectus.summarize.riding import LastRequest, instruction
@@ -121,8 +127,7 @@ class Listening:
         return self.summarizer.summarize(request)
 
     def _noted(self, request: SummaryRequest, summary: Summary) -> Summary:
-        read = set(summary.read)
-        given = {e.id: len(e.reading) for e in request.entries if e.key in read}
+        given = _given(request, summary)
         tokens = summary.cost.tokens
         if not summary.cost.calls:  # the embedded one calls no model: what it was asked counts
             texts = [request.standing, summary.text, *(e.reading for e in request.entries)]
@@ -163,6 +168,29 @@ class Riding(Listening):
         if request.last is not None:
             request = replace(request, last=replace(request.last, model=self.model))
         return self.summarizer.summarize(request)
+
+
+class Fallback(EmbeddedSummarizer):
+    """The engine's own embedded summariser, observed.
+
+    It reads the messages that came after a prepared draft, and those that no other summariser
+    could read; such a reading is no call of the summariser that policies are compared with.
+    """
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+
+    def summarize(self, request: SummaryRequest) -> Summary:
+        """Write the notes, and note the messages read."""
+        summary = super().summarize(request)
+        self._notes.saw(_given(request, summary), 0, 0)
+        return summary
+
+
+def _given(request: SummaryRequest, summary: Summary) -> dict[str, int]:
+    """Count the characters of each message that a summary has read."""
+    read = set(summary.read)
+    return {entry.id: len(entry.reading) for entry in request.entries if entry.key in read}
 
 
 def _instruction(request: SummaryRequest) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware, SummarizationMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
+from conspectus._core.choices import EMBEDDED
 from conspectus._core.records import Record
 from conspectus._drive import run
 from conspectus.agents.state import read_head, scope_of
@@ -21,7 +22,7 @@ from conspectus.errors import PolicyError
 from conspectus.guard import ContextGuard
 from conspectus.middleware import SummarizationMiddleware as Ours
 from conspectus.summarize import Summarizer
-from conspectus_lab.replay.listening import Listening, Notes, Riding, as_callable
+from conspectus_lab.replay.listening import Fallback, Listening, Notes, Riding, as_callable
 from conspectus_lab.replay.measure import Sizes
 
 Middleware = AgentMiddleware[Any, Any, Any]
@@ -144,6 +145,8 @@ def ours(name: str, title: str, **given: Any) -> Policy:
             **given,
         }
         summarization = Ours(**settings)
+        summarizers = summarization.graph_engine.engine.summarizers
+        cast("dict[str, Summarizer]", summarizers)[EMBEDDED] = Fallback(setting.notes)
         if settings.get("window", setting.window) is None:
             return [summarization]
         # What cannot be made to fit is sent, as without a guard, and counted.
