@@ -144,14 +144,14 @@ def test_with_and_without_an_event_loop_it_is_the_same(
     assert one.running_summary == two.running_summary
 
 
-def test_the_signatures_are_langmems_and_five_more_keywords() -> None:
+def test_the_signatures_are_langmems_and_six_more_keywords() -> None:
     import inspect
 
     for name in ("summarize_messages", "asummarize_messages", "SummarizationNode"):
         expected = inspect.signature(getattr(theirs, name)).parameters
         found = inspect.signature(getattr(ours, name)).parameters
         assert list(found)[: len(expected)][:1] == list(expected)[:1]
-        own = {"archive", "thread_id", "on_failure", "redact", "notes"}
+        own = {"archive", "thread_id", "on_failure", "redact", "notes", "background"}
         assert set(found) - set(expected) <= own
         assert set(expected) <= set(found)
         for parameter, one in expected.items():
