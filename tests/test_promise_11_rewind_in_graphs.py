@@ -349,9 +349,11 @@ def test_a_copy_to_another_thread_goes_on_and_the_first_does_not_see_it(private:
 def test_a_copy_lives_on_when_the_first_thread_is_forgotten() -> None:
     bench = Bench()
     bench.go(10, "m")
+    [first, *_] = Archive(bench.store).chain(Scope("local", "t"))
     bench.graph.update_state(thread("copy"), bench.values(), as_node="model")
     bench.go(0, "c", thread("copy"))
     Archive(bench.store).forget("local", "t")
+    assert Archive(bench.store).chain(Scope("local", "copy"))[0] == first
     assert "m0" in bench.recalled("module m0", "copy")
     bench.go(8, "c", thread("copy"))
     assert "module m0" in bench.reachable("copy")
