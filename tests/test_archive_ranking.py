@@ -12,8 +12,8 @@ from conspectus.archive import Archive, Scope
 from conspectus.messages import Source, read_messages
 from conspectus.recall import RecallResult, recall_flow
 from conspectus.recall.dates import date_terms
-from conspectus.recall.lookup import CANDIDATES
 from conspectus.recall.rank import fused, merged, strong
+from conspectus.recall.search import CANDIDATES
 from conspectus.recall.stems import stem
 from conspectus.recall.steps import Kind, Steps
 from conspectus.recall.words import query_of

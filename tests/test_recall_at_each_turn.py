@@ -30,8 +30,7 @@ from conspectus.messages.recalled import (
     without_recalled,
 )
 from conspectus.middleware.recalling import asked_in
-from conspectus.recall.for_agents import ASKED_IN
-from conspectus.recall.relevance import asks_for_something, fits
+from conspectus.recall.for_agents import ASKED_IN, asks_for_something, fits
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from recalling import ASKED, FILLER, PORT, RecallingAgent, look, recall, shown
 from stored_values import stored

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conspectus._core.records import Record
 from conspectus._drive import Flow
@@ -14,7 +14,7 @@ from conspectus.ledger import Ledger
 from conspectus.messages.framing import as_notes
 from conspectus.messages.recalled import recalled_text
 from conspectus.recall import recall_flow
-from conspectus.recall.layout import Piece, label, render
+from conspectus.recall.layout import Piece, hit_of, label, render
 from conspectus_mcp.grants import Grant
 
 PAGE = 100
@@ -224,9 +224,7 @@ class Looking:
                 continue
             text = " ".join(one.text[: 4 * HEAD].split())
             text = text if len(text) <= HEAD else f"{text[:HEAD]} …"
-            pieces.append(
-                Piece(one.id, one.cite, key, one.role, one.name, one.date, text, score=0.0)
-            )
+            pieces.append(Piece(replace(hit_of(one), text=text)))
         lines = render(pieces, 0).splitlines() if pieces else []
         if gone := len(keys) - len(pieces):
             lines.append(f"({gone:,} are gone: they have expired or were forgotten)")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from conspectus_secrets.words import can_be
@@ -28,7 +28,7 @@ class Format:
     Attributes:
         kind: what replaces it says this.
         hints: the text holds one of these, or is not searched; in lower case.
-        pattern: what is found; group 1, where there is one, is the secret.
+        pattern: what is found; the group `value`, or group 1, is the secret where there is one.
         real: says of a find whether it is one; None for always.
     """
 
@@ -36,6 +36,28 @@ class Format:
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
     real: Callable[[str], bool] | None = None
+
+    @classmethod
+    def of(
+        cls, kind: str, hints: str, pattern: str, real: Callable[[str], bool] | None = None
+    ) -> Format:
+        """Make a form; its hints are written with blanks between them."""
+        return cls(kind, tuple(hints.split()), re.compile(pattern), real)
+
+    def found(self, text: str, lower: str) -> Iterator[tuple[re.Match[str], int, int]]:
+        """Yield each find with the begin and the end of the secret in it.
+
+        Args:
+            text: what is searched.
+            lower: the same in lower case.
+        """
+        if not any(hint in lower for hint in self.hints):
+            return
+        named = self.pattern.groupindex.get("value")
+        group = named if named is not None else min(self.pattern.groups, 1)
+        for match in self.pattern.finditer(text):
+            if self.real is None or self.real(match[group]):
+                yield match, *match.span(group)
 
 
 def mixed(secret: str) -> bool:
@@ -64,11 +86,7 @@ def _credential(secret: str) -> bool:
     return digits >= 2 and "://" not in secret and can_be("token", secret, False, False)
 
 
-def _format(
-    kind: str, hints: str, pattern: str, real: Callable[[str], bool] | None = None
-) -> Format:
-    return Format(kind, tuple(hints.split()), re.compile(pattern), real)
-
+_format = Format.of
 
 FORMATS: tuple[Format, ...] = (
     # Models and their hosts

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from conspectus_secrets.ends import Found
-from conspectus_secrets.formats import mixed
+from conspectus_secrets.formats import Format, mixed
 from conspectus_secrets.scripts import ended
 from conspectus_secrets.words import placeholder
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    kind: str
-    hints: tuple[str, ...]
-    pattern: re.Pattern[str]
-    real: Callable[[str], bool]
 
 
 def _given(value: str) -> bool:
@@ -33,8 +24,8 @@ def _session(value: str) -> bool:
     return len(value) >= 12 and mixed(value)
 
 
-def _place(kind: str, hints: str, pattern: str, real: Callable[[str], bool] = _given) -> _Place:
-    return _Place(kind, tuple(hints.split()), re.compile(pattern), real)
+def _place(kind: str, hints: str, pattern: str, real: Callable[[str], bool] = _given) -> Format:
+    return Format.of(kind, hints, pattern, real)
 
 
 _VALUE = r"""(?P<q>\\{0,4}["']?)(?P<value>[^\s"'\\;|&<>()\[\]]++)(?P=q)"""
@@ -137,14 +128,10 @@ def placed_secrets(text: str, lower: str) -> Iterator[Found]:
         lower: the same in lower case.
     """
     for place in PLACES:
-        if not any(hint in lower for hint in place.hints):
-            continue
-        for match in place.pattern.finditer(text):
-            if place.real(match["value"]):
-                begin, end = match.span("value")
-                if place.kind == "password" and not match.groupdict().get("q"):
-                    end = ended(text, begin, end, "password", True) or end
-                yield begin, end, place.kind, ""
+        for match, begin, end in place.found(text, lower):
+            if place.kind == "password" and not match.groupdict().get("q"):
+                end = ended(text, begin, end, "password", True) or end
+            yield begin, end, place.kind, ""
     if "cookie" in lower:
         yield from _cookies(text)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from conspectus.redaction.escapes import unescaped
 from conspectus.redaction.redactor import Redacted
-from conspectus.redaction.values import MARK, without_values
+from conspectus.redaction.values import MARK, MOST, telling, without_values
 from conspectus_secrets.ends import Found
 from conspectus_secrets.formats import FORMATS
 from conspectus_secrets.in_json import within_strings
@@ -21,7 +21,7 @@ from conspectus_secrets.labels import labelled_secrets
 from conspectus_secrets.names import named_secrets
 from conspectus_secrets.pairs import paired_secrets
 from conspectus_secrets.places import placed_secrets
-from conspectus_secrets.spreading import spreading
+from conspectus_secrets.scripts import heads
 from conspectus_secrets.words import value_kind
 
 VERSION = 6
@@ -114,13 +114,26 @@ def _all(text: str, lower: str) -> Iterator[Found]:
     for begin, end, kind in private_keys(text):
         yield begin, end, kind, ""
     for form in FORMATS:
-        if not any(hint in lower for hint in form.hints):
-            continue
-        group = 1 if form.pattern.groups else 0
-        for match in form.pattern.finditer(text):
-            if form.real is None or form.real(match[group]):
-                yield match.start(group), match.end(group), form.kind, ""
+        for _, begin, end in form.found(text, lower):
+            yield begin, end, form.kind, ""
     yield from placed_secrets(text, lower)
     yield from named_secrets(text, lower)
     yield from labelled_secrets(text)
     yield from paired_secrets(text)
+
+
+def spreading(value: str, kind: str) -> Iterator[tuple[str, str]]:
+    """A value that was recognised, as it is looked for elsewhere, if it is; each with its kind.
+
+    Example:
+        >>> list(spreading("tr0ub4dor&3.", "password"))
+        [('tr0ub4dor&3.', 'password'), ('tr0ub4dor&3', 'password')]
+        >>> list(spreading("postgres", "password"))
+        []
+    """
+    if len(value) > 6 * MOST:  # each character may be an escape
+        return
+    value = unescaped(value)[0].strip()
+    for one in dict.fromkeys((value, value.rstrip(".,:;!?"), value.lstrip("*"), *heads(value))):
+        if telling(one) and one[0] != "\\":  # which could be half of an escape elsewhere
+            yield one, kind

@@ -185,16 +185,6 @@ def _is_identifier_of_secret(value: str) -> bool:
     return named and ("_" in value or "-" in value) and sum(map(str.isdigit, value)) < 3
 
 
-def can_be_password(value: str) -> bool:
-    """Whether a bare word after `the password is` can be one: no plain word, no variable.
-
-    Example:
-        >>> can_be_password("Geheim123"), can_be_password("required"), can_be_password("sha256")
-        (True, False, False)
-    """
-    return can_be("password", value, False, False)
-
-
 def value_kind(name: str, value: str) -> str | None:
     """What kind of secret a value is that stands by itself under a name, as in a dict."""
     kind = named_kind(name)

@@ -11,15 +11,16 @@ from conspectus._core.records import Chain, Draft, Record
 from conspectus._drive import Flow
 from conspectus.archive.backend import Backend
 from conspectus.archive.observed import observed
-from conspectus.archive.operations import GetOp, Op, PutOp
+from conspectus.archive.operations import GetOp, Op, PutOp, SearchOp
 from conspectus.archive.originals import TEXTS, Originals
 from conspectus.archive.renewal import renew_flow
 from conspectus.archive.scope import (
+    SLIPS,
+    THREADS,
+    Kind,
     Scope,
     label_hash,
     name_of,
-    registry_namespace,
-    slips_namespace,
     tenant_namespace,
     thread_namespace,
     written,
@@ -27,7 +28,7 @@ from conspectus.archive.scope import (
 from conspectus.archive.shelf import Shelf
 from conspectus.archive.trouble import unquoted
 from conspectus.archive.values import Archived, from_data, manifest, same, to_data, to_row
-from conspectus.archive.wire import Wire, aside, meaning_op, search_op
+from conspectus.archive.wire import Wire, aside, meaning_op
 from conspectus.errors import ArchiveError, ArchiveOvertaken, ArchiveUnconfirmed, NotFoundError
 from conspectus.events.notes import noted
 from conspectus.messages import Entry, read_messages
@@ -45,7 +46,7 @@ PAGE = 200
 """Values that are looked up and deleted at a time."""
 
 
-ASIDE = ("turns", "slips")
+ASIDE = ("turns", SLIPS)
 """Where notes of a program around the archive are."""
 
 
@@ -176,8 +177,7 @@ class ArchiveFlows:
     @observed("save_draft")
     def save_draft_flow(self, scope: Scope, plan: str, draft: Draft) -> Flow[None]:
         """Keep a summary that has been paid for."""
-        data = {"draft": draft.to_json()}
-        yield from self.wire.batch([self.wire.put_op(scope.namespace("drafts"), plan, data)])
+        yield from self._put_one(scope, "drafts", plan, {"draft": draft.to_json()})
 
     @observed("find_draft")
     def find_draft_flow(self, scope: Scope, plan: str) -> Flow[Draft | None]:
@@ -192,8 +192,7 @@ class ArchiveFlows:
     @observed("save_draft")
     def save_prepared_flow(self, scope: Scope, name: str, data: Mapping[str, Any]) -> Flow[None]:
         """Say which draft is being prepared, or has been, for the record in force of this name."""
-        place = scope.namespace("drafts")
-        yield from self.wire.batch([self.wire.put_op(place, label_hash(name), dict(data))])
+        yield from self._put_one(scope, "drafts", label_hash(name), data)
 
     @observed("find_draft")
     def find_prepared_flow(self, scope: Scope, name: str) -> Flow[dict[str, Any] | None]:
@@ -220,7 +219,6 @@ class ArchiveFlows:
             # A chain lives as long as its youngest record, or it would lose its root and be void.
             written += (yield from self.shelf.ancestry_flow(scope, record.parent)) or ()
             yield aside(self._backend.sweep, self.timeout)
-        head = scope.namespace("head")
         ops: list[Op] = [self._registry_op(scope)]
         ops += yield from self.shelf.ops_flow(scope, written)
         if record.summary:
@@ -229,7 +227,7 @@ class ArchiveFlows:
             ops.append(self.wire.put_op(place, label_hash(record.name), named))
         yield from self.wire.batch(ops)
         for _ in range(WRITES):
-            yield from self.wire.batch([self.wire.put_op(head, HEAD, {"record": record.id})])
+            yield from self._put_one(scope, "head", HEAD, {"record": record.id})
             kept = yield from self.shelf.one_flow(scope, record.id)
             pointer = yield from self.pointer_flow(scope)
             # A worker that was slow to write the record before has put the pointer back to it.
@@ -256,14 +254,12 @@ class ArchiveFlows:
 
     def name_flow(self, scope: Scope, name: str, record_id: str) -> Flow[None]:
         """Let a record be found by another name too; see `chain_of_flow`."""
-        op = self.wire.put_op(scope.namespace("summaries"), label_hash(name), {"record": record_id})
-        yield from self.wire.batch([op])
+        yield from self._put_one(scope, "summaries", label_hash(name), {"record": record_id})
 
     @observed("move_head")
     def set_head_flow(self, scope: Scope, record_id: str | None) -> Flow[None]:
         """Point to a record that is there already, or to none: the history went back to it."""
-        data = {"record": record_id}
-        yield from self.wire.batch([self.wire.put_op(scope.namespace("head"), HEAD, data)])
+        yield from self._put_one(scope, "head", HEAD, {"record": record_id})
 
     @observed("find_head")
     def pointer_flow(self, scope: Scope) -> Flow[str | None]:
@@ -302,12 +298,7 @@ class ArchiveFlows:
         A record whose ancestors are not all there and sound cannot say what it covers, so nothing
         of such a chain is trusted: it is empty.
         """
-        pointer = yield from self.wire.read(scope.namespace("head"), [HEAD])
-        head = (pointer.get(HEAD) or {}).get("record")
-        if not isinstance(head, str):
-            return ()
-        found = yield from self.shelf.ancestry_flow(scope, head)
-        return tuple(reversed(found or ()))
+        return (yield from self._named_chain(scope, "head", HEAD))
 
     @observed("chain")
     def chain_at_flow(self, scope: Scope, head: str) -> Flow[tuple[Record, ...]]:
@@ -321,12 +312,17 @@ class ArchiveFlows:
         This is how a history that comes back with an older summary, or with that of another
         branch, finds its records again.
         """
-        key = label_hash(name)
-        found = yield from self.wire.read(scope.namespace("summaries"), [key])
+        return (yield from self._named_chain(scope, "summaries", label_hash(name)))
+
+    def _named_chain(self, scope: Scope, kind: Kind, key: str) -> Flow[tuple[Record, ...]]:
+        found = yield from self.wire.read(scope.namespace(kind), [key])
         head = (found.get(key) or {}).get("record")
         if not isinstance(head, str):
             return ()
         return tuple(reversed((yield from self.shelf.ancestry_flow(scope, head)) or ()))
+
+    def _put_one(self, scope: Scope, kind: Kind, key: str, data: Mapping[str, Any]) -> Flow[None]:
+        yield from self.wire.batch([self.wire.put_op(scope.namespace(kind), key, data)])
 
     def records_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
         """Every sound record of a scope, abandoned branches too; parents before children."""
@@ -344,18 +340,17 @@ class ArchiveFlows:
 
     def threads_flow(self, tenant: str) -> Flow[tuple[str, ...]]:
         """Names of a tenant's threads, sorted."""
-        found = yield from self.wire.everything(registry_namespace(tenant))
+        found = yield from self.wire.everything(tenant_namespace(tenant, THREADS))
         return tuple(sorted({name for data in found if (name := name_of(data)) is not None}))
 
     @observed("forget")
     def forget_flow(self, tenant: str, thread: str | None) -> Flow[int]:
         """Delete everything of a tenant, or of one thread; answers with the number of values."""
-        registry = registry_namespace(tenant)
         if thread is None:
             count = yield from self._delete_under(tenant_namespace(tenant))
         else:
             count = yield from self._delete_under(thread_namespace(tenant, thread))
-            name = label_hash(thread)
+            registry, name = tenant_namespace(tenant, THREADS), label_hash(thread)
             [entry] = yield from self.wire.batch([GetOp(registry, name)])
             yield from self.wire.batch([PutOp(registry, name, None)])
             count += entry is not None
@@ -412,13 +407,15 @@ class ArchiveFlows:
 
     def _registry_op(self, scope: Scope) -> PutOp:
         data = {"tenant": scope.tenant, **written(scope.thread)}
-        return self.wire.put_op(registry_namespace(scope.tenant), label_hash(scope.thread), data)
+        return self.wire.put_op(
+            tenant_namespace(scope.tenant, THREADS), label_hash(scope.thread), data
+        )
 
     def _delete_under(self, prefix: tuple[str, ...]) -> Flow[int]:
         """Look and delete until nothing is found: no order and no paging is relied on."""
         deleted: set[tuple[tuple[str, ...], str]] = set()
         while True:
-            items = (yield from self.wire.batch([search_op(prefix, PAGE)]))[0]
+            items = (yield from self.wire.batch([SearchOp(prefix, PAGE)]))[0]
             places = {(tuple(item.namespace), item.key) for item in items}
             if not places:
                 # Parts of messages, and what is made of them, do not count.
@@ -433,4 +430,6 @@ class ArchiveFlows:
 
 
 def _slips(place: str | Scope) -> tuple[str, ...]:
-    return slips_namespace(place) if isinstance(place, str) else place.namespace("turns")
+    if isinstance(place, str):
+        return tenant_namespace(place, SLIPS)
+    return place.namespace("turns")

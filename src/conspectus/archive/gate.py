@@ -8,14 +8,9 @@ come to their end, and no other begins.
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
-from functools import wraps
-from typing import ParamSpec, TypeVar
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Stopped(BaseException):
@@ -76,29 +71,13 @@ GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
 """The gate of the work that this is part of; None for work that nobody ends."""
 
 
-def through_the_gate(call: Callable[P, T]) -> Callable[P, T]:
-    """A call of a store that goes through the gate of the work it is made for."""
+@contextmanager
+def inside() -> Iterator[None]:
+    """Make one call of a store, through the gate of the work that it is made for.
 
-    @wraps(call)
-    def gated(*args: P.args, **kwargs: P.kwargs) -> T:
-        gate = GATE.get()
-        if gate is None:
-            return call(*args, **kwargs)
-        with gate.inside():
-            return call(*args, **kwargs)
-
-    return gated
-
-
-def through_the_gate_async(call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
-    """`through_the_gate` for a call on an event loop."""
-
-    @wraps(call)
-    async def gated(*args: P.args, **kwargs: P.kwargs) -> T:
-        gate = GATE.get()
-        if gate is None:
-            return await call(*args, **kwargs)
-        with gate.inside():
-            return await call(*args, **kwargs)
-
-    return gated
+    Raises:
+        Stopped: the gate is shut.
+    """
+    gate = GATE.get()
+    with nullcontext() if gate is None else gate.inside():
+        yield

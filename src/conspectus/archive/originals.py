@@ -1,18 +1,28 @@
-"""Originals in a store: messages with their long texts kept once a session, and read back whole."""
+"""Originals in a store: messages whose long texts are kept once a session, and read back whole.
+
+A message points to a long text by its digest. The texts lie in the session's own namespace, so that
+none is shared across a session, a thread or a tenant, and `forget` takes them along.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus._drive import Flow
 from conspectus.archive.operations import Op
 from conspectus.archive.scope import Kind, Place
-from conspectus.archive.sharing import joined, parted, pointers
 from conspectus.archive.wire import Wire
+from conspectus.messages.codec import TAG
 
 TEXTS: Kind = "texts"
 """Last label of the namespace in which the long texts of a session lie."""
+
+LEAST = 512
+"""Characters of a text that is kept apart. Apart it takes some 90 bytes more, once."""
+
+_TEXT = "text"
 
 
 class Originals:
@@ -37,7 +47,7 @@ class Originals:
         messages: list[Op] = []
         for key, one in data.items():
             own: dict[str, str] = {}
-            body = {**one, "message": parted(one["message"], own)}
+            body = {**one, "message": _parted(one["message"], own)}
             messages.append(
                 self._wire.put_op(scope.namespace("messages"), key, body, meanings.get(key))
             )
@@ -58,7 +68,7 @@ class Originals:
         found = yield from self._wire.read(scope.namespace("messages"), keys)
         wanted: dict[str, None] = {}
         for data in found.values():
-            pointers(data and data.get("message"), wanted)
+            _pointers(data and data.get("message"), wanted)
         if not wanted:
             return found
         values = yield from self._wire.read(scope.namespace(TEXTS), list(wanted))
@@ -81,6 +91,50 @@ def _whole(data: dict[str, Any] | None, texts: Mapping[str, str]) -> dict[str, A
     if data is None:
         return None
     try:
-        return {**data, "message": joined(data.get("message"), texts)}
+        return {**data, "message": _joined(data.get("message"), texts)}
     except (KeyError, TypeError):
         return None
+
+
+def _parted(value: Any, texts: dict[str, str]) -> Any:
+    """Plain JSON data with its long texts replaced by pointers to them.
+
+    Args:
+        value: the data.
+        texts: to which the long texts are added, by digest.
+    """
+    if isinstance(value, str):
+        if len(value) < LEAST:
+            return value
+        name = hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        texts[name] = value
+        return {TAG: _TEXT, "value": name}
+    if isinstance(value, Mapping):
+        return {key: _parted(part, texts) for key, part in value.items()}
+    return [_parted(part, texts) for part in value] if isinstance(value, list) else value
+
+
+def _pointers(value: Any, found: dict[str, None]) -> None:
+    """Add the digests of all texts that some data points to."""
+    if isinstance(value, Mapping):
+        if value.get(TAG) == _TEXT:
+            found[value["value"]] = None
+        else:
+            for part in value.values():
+                _pointers(part, found)
+    elif isinstance(value, list):
+        for part in value:
+            _pointers(part, found)
+
+
+def _joined(value: Any, texts: Mapping[str, str]) -> Any:
+    """The data that `_parted` was given.
+
+    Raises:
+        KeyError: one of its texts is not there.
+    """
+    if isinstance(value, Mapping):
+        if value.get(TAG) == _TEXT:
+            return texts[value["value"]]
+        return {key: _joined(part, texts) for key, part in value.items()}
+    return [_joined(part, texts) for part in value] if isinstance(value, list) else value

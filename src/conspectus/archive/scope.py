@@ -109,21 +109,16 @@ class Scope:
         return (ROOT, *self.hashes, kind)
 
 
-def tenant_namespace(tenant: str) -> tuple[str, ...]:
-    """Above everything that is kept for a tenant."""
-    return (ROOT, label_hash(tenant))
+def tenant_namespace(tenant: str, *below: str) -> tuple[str, ...]:
+    """Give the namespace of a tenant, or one below it."""
+    return (ROOT, label_hash(tenant), *below)
 
 
 def thread_namespace(tenant: str, thread: str) -> tuple[str, ...]:
-    """Above everything that is kept for a thread, in all its sessions."""
-    return (ROOT, label_hash(tenant), label_hash(thread))
+    """Give the namespace of a thread, in all its sessions."""
+    return tenant_namespace(tenant, label_hash(thread))
 
 
-def registry_namespace(tenant: str) -> tuple[str, ...]:
-    """Where the names of a tenant's threads are kept; no hash is spelt `threads`."""
-    return (ROOT, label_hash(tenant), "threads")
-
-
-def slips_namespace(tenant: str) -> tuple[str, ...]:
-    """Where small notes of a program around the archive are kept; no hash is spelt `slips`."""
-    return (ROOT, label_hash(tenant), "slips")
+THREADS, SLIPS = "threads", "slips"
+"""Namespaces below a tenant's: names of threads, and notes of a program around the archive. No hash
+is spelt so."""

@@ -25,7 +25,7 @@ from conspectus._drive import Flow, Io, StepTimeout, in_a_daemon
 from conspectus._langchain import is_memory_store, known
 from conspectus.archive.breaker import Breaker
 from conspectus.archive.file_store import FileStore
-from conspectus.archive.gate import through_the_gate, through_the_gate_async
+from conspectus.archive.gate import inside
 from conspectus.archive.operations import (
     GetOp,
     Item,
@@ -73,29 +73,24 @@ def check_ttl(store: Store, ttl: float | None) -> None:
     Raises:
         PolicyError: says which of both it is.
     """
-    if ttl is None:
-        return
-    if isinstance(ttl, bool) or not isinstance(ttl, (int, float)) or not 0 < ttl < math.inf:
-        raise PolicyError(f"ttl is a number of seconds above 0, or None for no end; got {ttl!r}.")
-    if not store.supports_ttl:
+    _check_seconds("ttl", ttl, "end")
+    if ttl is not None and not store.supports_ttl:
         raise PolicyError(
             f"{type(store).__name__} keeps no time to live; leave ttl out, or use a store that "
             "does, such as SqliteStore or PostgresStore."
         )
 
 
-def check_timeout(timeout: float | None) -> None:
-    """Refuse a time that means nothing.
+def _check_seconds(name: str, given: object, none: str) -> None:
+    """Refuse a number of seconds that means nothing.
 
     Raises:
         PolicyError: says what is expected.
     """
-    if timeout is None:
-        return
-    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-    if not number or not 0 < timeout < math.inf:
+    number = isinstance(given, (int, float)) and not isinstance(given, bool) and given
+    if given is not None and not 0 < number < math.inf:
         raise PolicyError(
-            f"timeout is a number of seconds above 0, or None for no limit; got {timeout!r}."
+            f"{name} is a number of seconds above 0, or None for no {none}; got {given!r}."
         )
 
 
@@ -110,7 +105,7 @@ class Wire:
 
     def __init__(self, store: Store, ttl: float | None, timeout: float | None = None) -> None:
         check_ttl(store, ttl)
-        check_timeout(timeout)
+        _check_seconds("timeout", timeout, "limit")
         self.store = store
         self.ttl = ttl
         self.timeout = timeout
@@ -163,9 +158,7 @@ class Wire:
         if meaning is not None and self.semantic and meaning.strip():
             value["text"] = _UNSENDABLE.sub("\ufffd", meaning[:MOST_MEANT])
             index = ["text"]
-        if ttl is None:
-            return PutOp(namespace, key, value, index=index)
-        return PutOp(namespace, key, value, index=index, ttl=ttl / 60)
+        return PutOp(namespace, key, value, index, None if ttl is None else ttl / 60)
 
     def read(
         self, namespace: Namespace, keys: Sequence[str]
@@ -188,22 +181,19 @@ class Wire:
 
     def items(self, namespace: Namespace) -> Flow[list[Item]]:
         """Everything in a namespace, as the store holds it."""
-        limit = 2 * CHUNK
-        while True:
-            items: list[Item] = (yield from self.batch([search_op(namespace, limit)]))[0]
-            if len(items) < limit:
-                return items
-            limit *= 4
+        return (yield from self._all(partial(SearchOp, namespace)))
 
     def namespaces(self, beginning: Namespace) -> Flow[list[Namespace]]:
         """All namespaces that begin so, in order."""
+        found = yield from self._all(partial(NamespacesOp, beginning))
+        return sorted(map(tuple, found))
+
+    def _all(self, op: Callable[[int], Op]) -> Flow[list[Any]]:
+        """Ask for more until the answer is smaller than its limit."""
         limit = 2 * CHUNK
-        while True:
-            asked = NamespacesOp(beginning, limit)
-            found: list[Namespace] = (yield from self.batch([asked]))[0]
-            if len(found) < limit:
-                return sorted(map(tuple, found))
+        while len(found := (yield from self.batch([op(limit)]))[0]) >= limit:
             limit *= 4
+        return list(found)
 
     def batch(self, ops: Sequence[Op]) -> Flow[list[Any]]:
         """Run operations, so many at a time, and give their answers in order.
@@ -233,9 +223,11 @@ class Wire:
                     "seconds; check it and try again, or give Archive(..., timeout=...) more."
                 ) from error
             except ArchiveError:
-                _answered(breakers)
+                for one in breakers:
+                    one.answered()
                 raise
-            _answered(breakers)
+            for one in breakers:
+                one.answered()
             if not isinstance(got, list) or len(got) != len(part):
                 raise ArchiveError(
                     f"{type(self.store).__name__} gave no answer for each operation; it is not a "
@@ -244,7 +236,7 @@ class Wire:
             answers += got
         return answers
 
-    @through_the_gate
+    @inside()
     def _call(self, ops: list[Op], around: asyncio.AbstractEventLoop | None = None) -> Any:
         loop = getattr(self.store, "_loop", None)
         if around is not None and around is loop:
@@ -271,7 +263,8 @@ class Wire:
             return await in_a_daemon(partial(self._call, ops))
         if not (self._in_thread or isinstance(self.store, FileStore)):
             try:
-                return await through_the_gate_async(self.store.abatch)(for_langgraph(ops))
+                with inside():
+                    return await self.store.abatch(for_langgraph(ops))
             except NotImplementedError:
                 self._in_thread = True
             except asyncio.CancelledError:  # it took too long
@@ -305,15 +298,10 @@ def _is_meant(op: Op) -> bool:
     return isinstance(op, SearchOp) and op.query is not None
 
 
-def _answered(breakers: Sequence[Breaker]) -> None:
-    for one in breakers:
-        one.answered()
-
-
 def aside(call: Callable[[], object], timeout: float | None = None) -> Io:
     """A step beside the store's primitives, whose failure is explained in the same way."""
 
-    @through_the_gate
+    @inside()
     def guarded() -> object:
         try:
             return call()
@@ -323,11 +311,6 @@ def aside(call: Callable[[], object], timeout: float | None = None) -> Io:
             raise ArchiveError(f"The archive failed: {explain(error)}.") from error
 
     return Io(guarded, timeout=timeout)
-
-
-def search_op(namespace: Namespace, limit: int) -> SearchOp:
-    """Anything under a namespace, up to a limit."""
-    return SearchOp(namespace, limit=limit)
 
 
 def meaning_op(namespace: Namespace, query: str, limit: int) -> SearchOp:

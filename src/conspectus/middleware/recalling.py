@@ -26,8 +26,7 @@ from conspectus.messages.recalled import (
     with_recalled,
 )
 from conspectus.middleware.planner import Planner, Update
-from conspectus.recall.for_agents import question_of, unasked_flow
-from conspectus.recall.relevance import asks_for_something
+from conspectus.recall.for_agents import asks_for_something, question_of, unasked_flow
 
 
 class Recalling:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from conspectus._core.records import Chain
 from conspectus._drive import Flow
@@ -14,44 +14,15 @@ from conspectus.errors import InputError, NotFoundError
 from conspectus.events import Recall, observing
 from conspectus.messages.recalled import says_again
 from conspectus.recall.index import index_of
-from conspectus.recall.layout import Piece, excerpt, onwards
-from conspectus.recall.lookup import Match
+from conspectus.recall.layout import Hit, Piece, excerpt, hit_of, onwards
 from conspectus.recall.packing import Room
-from conspectus.recall.search import resolve_flow, search_flow
+from conspectus.recall.search import Match, search_flow
 from conspectus.recall.words import query_of
 
 WHOLE_UP_TO = 720
 
 AT_ONCE = 50
 """Messages read at a time, as the last of them seldom fit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """One message recalled.
-
-    Attributes:
-        id: its id; a derived one where it had none.
-        cite: how summaries name it.
-        key: identity and version.
-        role: who speaks.
-        name: the speaker's or the tool's name, if given.
-        date: when it was said, as the caller wrote it, if known.
-        text: what is shown of it, without its frame; a part where it was shortened.
-        score: how well it fits the query, higher is better, comparable within one answer only; 0
-            where there was no query.
-        neighbour: it holds hardly anything asked for itself, and stands near one that does.
-    """
-
-    id: str
-    cite: str
-    key: str
-    role: str
-    name: str | None
-    date: str | None
-    text: str
-    score: float
-    neighbour: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +124,7 @@ def unknown_thread(tenant: str, thread: str) -> NotFoundError:
 
 def _result(room: Room) -> RecallResult:
     pieces, text, tokens, truncated = room.result()
-    return RecallResult(tuple(map(_hit, pieces)), text, tokens, truncated)
+    return RecallResult(tuple(piece.hit for piece in pieces), text, tokens, truncated)
 
 
 def _by_query(
@@ -222,7 +193,7 @@ def _take(
         for at, key in enumerate(part, first):
             if key not in found:
                 continue
-            piece = onwards(replace(_piece(found[key]), place=at), start)
+            piece = onwards(Piece(hit_of(found[key]), at), start)
             if not room.add(piece, len(keys) - at - 1, alone=len(keys) == 1):
                 room.left_out = len(keys) - at
                 return
@@ -230,10 +201,11 @@ def _take(
 
 def _keys(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -> Flow[list[str]]:
     _text("an id", name)
-    keys = yield from resolve_flow(archive, scope, chain, name)
+    index = index_of(archive)
+    keys = yield from index.named_flow(scope, chain, name)
     bare = name.strip().removeprefix("[").removesuffix("]").strip()
     if not keys and bare != name:  # as a summary shows it
-        keys = yield from resolve_flow(archive, scope, chain, bare)
+        keys = yield from index.named_flow(scope, chain, bare)
     if not keys:
         raise NotFoundError(
             f"no archived message of this branch has the id {_shown(name)}; it may be still in "
@@ -248,43 +220,10 @@ def _again(one: Archived) -> bool:
 
 
 def _found(one: Archived, match: Match) -> Piece:
-    piece = _piece(one)
+    piece = Piece(hit_of(one, match.score, not match.direct), match.place, match.follows)
     if match.end is not None and len(one.text) > WHOLE_UP_TO:
         piece = excerpt(piece, match.end - match.start, match.start)
-    return replace(
-        piece,
-        score=match.score,
-        neighbour=not match.direct,
-        place=match.place,
-        follows=match.follows,
-    )
-
-
-def _piece(one: Archived) -> Piece:
-    return Piece(
-        id=one.id,
-        cite=one.cite,
-        key=one.key,
-        role=one.role,
-        name=one.name,
-        date=one.date,
-        text=one.text,
-        score=0.0,
-    )
-
-
-def _hit(piece: Piece) -> Hit:
-    return Hit(
-        id=piece.id,
-        cite=piece.cite,
-        key=piece.key,
-        role=piece.role,
-        name=piece.name,
-        date=piece.date,
-        text=piece.text,
-        score=piece.score,
-        neighbour=piece.neighbour,
-    )
+    return piece
 
 
 def _text(what: str, value: object) -> None:

@@ -13,6 +13,7 @@ import re
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -153,17 +154,13 @@ class SearchIndex:
         """
         if is_memory_store(self._wire.store):
             return
-        try:
+        with _later("a record is not indexed yet"):
             found = (yield from self._shelf.ancestry_flow(scope, record_id)) or ()
             size = 1
             while found and len(found) % (size * TOGETHER) == 0:
                 size *= TOGETHER
             if found:
                 yield from self._parts_flow(scope, [tuple(reversed(found[:size]))])
-        except ArchiveError as error:
-            logger.debug(
-                "a record is not indexed yet: %s", unquoted(error), extra=noted("index_behind")
-            )
 
     def drop_flow(self, scope: Scope, chain: Chain, keys: Collection[str]) -> Flow[None]:
         """Forget the parts of a chain that know some messages; they are built again without."""
@@ -227,7 +224,7 @@ class SearchIndex:
         if not part.keys:
             return
         place, name = scope.namespace("index"), _name(block)
-        try:
+        with _later("a part of the search index is not kept"):
             data = yield Io(partial(part.pack, manifest(block)))
             if part.expires is not None:
                 data["expires"] = part.expires
@@ -236,21 +233,20 @@ class SearchIndex:
             key = part.keys[0]
             if not (yield from self._wire.read(scope.namespace("messages"), [key])):
                 yield from self._wire.batch([PutOp(place, name, None)])
-        except ArchiveError as error:
-            logger.debug(
-                "a part of the search index is not kept: %s",
-                unquoted(error),
-                extra=noted("index_behind"),
-            )
 
     def _delete(self, scope: Scope, blocks: Sequence[Chain]) -> Flow[None]:
         place = scope.namespace("index")
-        try:
+        with _later("a part of the search index stays"):
             yield from self._wire.batch([PutOp(place, _name(block), None) for block in blocks])
-        except ArchiveError as error:
-            logger.debug(
-                "a part of the search index stays: %s", unquoted(error), extra=noted("index_behind")
-            )
+
+
+@contextmanager
+def _later(failed: str) -> Iterator[None]:
+    """Log a failure of the store: a later recall builds or deletes the part."""
+    try:
+        yield
+    except ArchiveError as error:
+        logger.debug("%s: %s", failed, unquoted(error), extra=noted("index_behind"))
 
 
 def _blocks(chain: Chain) -> list[Chain]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
+from conspectus.archive.values import Archived
 from conspectus.messages.framing import as_notes
 
 LEAST = 40
@@ -18,16 +20,20 @@ _UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """One message to show.
+class Hit:
+    """One message recalled.
 
     Attributes:
-        shortened: what to say about it if `text` is only a part; empty if it is whole.
-        offset: characters of the message before `text`.
-        whole: characters of the message; 0 where `text` is all of it.
-        neighbour: it was not found itself.
-        place: where it stands in the history, counted from 0.
-        follows: places of those that it follows, if others stand between.
+        id: its id; a derived one where it had none.
+        cite: how summaries name it.
+        key: identity and version.
+        role: who speaks.
+        name: the speaker's or the tool's name, if given.
+        date: when it was said, as the caller wrote it, if known.
+        text: what is shown of it, without its frame; a part where it was shortened.
+        score: how well it fits the query, higher is better, comparable within one answer only; 0
+            where there was no query.
+        neighbour: it holds hardly anything asked for itself, and stands near one that does.
     """
 
     id: str
@@ -38,31 +44,54 @@ class Piece:
     date: str | None
     text: str
     score: float
-    neighbour: bool = False
+    neighbour: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A hit with its place in the history and in its message.
+
+    Attributes:
+        hit: the hit; its `text` is the part that is shown.
+        place: of the message in the history, counted from 0.
+        follows: places of the messages that it follows, where others stand between.
+        shortened: the note on a part of a message; empty for a whole one.
+        offset: characters of the message before the part.
+        whole: characters of the message; 0 where all of it is shown.
+    """
+
+    hit: Hit
     place: int = 0
     follows: tuple[int, ...] = ()
     shortened: str = ""
     offset: int = 0
     whole: int = 0
 
+    @property
+    def text(self) -> str:
+        """The part of the message that is shown."""
+        return self.hit.text
+
+
+def hit_of(one: Archived, score: float = 0.0, neighbour: bool = False) -> Hit:
+    """Make a hit of a whole original."""
+    return Hit(one.id, one.cite, one.key, one.role, one.name, one.date, one.text, score, neighbour)
+
 
 def arranged(pieces: Sequence[Piece]) -> list[Piece]:
     """Messages that follow each other side by side, in the order of the history; the groups in the
     order of the best of each, which is the order in which they are given."""
     groups: dict[int, list[Piece]] = {}
-    for piece in sorted(pieces, key=lambda piece: piece.place):
+    at = attrgetter("place")
+    for piece in sorted(pieces, key=at):
         group = [piece]
-        near = [groups[at] for at in {piece.place - 1, *piece.follows} if at in groups]
+        near = [groups[one] for one in {piece.place - 1, *piece.follows} if one in groups]
         for other in sorted(near, key=lambda other: other[0].place):
             if other[0] is not group[0]:
-                group = sorted({one.place: one for one in [*other, *group]}.values(), key=_place)
+                group = sorted({one.place: one for one in [*other, *group]}.values(), key=at)
         groups.update(dict.fromkeys((one.place for one in group), group))
     placed = {one.place: one for piece in pieces for one in groups[piece.place]}
     return list(placed.values())
-
-
-def _place(piece: Piece) -> int:
-    return piece.place
 
 
 def render(pieces: Sequence[Piece], left_out: int, *, cited: bool = True) -> str:
@@ -85,9 +114,11 @@ def excerpt(piece: Piece, size: int, start: int) -> Piece:
     if size >= there:
         return piece
     start = max(0, min(start, there - size))
-    text, offset, whole = piece.text[start : start + size], piece.offset + start, _whole(piece)
+    text, offset = piece.text[start : start + size], piece.offset + start
+    whole = piece.whole or there
     note = f"(shortened: characters {offset + 1:,} to {offset + size:,} of {whole:,})"
-    return replace(piece, text=text, shortened=note, offset=offset, whole=whole)
+    hit = replace(piece.hit, text=text)
+    return replace(piece, hit=hit, shortened=note, offset=offset, whole=whole)
 
 
 def onwards(piece: Piece, start: int) -> Piece:
@@ -96,11 +127,8 @@ def onwards(piece: Piece, start: int) -> Piece:
     if start < whole:
         return excerpt(piece, whole - start, start)
     note = f"(the message ends at character {whole:,})"
-    return replace(piece, text="", shortened=note, offset=whole, whole=whole)
-
-
-def _whole(piece: Piece) -> int:
-    return piece.whole or len(piece.text)
+    hit = replace(piece.hit, text="")
+    return replace(piece, hit=hit, shortened=note, offset=whole, whole=whole)
 
 
 def best_place(text: str, marks: Sequence[str]) -> int:
@@ -128,9 +156,10 @@ def best_place(text: str, marks: Sequence[str]) -> int:
 
 def _line(piece: Piece, cited: bool) -> str:
     # The frame is short, as it is paid for with each message.
-    who = piece.role + (f"/{label(piece.name)}" if piece.name else "")
-    date = f" · {label(piece.date)}" if piece.date else ""
-    name = f"{label(piece.cite)} " if cited else ""
+    hit = piece.hit
+    who = hit.role + (f"/{label(hit.name)}" if hit.name else "")
+    date = f" · {label(hit.date)}" if hit.date else ""
+    name = f"{label(hit.cite)} " if cited else ""
     head = f"[{name}{who}{date}]"
     note = f" {piece.shortened}" if piece.shortened else ""
     # Lines after the first are indented, so that none can pass for the line of another message.
