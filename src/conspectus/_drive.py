@@ -35,12 +35,12 @@ Flow = Generator["Io | Gather", Any, T]
 
 
 class StepTimeout(TimeoutError):
-    """A step took longer than it was given; a `TimeoutError` of its own making is none of these."""
+    """A step took longer than its own limit; other `TimeoutError`s are none of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Io:
-    """One thing to do outside: `call` for the sync driver, `acall` for the async one.
+    """One step outside: `call` for the sync driver, `acall` for the async one.
 
     Without `acall` the async driver runs `call` in a worker thread. `timeout` is in seconds;
     a step that takes longer raises `StepTimeout` and its late answer is thrown away. `whole`: once
@@ -66,7 +66,7 @@ class Gather:
 
 
 def pause(seconds: float) -> Io:
-    """A step that waits.
+    """Make a step that waits.
 
     Args:
         seconds: how long.
@@ -172,7 +172,7 @@ async def _ado(step: Io | Gather) -> Any:
 
 
 async def _awithin(waiting: Awaitable[T], seconds: float | None, whole: bool = False) -> T:
-    """Stop waiting after `seconds`, also for what does not end when it is cancelled.
+    """Stop waiting after `seconds`, even if the task ignores its cancellation.
 
     Database drivers try to cancel a query at the server before they let go, which may take as long
     as the server takes: such a call is left behind to clean up, as `_within` leaves a thread.
@@ -199,7 +199,7 @@ async def _awithin(waiting: Awaitable[T], seconds: float | None, whole: bool = F
 
 
 async def _ended(task: asyncio.Future[Any], until: float) -> None:
-    """Wait for what is under way, whoever else cancels meanwhile: a cancellation follows anyway."""
+    """Wait for the end of a task, whoever cancels meanwhile; a cancellation follows."""
     while not task.done() and (left := until - time.monotonic()) > 0:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait({task}, timeout=left)
@@ -214,8 +214,11 @@ def _forget(task: asyncio.Future[Any]) -> None:
 
 
 async def in_a_daemon(call: Callable[[], T]) -> T:
-    """`asyncio.to_thread` for what may never end: it takes no place in the loop's pool of threads,
-    which the end of the loop and of the process would wait for."""
+    """Run a call that may never end in a daemon thread, as `asyncio.to_thread` would.
+
+    It takes no place in the loop's pool of threads, which the end of the loop and of the process
+    would wait for.
+    """
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()

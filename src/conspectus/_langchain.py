@@ -19,41 +19,41 @@ if TYPE_CHECKING:
 
 
 def known(module: str, name: str) -> type | tuple[()]:
-    """A class of a module that is loaded; one for `isinstance` that nothing is of, otherwise."""
+    """Return a class of a loaded module; otherwise one that no object is of."""
     # While another thread imports a module, the class may be missing in it.
     return getattr(sys.modules.get(module), name, ())
 
 
 def is_message(value: object) -> TypeIs[BaseMessage]:
-    """Whether it is a LangChain message."""
+    """Tell whether it is a LangChain message."""
     return isinstance(value, known("langchain_core.messages.base", "BaseMessage"))
 
 
 def is_ai_message(value: object) -> TypeIs[AIMessage]:
-    """Whether it is a LangChain message of a model."""
+    """Tell whether it is a LangChain message of a model."""
     return isinstance(value, known("langchain_core.messages.ai", "AIMessage"))
 
 
 def is_tool_message(value: object) -> TypeIs[ToolMessage]:
-    """Whether it is a LangChain message with the result of a tool."""
+    """Tell whether it is a LangChain message with the result of a tool."""
     return isinstance(value, known("langchain_core.messages.tool", "ToolMessage"))
 
 
 def is_chat_model(value: object) -> TypeIs[BaseChatModel]:
-    """Whether it is a LangChain chat model."""
+    """Tell whether it is a LangChain chat model."""
     return isinstance(value, known("langchain_core.language_models.chat_models", "BaseChatModel"))
 
 
 def is_runnable(value: object) -> TypeIs[Runnable[Any, Any]]:
-    """Whether it is a LangChain Runnable."""
+    """Tell whether it is a LangChain Runnable."""
     return isinstance(value, known("langchain_core.runnables.base", "Runnable"))
 
 
 def is_store(value: object) -> TypeIs[BaseStore]:
-    """Whether it is a LangGraph store."""
+    """Tell whether it is a LangGraph store."""
     return isinstance(value, known("langgraph.store.base", "BaseStore"))
 
 
 def is_memory_store(value: object) -> TypeIs[InMemoryStore]:
-    """Whether it is LangGraph's store in memory, or one derived from it."""
+    """Tell whether it is LangGraph's store in memory, or one derived from it."""
     return isinstance(value, known("langgraph.store.memory", "InMemoryStore"))

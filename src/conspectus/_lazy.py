@@ -9,7 +9,7 @@ from typing import Any
 
 
 def places_of(modules: Mapping[str, str]) -> dict[str, str]:
-    """Where each name is: from names, with blanks between, by their module."""
+    """Map each name to its module, from names with blanks between by module."""
     return {name: module for module, names in modules.items() for name in names.split()}
 
 

@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 class Newest(Generic[K, V]):
-    """The values that were put in last: bounded, and safe to share between workers.
+    """The newest values: bounded, and safe to share between workers.
 
     Args:
         most: values that are kept; the oldest go first.

@@ -1,4 +1,4 @@
-"""What other packages bring along, found by its entry point once it is asked for.
+"""Commands and redactors of other packages, found by entry points when asked for.
 
 conspectus.commands    commands of the command line: `eval`, and `config.explain` in a group
 conspectus.redactors   what `redact=True` stands for: `default`
@@ -17,12 +17,12 @@ REDACTORS = "conspectus.redactors"
 
 
 def names(group: str) -> list[str]:
-    """The names of all that packages bring along for a group, each once."""
+    """List the names in a group of entry points, each once."""
     return list(dict.fromkeys(one.name for one in _found(group)))
 
 
 def plugged(group: str, name: str) -> Any | None:
-    """Import what a package brings along; None where none does.
+    """Import an entry point; None where no package has it.
 
     Raises:
         Exception: whatever the module raises that holds it.
@@ -31,7 +31,7 @@ def plugged(group: str, name: str) -> Any | None:
 
 
 def _found(group: str) -> Iterator[EntryPoint]:
-    """Entry points whose modules are there: one may outlive its package."""
+    """Yield entry points whose modules exist: one may outlive its package."""
     from importlib.metadata import entry_points
 
     return (one for one in entry_points(group=group) if _is_there(one.module))

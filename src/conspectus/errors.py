@@ -47,7 +47,7 @@ class ConspectusError(Exception):
 
 
 class PolicyError(ConspectusError, ValueError):
-    """A trigger, `keep` or limit that cannot mean anything."""
+    """A trigger, `keep` or limit without a possible meaning."""
 
 
 class MessageError(ConspectusError, ValueError):
@@ -55,11 +55,11 @@ class MessageError(ConspectusError, ValueError):
 
 
 class InputError(ConspectusError, ValueError):
-    """A file, stream or argument that cannot be read as what it should be."""
+    """A file, stream or argument that cannot be read."""
 
 
 class ConfigError(InputError):
-    """A configuration that cannot mean anything; nothing was built of it.
+    """A configuration with mistakes; nothing was built of it.
 
     Attributes:
         problems: one text for each mistake: file, line, what is wrong and what to do.
@@ -110,8 +110,10 @@ class ArchiveError(ConspectusError):
 
 
 class ArchiveTimeout(ArchiveError):
-    """The archive did not answer within its time (seconds); what it was told may come true yet,
-    which harms nothing."""
+    """The archive did not answer within its time (seconds).
+
+    Its late answer harms nothing.
+    """
 
 
 class ArchiveUnconfirmed(ArchiveError):
@@ -119,7 +121,7 @@ class ArchiveUnconfirmed(ArchiveError):
 
 
 class ArchiveOvertaken(ArchiveError):
-    """Another worker has put its own record in force meanwhile; call again to go on from it.
+    """Another worker has put its own record in force meanwhile; call again.
 
     Attributes:
         cost: what the summary cost that did not come into force, as a `Cost`; there only where it
@@ -130,7 +132,7 @@ class ArchiveOvertaken(ArchiveError):
 
 
 class RedactionError(ConspectusError):
-    """Secrets could not be taken out of what was to be kept; the history is as it was."""
+    """Secrets could not be taken out of text to keep; the history is as it was."""
 
 
 class NotFoundError(ConspectusError, LookupError):

@@ -1,4 +1,4 @@
-"""Large arguments of old calls that write files: when they are shown short, as Deep Agents does."""
+"""The rule by which large old arguments of calls are shown short."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conspectus.errors import PolicyError
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """When large arguments of old calls that write files are shortened, as Deep Agents does.
+    """Limits for large arguments of old calls that write files, as in Deep Agents.
 
     Attributes:
         trigger: clauses, any of which asks for it.
@@ -29,7 +29,7 @@ class Arguments:
 
     @classmethod
     def build(cls, settings: object) -> Arguments | None:
-        """The settings of Deep Agents; None for none, or for those without a trigger.
+        """Read Deep Agents' settings; None for none, or for those without a trigger.
 
         Raises:
             PolicyError: anything that cannot mean anything, with the right form.
@@ -52,7 +52,7 @@ class Arguments:
         return cls(trigger, keep, longest, ending) if trigger else None
 
     def old(self, sizes: Sequence[int], limit: int | None) -> int:
-        """The place before which messages are old.
+        """Return the place before which messages are old.
 
         Args:
             sizes: of the messages, in tokens as the caller counts.
@@ -71,5 +71,5 @@ class Arguments:
         return 0
 
     def fired(self, size: Size, limit: int | None) -> bool:
-        """Whether it is time to look for them."""
+        """Tell whether the trigger asks for shortening."""
         return any(clause.met(size, limit) for clause in self.trigger)

@@ -33,7 +33,7 @@ class Exchanges:
     orphans: frozenset[int]
 
     def members(self, group: int) -> range:
-        """Where the members of a group lie; others may stand between them."""
+        """Return the range of a group; members of others may stand in it."""
         return range(group, self.last[group] + 1)
 
 
@@ -83,7 +83,7 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
 
 
 def _steps(items: Sequence[Item]) -> list[int]:
-    """For each item, where the answer of the agent begins that it is a part of; else itself."""
+    """Return the place where each part of an agent's answer begins; else its own."""
     step = list(range(len(items)))
     for i, item in enumerate(items):
         if item.joined and i and not items[i - 1].summary:
@@ -115,12 +115,12 @@ StayRule = Callable[[Sequence[Item], Exchanges], Iterable[int]]
 
 
 def calls_and_results_together(items: Sequence[Item], ex: Exchanges) -> Iterable[tuple[int, int]]:
-    """A tool result is on the same side as its call."""
+    """Keep a tool result on the same side as its call."""
     return ex.last.items()
 
 
 def leading_system(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
-    """System messages at the start are instructions, not history."""
+    """Keep system messages at the start: they are instructions, not history."""
     for i, item in enumerate(items):
         if item.role != "system":
             return
@@ -128,7 +128,7 @@ def leading_system(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
 
 
 def newest_user(items: Sequence[Item]) -> int | None:
-    """The place of what the user said last; None where they have said nothing."""
+    """Return the place of the user's newest message; None without one."""
     for i in range(len(items) - 1, -1, -1):
         if items[i].role == "user" and not (items[i].summary or items[i].marked):
             return i
@@ -136,18 +136,18 @@ def newest_user(items: Sequence[Item]) -> int | None:
 
 
 def newest_user_message(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
-    """What the user asked last is what the agent is doing."""
+    """Keep the user's newest message: the agent works on it."""
     if (newest := newest_user(items)) is not None:
         yield newest
 
 
 def pinned(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
-    """What the user pinned, with the calls and results that it cannot stand without."""
+    """Keep pinned messages, with the calls and results that they need."""
     return (i for i, item in enumerate(items) if item.pinned)
 
 
 def pending_calls(items: Sequence[Item], ex: Exchanges) -> Iterable[int]:
-    """A call without an answer may still get one, or waits for somebody's approval."""
+    """Keep calls without an answer, which may still get one or wait for approval."""
     return ex.pending
 
 
@@ -158,7 +158,7 @@ STAY_RULES: tuple[StayRule, ...] = (leading_system, newest_user_message, pinned,
 def legal_cuts(
     items: Sequence[Item], ex: Exchanges, rules: Sequence[CutRule] = CUT_RULES
 ) -> list[bool]:
-    """For every index from 0 to the length, whether the history may be cut before it."""
+    """Tell for every index whether the history may be cut before it."""
     depth = [0] * (len(items) + 2)
     for rule in rules:
         for first, last in rule(items, ex):
@@ -168,15 +168,18 @@ def legal_cuts(
 
 
 def never_clipped(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
-    """Indexes of what is shown whole or not at all: instructions, and calls that may yet be carried
-    out, which with half of their arguments would do something else."""
+    """Return the indexes of items that are shown whole or not at all.
+
+    Those are instructions, and calls that may yet be carried out, which with half of their
+    arguments would do something else.
+    """
     return ex.under_way | {i for i, item in enumerate(items) if item.role == "system"}
 
 
 def must_stay(
     items: Sequence[Item], ex: Exchanges, rules: Sequence[StayRule] = STAY_RULES
 ) -> frozenset[int]:
-    """Indexes that never leave the view; a whole exchange where one part of it stays."""
+    """Return indexes that never leave the view, with the rest of their exchanges."""
     named = {i for rule in rules for i in rule(items, ex)}
     groups = {ex.group[i] for i in named}
     return frozenset(i for g in groups for i in ex.members(g) if ex.group[i] == g)

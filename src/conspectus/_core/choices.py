@@ -1,4 +1,4 @@
-"""Words by which callers choose: who summarises, and what follows when nobody succeeds."""
+"""Words by which callers choose a summariser and the reaction to its failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What summarising cost: calls and tokens, in all and by model, as plain data."""
+"""The cost of summarising: calls and tokens, in all and by model, as plain data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What summarising cost.
+    """The cost of summarising.
 
     Attributes:
         calls: calls of a model; the embedded summariser makes none.
@@ -47,7 +47,7 @@ class Cost:
         return Cost(**sums, models=models)
 
     def asked_of(self, model: str) -> Cost:
-        """The same cost, of calls of one model.
+        """Return the same cost, of calls of one model.
 
         Example:
             >>> spent = Cost(1, 90, 10).asked_of("small") + Cost(1, 5, 5).asked_of("large")
@@ -57,8 +57,10 @@ class Cost:
         return replace(self, models={model: replace(self, models={})})
 
     def to_json(self) -> dict[str, Any]:
-        """The cost as plain data; details of which nothing is known are left out, as they always
-        were, so that a record's id says the same."""
+        """Return the cost as plain data, without unknown details.
+
+        They are left out as in earlier versions, so that a record keeps its id.
+        """
         data: dict[str, Any] = {one: getattr(self, one) for one in COUNTS}
         if self.models:
             data["models"] = {name: cost.to_json() for name, cost in self.models.items()}
@@ -66,7 +68,7 @@ class Cost:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Cost:
-        """The cost that `to_json` wrote, by this version or an older or newer one.
+        """Read a cost that `to_json` wrote, in this, an older or a newer version.
 
         Raises:
             TypeError: it is none.

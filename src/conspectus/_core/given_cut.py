@@ -1,4 +1,4 @@
-"""The plan where it is known already what leaves: a draft that was prepared stands for it."""
+"""The plan for a cut that is known already, as a prepared draft stands for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conspectus._core.room import GIANT, Room
 
 
 def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
-    """Whether these items may leave, and nothing else must leave with them.
+    """Tell whether these items may leave, and nothing else must leave with them.
 
     A result whose call is nowhere must: no provider takes it.
     """
@@ -40,7 +40,7 @@ def plan_given(
     words: bool = True,
     written: Set[int] = frozenset(),
 ) -> Compact | None:
-    """The plan by which exactly these items leave, for a summary message that is there already.
+    """Plan that exactly these items leave, for an existing summary message.
 
     Args:
         items: the history as the model would see it now.
@@ -71,7 +71,7 @@ def plan_given(
     if window is not None and kept + summary > (roomy := int(window.budget / REARM)):
         if not clip:
             return None
-        room = Room(items, policy, limit, window.budget, 0, "", decided.tokens, words, Size(0, 0))
+        room = Room(items, policy, window, tokens=decided.tokens, words=words)
         theirs = frozenset(i for i in stay if items[i].role == "user" or items[i].pinned)
         level = window.budget // GIANT
         found = room.clips(stay, roomy - summary, level, never=frozenset(theirs | written))
@@ -102,7 +102,7 @@ def only_clipped(
     words: bool = True,
     written: Set[int] = frozenset(),
 ) -> Compact | None:
-    """The plan by which nothing leaves and messages are shown short, so that the rest fits.
+    """Plan that nothing leaves, and messages are shown short until the rest fits.
 
     The words of tools and of the agent give way in this order: those that leave soon anyway, all
     before its newest answer, and messages that alone take a quarter of the budget, newest ones and,
@@ -122,7 +122,7 @@ def only_clipped(
         The plan; None where that alone does not make it fit.
     """
     budget, tokens, soon = window.budget, decided.tokens, set(leaving)
-    room = Room(items, policy, window.limit, budget, 0, "", tokens, words, Size(0, 0))
+    room = Room(items, policy, window, tokens=tokens, words=words)
     answer = max((i for i, item in enumerate(items) if item.role == "assistant"), default=0)
     said = [i for i in range(len(items)) if items[i].role in ("tool", "assistant")]
     spared = frozenset(written) | {i for i in said if items[i].summary or items[i].pinned}
@@ -154,5 +154,5 @@ def only_clipped(
 
 
 def foreseen(size: Size, share: float) -> Size:
-    """The size that a trigger is compared with so that it fires at a share of itself."""
+    """Scale a size so that a trigger fires at a share of itself."""
     return Size(math.ceil(size.tokens / share), math.ceil(size.messages / share))

@@ -1,8 +1,8 @@
-"""What the core knows of a history: items without text, and what a plan can answer."""
+"""A history for the core: items without text; and the possible plans."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -55,11 +55,11 @@ class Item:
 
     @property
     def kept_as(self) -> int:
-        """The tokens that it takes of what `keep` asks for."""
+        """The tokens that it takes of `keep`."""
         return self.tokens if self.counted < 0 else self.counted
 
     def smallest(self) -> int:
-        """The fewest tokens that it can take while it stays in view."""
+        """Return the fewest tokens that it can take while it stays in view."""
         return self.tokens if self.floor < 0 else min(self.floor, self.tokens)
 
 
@@ -83,7 +83,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How large a history is or was: tokens and messages."""
+    """The size of a history: tokens and messages."""
 
     tokens: int
     messages: int
@@ -98,7 +98,7 @@ class Span:
 
 
 def spans_of(indexes: Sequence[int]) -> tuple[Span, ...]:
-    """Rising indexes as the fewest spans."""
+    """Divide rising indexes into the fewest spans."""
     spans: list[Span] = []
     for index in indexes:
         if spans and spans[-1].stop == index:
@@ -110,7 +110,7 @@ def spans_of(indexes: Sequence[int]) -> tuple[Span, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Show item `index` in at most `limit` tokens, with a pointer to its original.
+    """An item shown in at most `limit` tokens, with a pointer to its original.
 
     Attributes:
         longest: characters above which an argument of its calls is shortened, and nothing else of
@@ -122,6 +122,27 @@ class Clip:
     limit: int
     longest: int = 0
     ending: str = ""
+
+
+def highest(low: int, high: int, fits: Callable[[int], bool]) -> int:
+    """Find the highest level that fits, from one that does on.
+
+    Args:
+        low: a level that fits, and the least.
+        high: the most.
+        fits: whether a level does; every level below one that fits does, too.
+
+    Example:
+        >>> highest(1, 100, lambda level: 3 * level <= 50)
+        16
+    """
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +169,7 @@ class OutOfReach:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Leave the history as it is.
+    """A plan that leaves the history as it is.
 
     Attributes:
         reason: why, as one short sentence.
@@ -163,7 +184,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Make the history smaller.
+    """A plan that makes the history smaller.
 
     Attributes:
         cause: what asked for it.
@@ -196,7 +217,7 @@ class Compact:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """Nothing helps.
+    """The end of all plans: nothing helps.
 
     Attributes:
         reason: why, with what to do.

@@ -1,4 +1,4 @@
-"""LangMem's order: once so much has gathered, the oldest part is summarised, and the rest fits.
+"""LangMem's order: once enough has gathered, the oldest part is summarised.
 
 The cut is the first one at which enough has gathered and what is left fits beside a summary. It is
 then moved on to where it tears nothing apart, and never past the last exchange. What no cut brings
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from conspectus._core.boundaries import exchanges, legal_cuts, must_stay, never_clipped
-from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Stuck, spans_of
+from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Stuck, highest, spans_of
 from conspectus._core.room import GIANT
 
 WORTH = 10
@@ -21,7 +21,7 @@ WORTH = 10
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is asked for, in tokens.
+    """The limits that are asked for, in tokens.
 
     Attributes:
         most: what the result must fit in.
@@ -102,23 +102,23 @@ class _Cutting:
         return self._best(cuts[-1] if cuts else 0)
 
     def _enough_leaves(self, enough: int | None) -> int | None:
-        """The first item with which enough has gathered, and what comes after it fits."""
+        """Find the first item with which enough leaves, and the rest fits."""
         room = self.limits.most - self.limits.share
         rest = () if enough is None else range(enough, len(self.items))
         return next((i for i in rest if self._left(i) <= room), None)
 
     def _left(self, last: int) -> int:
-        """What stays if everything up to item `last` leaves that may."""
+        """Return the tokens that stay if everything that may leaves up to item `last`."""
         return self.kept - self.gathered[last]
 
     def _shares(self) -> Iterator[int]:
-        """Room for the summary message: what is asked for, then less."""
+        """Yield the room for the summary message: the one asked for, then less."""
         # Never nothing: what leaves without a summary would be lost.
         whole, floor = max(1, self.limits.share, self.limits.frame), max(1, self.limits.floor)
         yield from dict.fromkeys((whole, min(whole, max(floor, whole // 2)), min(whole, floor)))
 
     def _evict(self, cut: int) -> tuple[int, ...]:
-        """What leaves with this cut; nothing at all, orphans included, without one."""
+        """Return the items that leave with this cut; none, orphans included, without one."""
         return tuple(
             i
             for i, item in enumerate(self.items)
@@ -145,7 +145,7 @@ class _Cutting:
         return Compact(cause, spans_of(evict), clips, room, self.tokens, at_most, limits.most)
 
     def _clipped(self, cuts: Sequence[int]) -> Compact | None:
-        """What stays is shown short: first without a summary, then as little as fits."""
+        """Show the rest short: first without a summary, then as little as fits."""
         limits, quarter = self.limits, self.limits.most // GIANT
         standing = self.tokens - self.kept
         if found := self._level(0, max(standing, limits.share), quarter):
@@ -174,18 +174,16 @@ class _Cutting:
                 return item.tokens
             return min(item.tokens, max(item.smallest(), level))
 
-        low, high = least, max([least, *(self.items[i].tokens for i in stay)])
-        if sum(size(i, low) for i in stay) > room:
+        def fits(level: int) -> bool:
+            return sum(size(i, level) for i in stay) <= room
+
+        if not fits(least):
             spared = self.whole
-        if sum(size(i, low) for i in stay) > room:
+        if not fits(least):
             return None
-        while low < high:
-            middle = (low + high + 1) // 2
-            if sum(size(i, middle) for i in stay) <= room:
-                low = middle
-            else:
-                high = middle - 1
-        clips = tuple(Clip(i, size(i, low)) for i in stay if size(i, low) < self.items[i].tokens)
+        level = highest(least, max([least, *(self.items[i].tokens for i in stay)]), fits)
+        sizes = {i: size(i, level) for i in stay}
+        clips = tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
         return self._at(cut, share, clips)
 
     def _best(self, cut: int) -> Plan:

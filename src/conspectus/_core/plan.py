@@ -1,4 +1,4 @@
-"""The decision for one history: keep it, make it smaller, or say that nothing helps.
+"""The decision for one history: keep it, make it smaller, or give up.
 
 A plan aims below the budget, at `Policy.aim` of it, so that the next message does not ask for the
 next compaction; only where that cannot be reached is the whole budget used. The order in which a
@@ -85,7 +85,9 @@ def plan(
     if budget is not None and budget <= 0:
         return _no_room(window, size.tokens)
     gain = Size(0, 0) if force or over else policy.gain(fired, size, floor)
-    room = Room(items, policy, limit, budget, floor, cause, size.tokens, words, gain)
+    room = Room(
+        items, policy, window, tokens=size.tokens, words=words, floor=floor, cause=cause, gain=gain
+    )
     if not force and clip and (policy.clip_over is not None or policy.stale is not None):
         waits_for = fired.threshold(limit) if fired else budget
         if waits_for is not None and fired and asked is not None and asked.tokens:
@@ -104,7 +106,7 @@ def plan(
 def _old_arguments(
     items: Sequence[Item], policy: Policy, asked: Size, window: Window | None
 ) -> dict[int, Item]:
-    """The items whose large arguments are old, as they are once these are shortened."""
+    """Return items with large old arguments as they are once these are shortened."""
     limit = None if window is None else window.limit
     how = policy.arguments
     if how is None or not how.fired(asked, limit):
@@ -121,7 +123,7 @@ def _old_arguments(
 def _with_arguments(
     rest: Plan, short: dict[int, Item], policy: Policy, size: Size, window: Window | None
 ) -> Plan:
-    """What there is to do besides, and the shortened arguments of all that stays."""
+    """Add the shortened arguments of all that stays to a plan."""
     how = policy.arguments
     assert how is not None
     if isinstance(rest, Stuck):
@@ -146,7 +148,7 @@ def _no_room(window: Window | None, tokens: int) -> Stuck:
 
 
 def budget_of(policy: Policy, window: Window | None) -> Window | None:
-    """The window, or where none is known the smallest token trigger in its place."""
+    """Return the window, or the smallest token trigger where none is known."""
     if window is not None:
         return window
     tokens = tightest(policy.trigger)

@@ -1,4 +1,4 @@
-"""When to compact, how much to keep, and how large a summary may be."""
+"""The policy: when to compact, how much to keep, how large a summary may be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ freed lasts about as long as `REARM` makes the next one wait."""
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """When to compact, what to keep, how large a summary may be.
+    """When to compact, how much to keep, how large a summary may be.
 
     Attributes:
         trigger: clauses, any of which asks for a compaction.
@@ -74,7 +74,7 @@ class Policy:
         least_gain: float = LEAST_GAIN,
         stale_results: object = None,
     ) -> Policy:
-        """A policy from what a user writes.
+        """Make a policy from a user's settings.
 
         Raises:
             PolicyError: anything that cannot mean anything, with the right form.
@@ -102,7 +102,7 @@ class Policy:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What is legal and will not do what it seems to."""
+        """Warnings about settings that are legal and will not do as they seem to."""
         kind, amount = self.keep
         for clause in self.trigger:
             bound = getattr(clause, kind)
@@ -114,7 +114,7 @@ class Policy:
         return ()
 
     def keep_tokens(self, limit: int | None) -> int | None:
-        """The tokens of messages that `keep` asks for; None when it counts messages."""
+        """Return the tokens that `keep` asks for; None when it counts messages."""
         kind, amount = self.keep
         if kind == "messages":
             return None
@@ -125,7 +125,7 @@ class Policy:
     def fired(
         self, size: Size, limit: int | None, last: Size | None = None
     ) -> TriggerClause | None:
-        """The first clause that asks for a compaction now.
+        """Return the first clause that asks for a compaction now.
 
         `last` is the size that the latest compaction reached, or at which the latest one failed;
         where it met the clause already, the history must have grown by `REARM` since.
@@ -142,11 +142,11 @@ class Policy:
 
     @property
     def summary_cap(self) -> int | None:
-        """The most that the summary message may take, frame included, if a caller has set it."""
+        """The most tokens of the summary message, frame included, that a caller has set."""
         return self.max_summary_tokens and self.max_summary_tokens + self.summary_frame
 
     def gain(self, fired: TriggerClause | None, size: Size, floor: int) -> Size:
-        """What a compaction must free below the window: tokens, and messages.
+        """Return the tokens and messages that a compaction must free below the window.
 
         Where `least_gain` of a history is less than the smallest summary takes, nothing is asked:
         in so small a one sizes say nothing. A trigger that counts messages alone asks for fewer
@@ -165,7 +165,7 @@ class Policy:
         return Size(1, max(1, int(size.messages * self.least_gain)))
 
     def summary_limit(self, budget: int | None, leading: int = 0) -> int:
-        """What the summary message, its frame included, is asked to take at most, in tokens.
+        """Return the most tokens asked of the summary message, its frame included.
 
         Args:
             budget: the room for all messages; None where it is unknown.
@@ -181,7 +181,7 @@ class Policy:
 
 
 def grown(now: int, before: int) -> bool:
-    """Whether a history of so many tokens, or messages, is enough larger to try again."""
+    """Tell whether a history has grown enough to try again."""
     return now >= round(before * REARM, 6)  # 1,500 times 1.1 is a little more than 1,650
 
 

@@ -1,4 +1,4 @@
-"""What compactions did, as plain data: the chain of records, and what the model sees of it."""
+"""Compactions as plain data: the chain of records, and the view that it gives."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ class Draft:
     seconds: float = field(default=0.0, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The draft as plain data."""
+        """Return the draft as plain data."""
         data = {"v": FORMAT, **asdict(self), "cost": self.cost.to_json()}
         return _without_empty(data, "binding", "request", "seconds")
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Draft:
-        """The draft that `to_json` wrote."""
+        """Read a draft that `to_json` wrote."""
         return cls(
             text=data["text"],
             by=data["by"],
@@ -90,13 +90,13 @@ class ClipMark:
     ending: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """The mark as plain data; what is empty is left out, as it always was."""
+        """Return the mark as plain data, without empty parts."""
         data = asdict(self)
         return {k: v for k, v in data.items() if v or k in _MARK[:3]}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ClipMark:
-        """The mark that `to_json` wrote, by this version or an older or newer one.
+        """Read a mark that `to_json` wrote, in this, an older or a newer version.
 
         Raises:
             TypeError: it is none.
@@ -110,7 +110,7 @@ _MARK = tuple(one.name for one in fields(ClipMark))
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one compaction did.
+    """One finished compaction.
 
     Attributes:
         id: hash of all that follows but its bill; equal compactions have equal ids.
@@ -159,30 +159,32 @@ class Record:
 
     @property
     def mark(self) -> str:
-        """Six digits that stand in the summary message and tell it from one of another branch
-        that says the same; known before the summary is, as they come from what it covers."""
+        """Six digits in the summary message that tell branches apart.
+
+        They come from the keys that it covers, so they are known before the summary is.
+        """
         parts = [self.parent, self.covers, [clip.key for clip in self.clips]]
         return f"{int(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), 16) % 10**6:06}"
 
     @property
     def name(self) -> str:
-        """What a history that comes back with the summary message knows of the record."""
+        """The mark and the summary, by which a history that comes back names the record."""
         return f"{self.mark}\n{self.summary}"
 
     @property
     def size_after(self) -> Size:
-        """What the view was brought to."""
+        """The size of the view after it."""
         return Size(self.tokens_after, self.messages_after)
 
     @classmethod
     def make(cls, **parts: Any) -> Record:
-        """A record with the id that its parts give it."""
+        """Make a record with the id that its parts give it."""
         bare = cls(id="", **{k: v for k, v in parts.items() if k != "bill"})
         text = json.dumps(bare.to_json(), sort_keys=True, ensure_ascii=True)
         return cls(id=hashlib.sha256(text.encode()).hexdigest()[:16], **parts)
 
     def to_json(self) -> dict[str, Any]:
-        """The record as plain JSON data."""
+        """Return the record as plain JSON data."""
         data: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         data["ledger"], data["bill"] = dict(self.ledger), dict(self.bill)
         data["cost"] = self.cost.to_json()
@@ -191,8 +193,9 @@ class Record:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Record:
-        """The record that `to_json` wrote; parts that a newer version has added are left out, so
-        that workers of two versions can serve one thread.
+        """Read a record that `to_json` wrote, without parts that a newer version added.
+
+        So workers of two versions can serve one thread.
 
         Raises:
             ValueError: it was written in a newer format, or is no record.
@@ -280,7 +283,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the model sees.
+    """The messages that the model sees.
 
     Attributes:
         chain: the records in force, the head last; empty where none fits.
@@ -299,12 +302,12 @@ class View:
 
 
 def _without_empty(data: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Plain data as it was written before there were these fields, where they are empty."""
+    """Leave out empty fields that earlier versions did not have."""
     return {name: value for name, value in data.items() if value or name not in names}
 
 
 def fold(chain: Chain, history: Sequence[Sent]) -> View:
-    """What the model sees of a history, given the records of its thread.
+    """Return the view of a history, given the records of its thread.
 
     A caller sends either its whole history or what it got back the last time, which holds the
     summary message of a record. Records that do not fit the history are dropped, never trusted:
@@ -361,7 +364,7 @@ def place_of_summary(history: Sequence[tuple[bool, bool]]) -> int:
 
 
 def originals_of(chain: Chain) -> dict[str, list[str]]:
-    """The texts of clipped messages, hashed, with the keys of their originals, in order.
+    """Map the hash of each clipped text to the keys of its originals, in order.
 
     Messages that say the same are cut to the same text, so it may be that of several.
     """
@@ -374,8 +377,10 @@ def originals_of(chain: Chain) -> dict[str, list[str]]:
 
 
 def _fitting(chain: Chain, history: Sequence[Sent]) -> tuple[Record, ...]:
-    """The records, from the first, whose messages are all in a whole history, in order, and none
-    of them the user's newest."""
+    """Return the leading records whose messages a whole history holds, in order.
+
+    None of them covers the user's newest message.
+    """
     newest = next((sent.original or sent.key for sent in reversed(history) if sent.user), None)
     place = {sent.original or sent.key: index for index, sent in enumerate(history)}
     taken: set[str] = set()

@@ -1,4 +1,4 @@
-"""The arithmetic of one plan: what leaves and what is shown short, so that the rest fits.
+"""The arithmetic of one plan: which messages leave or are shown short.
 
 The order in which it gives way stands in `plan`, as does who asks for it.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 
 from conspectus._core.boundaries import (
@@ -26,6 +27,8 @@ from conspectus._core.items import (
     Plan,
     Size,
     Stuck,
+    Window,
+    highest,
     spans_of,
 )
 from conspectus._core.policy import LARGEST_SUMMARY, REARM, Policy
@@ -39,7 +42,7 @@ RELIEF = 2
 
 @dataclass(frozen=True, slots=True)
 class _Division:
-    """What leaves and what stays if the history is cut before one index."""
+    """Items that leave and items that stay if the history is cut before one index."""
 
     evict: tuple[int, ...]
     stay: tuple[int, ...]
@@ -52,15 +55,16 @@ class Room:
         self,
         items: Sequence[Item],
         policy: Policy,
-        limit: int | None,
-        budget: int | None,
-        floor: int,
-        cause: str,
+        window: Window | None,
+        *,
         tokens: int,
         words: bool,
-        gain: Size,
+        floor: int = 0,
+        cause: str = "",
+        gain: Size = Size(0, 0),  # noqa: B008
     ) -> None:
-        self.items, self.policy, self.budget = items, policy, budget
+        self.items, self.policy = items, policy
+        self.budget = None if window is None else window.budget
         self.gain, self.too_little = gain, False
         self.limit = 0
         self.floor, self.cause, self.tokens = floor, cause, tokens
@@ -73,10 +77,10 @@ class Room:
         self.standing = sum(item.tokens for item in items if item.summary)
         free = (i for i, m in enumerate(items) if not m.summary and i not in self.fixed)
         self.first = next(free, len(items))
-        self.wanted = self._wanted_cut(limit)
+        self.wanted = self._wanted_cut(None if window is None else window.limit)
 
     def _wanted_cut(self, limit: int | None) -> int:
-        """The latest legal cut that keeps at least what `keep` asks for."""
+        """Return the latest legal cut that keeps at least the amount of `keep`."""
         count = len(self.items)
         tokens = self.policy.keep_tokens(limit)
         if tokens is None:
@@ -90,7 +94,7 @@ class Room:
         return max(0, wanted)
 
     def _divide(self, cut: int) -> _Division:
-        """A summary is replaced: it neither leaves nor stays. An orphan leaves wherever it is."""
+        """Divide the items at a cut; a summary is replaced, an orphan leaves anyway."""
         evict: list[int] = []
         stay: list[int] = []
         for i, item in enumerate(self.items):
@@ -100,7 +104,7 @@ class Room:
         return _Division(tuple(evict), tuple(stay))
 
     def _kept(self, sizes: Sequence[int]) -> list[int]:
-        """For every cut, the tokens that stay if items had these sizes: one pass for all cuts."""
+        """Return, for every cut, the tokens that stay if items had these sizes."""
         always, movable = 0, []
         for i, item in enumerate(self.items):
             stays = not item.summary and i in self.fixed
@@ -110,14 +114,14 @@ class Room:
         return [always + rest for rest in accumulate(reversed(movable), initial=0)][::-1]
 
     def _size(self, i: int, level: int, spared: frozenset[int] = frozenset()) -> int:
-        """What item `i` takes if all that may be are clipped to `level`."""
+        """Return the size of item `i` if all that may be are clipped to `level`."""
         item = self.items[i]
         if i in spared or i in self.whole:
             return item.tokens
         return min(item.tokens, max(item.smallest(), level))
 
     def clip_stale(self, waits_for: int) -> Compact | None:
-        """Large old tool results and arguments, shown short: often all that is needed."""
+        """Show large old tool results and arguments short: often all that is needed."""
         over, how = self.policy.clip_over, self.policy.stale
         results = None if how is None else how.stale(self.items)
         saved, clips = 0, []
@@ -188,9 +192,11 @@ class Room:
         return self._stuck(self._divide(later[-1]), share, clip)
 
     def _beside(self, kept: int, roomy: int, limit: int) -> int:
-        """The room of a summary beside all that `keep` asks for, which gives way last; 0 where that
-        leaves too little. It is half of what leaves, as the other half is free until the next
-        compaction; and where nothing does, notes are not made shorter for a few messages."""
+        """Return the room of a summary beside all of `keep`; 0 where that is too little.
+
+        It is half of the part that leaves, as the other half is free until the next compaction; and
+        where nothing leaves, notes are not made shorter for a few messages.
+        """
         if not self._leaves(self.wanted):
             return 0
         share = min(roomy - kept, (self.tokens - kept) // 2)
@@ -200,7 +206,7 @@ class Room:
     def _roomiest(
         self, shares: Sequence[int], later: Sequence[int], level: int, aim: int
     ) -> Compact | None:
-        """The plan that leaves room to grow and gives way least.
+        """Find the plan that leaves room to grow and gives way least.
 
         Less is kept before the notes get less room; they say what the messages said. They get all
         that is left, and at least half, before words are clipped that no cut can bring away.
@@ -225,15 +231,15 @@ class Room:
         return None
 
     def _notes(self, cut: int, share: int) -> int:
-        """What the summary message takes; one that stands stays as it is where nothing leaves."""
+        """Return the size of the summary message; a standing one stays if nothing leaves."""
         return share if self._leaves(cut) or self.standing > share else self.standing
 
     def _leaves(self, cut: int) -> bool:
-        """Whether anything leaves with this cut."""
+        """Tell whether anything leaves with this cut."""
         return cut > self.first or bool(self.ex.orphans)
 
     def _leading(self) -> int:
-        """Tokens of the leading system messages, which never leave."""
+        """Return the tokens of the leading system messages, which never leave."""
         tokens = 0
         for item in self.items:
             if item.role != "system" or item.summary:
@@ -242,7 +248,7 @@ class Room:
         return tokens
 
     def _aim(self, budget: int) -> int:
-        """The tokens to get below: a share of what leading system messages leave of the budget."""
+        """Return the tokens to get below: a share of the budget after system messages."""
         leading = self._leading()
         return min(budget, leading + int(max(0, budget - leading) * self.policy.aim))
 
@@ -255,8 +261,10 @@ class Room:
         theirs: bool = True,
         spared: frozenset[int] = frozenset(),
     ) -> Compact | None:
-        """Cut here, with a summary of `share` tokens, clipping nothing below `level`, the user's
-        own words only if they may be, and nothing that is spared."""
+        """Cut here, with a summary of `share` tokens, and clip nothing below `level`.
+
+        The user's own words are clipped only if they may be, and spared items never.
+        """
         tried = self._divide(cut)
         if not tried.evict:
             if self.standing <= share:
@@ -270,7 +278,7 @@ class Room:
         return plan if self._is_worth_it(plan) else None
 
     def _without_window(self, wanted: _Division) -> Plan:
-        """Nothing must fit anywhere: the only question is what it frees."""
+        """Plan without a budget, by the tokens that the plan frees alone."""
         limit = self.policy.summary_limit(None)
         plan = self._compact(wanted, (), limit)
         if self.gain.tokens:
@@ -279,7 +287,7 @@ class Room:
         return plan if self._is_worth_it(plan) else self._not_worth_it()
 
     def _is_worth_it(self, plan: Compact) -> bool:
-        """Whether a plan frees what `least_gain` asks for, its summary taken at its largest."""
+        """Tell whether a plan frees `least_gain`, with its summary at its largest."""
         freed = plan.tokens - plan.at_most
         fewer = len(plan.evicted)
         if plan.summary_tokens:
@@ -296,7 +304,7 @@ class Room:
         return Keep(f"a compaction would not free the {asks} that least_gain asks for", self.tokens)
 
     def out_of_reach(self, plan: Keep | Compact, trigger: int, asked: int) -> OutOfReach | None:
-        """The trigger, if what it waits for lies below what this plan, or any, can reach."""
+        """Return the trigger if it lies below the reach of any plan."""
         if isinstance(plan, Compact):
             gone, clips = plan.evicted, plan.clips
             summary = min(self.floor, plan.summary_tokens)
@@ -324,24 +332,22 @@ class Room:
         what stands in `never` does not.
         """
         theirs = frozenset(i for i in stay if self.items[i].role == "user" or self.items[i].pinned)
+        most = max([least, *(self.items[i].tokens for i in stay)])
         for spared in (theirs | never, never)[: 1 + words]:
-            low, high = least, max([least, *(self.items[i].tokens for i in stay)])
-            if sum(self._size(i, low, spared) for i in stay) > room:
-                continue
-            while low < high:
-                middle = (low + high + 1) // 2
-                if sum(self._size(i, middle, spared) for i in stay) <= room:
-                    low = middle
-                else:
-                    high = middle - 1
-            sizes = {i: self._size(i, low, spared) for i in stay}
-            return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
+            fits = partial(self._fits_at, stay, room, spared)
+            if fits(least):
+                level = highest(least, most, fits)
+                sizes = {i: self._size(i, level, spared) for i in stay}
+                return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
         return None
 
     def shortest(self, some: Sequence[int], level: int) -> tuple[Clip, ...]:
         """Clip these items to a level, as far as they may be."""
         sizes = {i: self._size(i, level) for i in some}
         return tuple(Clip(i, n) for i, n in sizes.items() if n < self.items[i].tokens)
+
+    def _fits_at(self, stay: Sequence[int], room: int, spared: frozenset[int], level: int) -> bool:
+        return sum(self._size(i, level, spared) for i in stay) <= room
 
     def _stuck(self, tried: _Division, share: int, clip: bool) -> Stuck:
         assert self.budget is not None
@@ -357,7 +363,7 @@ class Room:
         return Stuck(reason, self.tokens, needed, self.budget)
 
     def held_back(self) -> Stuck:
-        """Too large, and the summary that would help failed or was refused a moment ago."""
+        """Give up for now: a summary has failed or was refused a moment ago."""
         assert self.budget is not None
         reason = (
             f"the history takes {self.tokens:,} tokens of {self.budget:,}, and its latest summary "

@@ -1,4 +1,4 @@
-"""Sizes and triggers in the forms that LangChain users write, checked when they are read."""
+"""Sizes and triggers in LangChain's forms, checked when they are read."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TRIGGER_FORM = (
 
 
 def check_size(value: object, name: str) -> ContextSize:
-    """One size, or a `PolicyError` that shows the right form."""
+    """Check one size; a `PolicyError` shows the right form."""
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
         raise PolicyError(f"{name} cannot be {value!r}. {RIGHT_FORM}.")
     kind, amount = value
@@ -78,14 +78,14 @@ class TriggerClause:
     fraction: float | None = None
 
     def threshold(self, limit: int | None) -> int | None:
-        """The tokens that this clause waits for, in a window of `limit` tokens."""
+        """Return the tokens that this clause waits for, in a window of `limit`."""
         wanted = [] if self.tokens is None else [self.tokens]
         if self.fraction is not None and limit is not None:
             wanted.append(max(1, int(limit * self.fraction)))
         return max(wanted, default=None)
 
     def met(self, size: Size, limit: int | None) -> bool:
-        """Whether all of it holds; a fraction of an unknown window never does."""
+        """Tell whether all of it holds; a fraction of an unknown window never does."""
         if self.fraction is not None and limit is None:
             return False
         tokens = self.threshold(limit)
@@ -101,7 +101,7 @@ class TriggerClause:
 
 
 def parse_trigger(value: object, name: str = "trigger") -> tuple[TriggerClause, ...]:
-    """LangChain's trigger forms as clauses, any of which is enough.
+    """Parse LangChain's forms of a trigger into clauses, any of which is enough.
 
     Example:
         >>> [str(c) for c in parse_trigger([("messages", 50), {"tokens": 4000, "messages": 10}])]
@@ -142,7 +142,7 @@ def _all_of(sizes: Iterable[ContextSize]) -> TriggerClause:
 
 
 def tightest(trigger: Sequence[TriggerClause]) -> int | None:
-    """The smallest history, in tokens, that a clause asking for tokens alone would object to."""
+    """Return the least tokens of a clause that asks for tokens alone."""
     return min(
         (c.tokens for c in trigger if c.tokens is not None and c.messages is None), default=None
     )

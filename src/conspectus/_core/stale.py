@@ -1,4 +1,4 @@
-"""Which results of tools are stale: shown short before anything is summarised.
+"""Stale results of tools, which are shown short before anything is summarised.
 
 Pure: what is set, and the items of a history, in; the places of stale results out.
 """
@@ -26,7 +26,7 @@ OF_A_TOOL = ("over", "newest")
 
 @dataclass(frozen=True, slots=True)
 class OfTool:
-    """What is set for one tool.
+    """The settings of one tool.
 
     Attributes:
         over: tokens above which a result of it is shortened; None as for all.
@@ -39,7 +39,7 @@ class OfTool:
 
 @dataclass(frozen=True, slots=True)
 class StaleResults:
-    """Which results of tools are shown short, and when that is worthwhile.
+    """The rule for stale results of tools, and the gain that makes it worthwhile.
 
     Attributes:
         over: tokens above which a result is shortened. Default: 1,000.
@@ -60,7 +60,7 @@ class StaleResults:
 
     @classmethod
     def build(cls, given: object) -> StaleResults | None:
-        """The setting from what a user writes; None where it is off.
+        """Read a user's setting; None where it is off.
 
         Raises:
             PolicyError: it cannot mean anything.
@@ -97,7 +97,7 @@ class StaleResults:
         return min([self.over, *own])
 
     def stale(self, items: Sequence[Item]) -> frozenset[int]:
-        """The places of the results that are to be shown short, wherever they stand."""
+        """Return the places of the results to show short, wherever they stand."""
         seen: Counter[str] = Counter()
         found: set[int] = set()
         for place in range(len(items) - 1, -1, -1):
@@ -120,7 +120,7 @@ class StaleResults:
         return frozenset(found)
 
     def _rule(self, tool: str) -> OfTool | None:
-        """What is set for a tool; None where its results stay as they are."""
+        """Return the settings of a tool; None where its results stay as they are."""
         if tool in self.exclude:
             return None
         if self.tools is None:

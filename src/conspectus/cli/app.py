@@ -1,4 +1,4 @@
-"""The program as a whole: its commands, its exit codes, and how an error is told."""
+"""The program as a whole: its commands, its exit codes, its version."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conspectus.cli.joined import Joined
 
 
 class _Top(Joined, Program):
-    """Its own commands, those that join them, and every error as one line."""
+    """The program's own commands, commands of other packages, and errors as one line."""
 
 
 app = typer.Typer(
@@ -45,7 +45,7 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version.")
     ] = False,
 ) -> None:
-    """Options of the program itself; Typer takes the help from `app`."""
+    """Take the program's own options; Typer takes the help from `app`."""
 
 
 def main() -> None:

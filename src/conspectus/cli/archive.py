@@ -1,4 +1,4 @@
-"""`conspectus archive`: what is kept, all of it as JSON lines, its form, and an end to it."""
+"""`conspectus archive`: lists, exports, compacts and forgets archived originals."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def forget(
 
 
 def _bytes_of(file: Path | None) -> int:
-    """What an archive's file takes, with its journal; 0 where it is in no file."""
+    """Return the bytes of an archive's file and journal; 0 where it is in no file."""
     if file is None:
         return 0
     parts = [file, file.with_name(f"{file.name}-wal")]

@@ -1,4 +1,4 @@
-"""A session of Claude Code: a tree of lines, of which each is read once, on the branch in force.
+"""Claude Code's sessions: a tree of lines, each read once, on the branch in force.
 
 A session that was resumed repeats its lines under new uuids; one that was rewound goes on from an
 earlier line; one that was compacted goes on from a summary of its own. A message of the agent
@@ -24,7 +24,7 @@ AHEAD = 20
 
 
 def is_claude_code(data: Any) -> bool:
-    """Whether a line is a message in a session of Claude Code."""
+    """Tell whether a line is a message in a session of Claude Code."""
     if not isinstance(data, Mapping) or data.get("type") not in ("user", "assistant"):
         return False
     message = data.get("message")
@@ -32,7 +32,7 @@ def is_claude_code(data: Any) -> bool:
 
 
 def claude_code_messages(placed: Sequence[Placed]) -> tuple[list[Placed], int]:
-    """The conversation in a Claude Code session, as Anthropic-style dicts, and what was skipped.
+    """Read a session as Anthropic-style dicts; also count the lines left out.
 
     Lines of one assistant message are put together again. Skipped and counted are lines that are
     no part of the conversation, side chains, meta lines, errors of the API, lines that an earlier
@@ -88,7 +88,7 @@ class _Line:
 
 
 def _read(placed: Sequence[Placed]) -> list[_Line]:
-    """The lines that are no copies, in the order of the file.
+    """Return the lines that are no copies, in the order of the file.
 
     A line is a copy where its blocks have stood in a message of the same id, its results under the
     ids of the same calls, its text at the same time; or where an earlier line says the same after
@@ -130,7 +130,7 @@ def _read(placed: Sequence[Placed]) -> list[_Line]:
 
 
 def _in_force(lines: Sequence[_Line]) -> Iterator[_Line]:
-    """The messages on the way to the last one, with all blocks and all results of these.
+    """Yield the messages on the way to the last one, with their blocks and results.
 
     Calls that were made at once fan out: the line that goes on follows one of their results only.
     """
@@ -151,7 +151,7 @@ def _in_force(lines: Sequence[_Line]) -> Iterator[_Line]:
 def _asked_again(
     placed: Sequence[Placed], place: int, said: Mapping[tuple[str, ...], _Line]
 ) -> _Line | None:
-    """The user's message that one copies, told by the agent's answer, which is a copy too."""
+    """Find the original of a copied user's message by the copied answer after it."""
     asked = 0
     for part in placed[place : place + AHEAD]:
         if not _speaks(part.data):
@@ -171,7 +171,7 @@ def _asked_again(
 
 
 def _names(data: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """What tells what a line says from all else that is said: a name for each block, or for all."""
+    """Name the content of a line: a name for each block, or one for all."""
     content = data["message"]["content"]
     blocks, message = _blocks(content), _message_id(data)
     if data["type"] == "assistant":
@@ -192,7 +192,7 @@ def _block_name(block: Any) -> str:
 
 
 def _text(data: Mapping[str, Any]) -> str:
-    """What a message says, whatever its uuid and its time."""
+    """Hash the content of a message, without its uuid and its time."""
     return _written([data["type"], _message_id(data), data["message"]["content"]])
 
 
@@ -201,7 +201,7 @@ def _message_id(data: Mapping[str, Any]) -> str:
 
 
 def _speaks(data: Any) -> bool:
-    """Whether a line is a message of the main conversation, with something in it."""
+    """Tell whether a line is a message of the main conversation, with content."""
     return (
         is_claude_code(data)
         and bool(data["message"]["content"])

@@ -186,7 +186,7 @@ def _check_that_it_stays(out: Path, source: Path) -> None:
 def _compactor(
     where: str | None, settings: Mapping[str, Any], say: Any
 ) -> Iterator[tuple[Compactor, list[str]]]:
-    """A compactor with its archive open, and what its policy warns of."""
+    """Make a compactor with its archive open, and list its policy's warnings."""
     from conspectus.compactor import Compactor
 
     def on_event(event: str, data: Mapping[str, Any]) -> None:
@@ -209,7 +209,7 @@ def _compactor(
 
 
 def _verdict(result: CompactionResult) -> tuple[int, str]:
-    """The exit code, and the error to tell where it is not 0."""
+    """Return the exit code, and an error text where it is not 0."""
     if result.failed is not None:
         return ARCHIVE_FAILED if result.failed == "archive" else NO_SUMMARY, result.reason
     return (STUCK, result.reason) if result.outcome == "stuck" else (DONE, "")

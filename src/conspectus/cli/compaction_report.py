@@ -1,4 +1,4 @@
-"""What `conspectus compact` did: as data, and as text for a person."""
+"""The report of `conspectus compact`: as data, and as text for a person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conspectus.archive import without_password
 from conspectus.cli import options
 from conspectus.cli.options import LOCAL
-from conspectus.cli.output import shown
+from conspectus.cli.output import columns, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 FACTS_SHOWN = 12
 """Facts listed on a terminal; `--json` lists all."""
+
+
+SAME = (
+    "outcome reason cause tokens_before tokens_after budget evicted kept clipped dropped summary "
+    "record_id archived"
+).split()
+"""Parts of a result that its JSON has by the same names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,43 +52,27 @@ class Report:
     out: Path | None
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as plain data."""
-        result = self.result
+        """Return the report as plain data."""
+        result, cost = self.result, self.result.cost
         return {
-            "outcome": result.outcome,
-            "reason": result.reason,
-            "cause": result.cause,
-            "tokens_before": result.tokens_before,
-            "tokens_after": result.tokens_after,
-            "budget": result.budget,
+            **{name: getattr(result, name) for name in SAME},
             "messages_before": len(self.history.messages),
             "messages_after": len(result.messages),
-            "evicted": result.evicted,
-            "kept": result.kept,
-            "clipped": result.clipped,
-            "dropped": result.dropped,
-            "summary": result.summary,
             "redacted": dict(result.redacted),
             "carried": [fact.to_json() for fact in result.carried],
-            "record_id": result.record_id,
-            "archived": result.archived,
             "archive": None if self.archive is None else without_password(self.archive),
             "thread": self.thread,
             "tenant": self.tenant,
             "format": self.history.format.name,
             "skipped": self.history.skipped,
             "output": None if self.out is None else str(self.out),
-            "cost": {
-                "calls": result.cost.calls,
-                "input_tokens": result.cost.input_tokens,
-                "output_tokens": result.cost.output_tokens,
-            },
+            "cost": {one: getattr(cost, one) for one in ("calls", "input_tokens", "output_tokens")},
             "failures": list(result.failures),
             "notes": list(self.notes),
         }
 
     def print(self, screen: Console, *, why: bool = True) -> None:
-        """All of it for a person; the reason only where no error says it."""
+        """Print the report for a person; the reason only where no error says it."""
         result = self.result
         colour = {"compacted": "green", "kept": "cyan"}.get(result.outcome, "red")
         cause = f" ({result.cause})" if result.cause else ""
@@ -109,14 +100,9 @@ class Report:
             self._originals(screen)
 
     def _sizes(self, screen: Console) -> None:
-        from rich.table import Table
-
         result = self.result
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        table.add_column("")
-        table.add_column("messages", justify="right")
-        table.add_column("tokens", justify="right")
-        # As the tokens: without what had left before.
+        table = columns("", ">messages", ">tokens")
+        # As the tokens: without those that had left before.
         before = len(self.history.messages) - result.dropped
         after = len(result.messages)
         table.add_row("before", f"{before:,}", f"{result.tokens_before:,}")

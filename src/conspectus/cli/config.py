@@ -1,4 +1,4 @@
-"""`conspectus config`: what a configuration means, and its schema; the lab joins `explain`."""
+"""`conspectus config`: the meaning of a configuration, and its schema."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def schema(
 
 
 def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None, str]:
-    """The configuration with everything that it names looked up, and the window.
+    """Read a configuration, look up the names in it, and find the window.
 
     Raises:
         ConfigError: with every mistake.

@@ -1,4 +1,4 @@
-"""What goes wrong, as one line and an exit code."""
+"""Errors as one line and an exit code."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEBUG = "CONSPECTUS_DEBUG"
 
 
 class Program(TyperGroup):
-    """The top of the command line: every error of every command ends here, as one line."""
+    """The top of the command line, where every error ends as one line."""
 
     def main(
         self,
@@ -41,7 +41,7 @@ class Program(TyperGroup):
         windows_expand_args: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run, and exit with the code that `EXIT_CODES` names."""
+        """Run, and exit with one of the codes in `EXIT_CODES`."""
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):  # a terminal without the letters is no failure
                 stream.reconfigure(errors="backslashreplace")
@@ -67,7 +67,7 @@ class Program(TyperGroup):
 
 
 def code_of(error: Exception) -> int:
-    """The exit code of an error that Conspectus raises on purpose."""
+    """Return the exit code of an error that Conspectus raises on purpose."""
     if isinstance(error, StuckError):
         return STUCK
     if isinstance(error, ArchiveError):
@@ -78,12 +78,12 @@ def code_of(error: Exception) -> int:
 
 
 def one_line(text: str) -> str:
-    """A text without line breaks or anything else that a terminal would act on."""
+    """Replace line breaks and characters that a terminal would act on by spaces."""
     return "".join(c if c.isprintable() else " " for c in " ".join(text.split()))
 
 
 def _tell(error: Exception, as_json: bool) -> int:
-    """Print an error as one line, as JSON too where that was asked for; answers the exit code."""
+    """Print an error as one line, and as JSON if asked; return the exit code."""
     kind, code, text = type(error).__name__, BAD_INPUT, str(error)
     if isinstance(error, ConspectusError):
         code = code_of(error)

@@ -1,4 +1,4 @@
-"""The shapes that a history comes in, told apart by their content, and put back as they were."""
+"""The forms of a history, told apart by content, and written back as they were."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ ANTHROPIC_BLOCKS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """How a history was written, so that it can be written that way again.
+    """The form of a history, so that it can be written that way again.
 
     Attributes:
         name: whose form the messages have.
@@ -60,7 +60,7 @@ class Format:
 
 
 def name_of(placed: Sequence[Placed], wrapper: Mapping[str, Any] | None) -> Name:
-    """Whose form the messages have; plain `{"role", "content"}` counts as OpenAI's."""
+    """Name the form of messages; plain `{"role", "content"}` counts as OpenAI's."""
     if any(is_claude_code(part.data) for part in placed):
         return "claude-code"
     if any(_langchain(part.data) for part in placed):
@@ -76,7 +76,7 @@ def name_of(placed: Sequence[Placed], wrapper: Mapping[str, Any] | None) -> Name
 
 
 def langchain_messages(placed: Sequence[Placed]) -> list[Source]:
-    """LangChain messages out of any of the three forms that LangChain writes them in.
+    """Make LangChain messages out of any of LangChain's three written forms.
 
     Only the message classes of LangChain are made: a class that the file names is looked up in
     `ENVELOPES` and never imported.
@@ -122,7 +122,7 @@ def _message(part: Placed) -> BaseMessage:
 
 
 def _langchain(data: Any) -> tuple[str, dict[str, Any]] | None:
-    """Type and fields of a message in one of LangChain's forms; None for anything else."""
+    """Return type and fields of a message in LangChain's form; None for others."""
     if not isinstance(data, Mapping):
         return None
     kind, path = data.get("type"), data.get("id")
@@ -142,7 +142,7 @@ def _langchain(data: Any) -> tuple[str, dict[str, Any]] | None:
 
 
 def nested_deeper_than(data: Any, limit: int) -> bool:
-    """Whether lists and objects are nested more than `limit` levels."""
+    """Tell whether lists and objects are nested more than `limit` levels."""
     level = [data]
     for _ in range(limit + 1):
         level = [child for value in level for child in _children(value)]

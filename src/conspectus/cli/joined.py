@@ -1,4 +1,4 @@
-"""Commands that other packages bring along, each imported when it is asked for."""
+"""Commands of other packages, each imported when it is asked for."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ CLASS = "command_class"
 
 
 class Joined(TyperGroup):
-    """A group of commands that those of other packages join: behind its own, before its groups."""
+    """A group of commands that other packages extend."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands, as the help shows them."""
+        """List all commands in the order of the help: own, joined, then groups."""
         joined = _names(_prefix(self, ctx))
         own = [name for name in super().list_commands(ctx) if name not in joined]
         groups = [name for name in own if isinstance(self.commands[name], TyperGroup)]
         return [*(name for name in own if name not in groups), *joined, *groups]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command by its name; None where there is none.
+        """Return a command by its name; None where there is none.
 
         Raises:
             InputError: it is one of the lab, which is not there.
@@ -52,7 +52,7 @@ def _prefix(group: TyperGroup, ctx: Any) -> str:
 
 
 def _names(prefix: str) -> list[str]:
-    """The commands of other packages in one group, those of the lab first."""
+    """List commands of other packages in one group, those of the lab first."""
     names = [name for name in _plugins.names(_plugins.COMMANDS) if name.startswith(prefix)]
     names.sort(key=lambda name: LAB.index(name) if name in LAB else len(LAB))
     names = [name.removeprefix(prefix) for name in names]

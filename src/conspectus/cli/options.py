@@ -1,4 +1,4 @@
-"""Options that several commands have, and the forms that their values take."""
+"""Options that several commands share, and the forms of their values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TenantOption = Annotated[str, typer.Option("--tenant", help="Whose conversation 
 
 
 def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
-    """What `--trigger` was given, as the compactor takes it: any of them is enough.
+    """Parse `--trigger` for the compactor: any of the clauses is enough.
 
     Example:
         >>> triggers(["messages:50", "tokens:4000+messages:10"])
@@ -53,7 +53,7 @@ def _clause(value: str) -> dict[str, int | float]:
 
 
 def size(value: str, option: str) -> tuple[str, int | float]:
-    """One size, such as `tokens:8000`.
+    """Parse one size, such as `tokens:8000`.
 
     Raises:
         InputError: it has no such form.
@@ -70,7 +70,7 @@ def size(value: str, option: str) -> tuple[str, int | float]:
 
 
 def summarizer_of(name: str) -> Any:
-    """What `--summarizer` names, as the compactor takes it; None for the embedded one.
+    """Parse `--summarizer` for the compactor; None for the embedded one.
 
     Raises:
         InputError: it is neither `embedded` nor `provider:model`.
@@ -89,7 +89,7 @@ def summarizer_of(name: str) -> Any:
 
 
 def archive_of(given: str | None) -> str:
-    """Where the archive is: what was given, else the user's own."""
+    """Return the address of the archive: the given one, else the user's own."""
     if given is not None:
         if not given.strip():
             raise InputError("--archive is empty; give a path or the URL of a database")
@@ -101,7 +101,7 @@ def archive_of(given: str | None) -> str:
 
 @contextlib.contextmanager
 def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
-    """An open archive, closed at the end.
+    """Open an archive, and close it at the end.
 
     Args:
         where: a path or a URL.
@@ -125,7 +125,7 @@ def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
 
 
 def check_thread(archive: Archive, tenant: str, thread: str) -> None:
-    """Refuse a thread of which nothing is kept: a mistyped name must not look like an empty one.
+    """Refuse an unknown thread, so that a mistyped name does not look empty.
 
     Raises:
         NotFoundError: with the way to the right name.
@@ -137,7 +137,7 @@ def check_thread(archive: Archive, tenant: str, thread: str) -> None:
 
 
 def file_of(where: str) -> Path | None:
-    """The file that an archive is in; None if it is in no file."""
+    """Return the file of an archive; None if it is in no file."""
     path = where.removeprefix("sqlite:///")
     in_no_file = "://" in path or path in ("memory:", ":memory:")
     return None if in_no_file else Path(path).expanduser()

@@ -1,4 +1,4 @@
-"""What the commands print and write."""
+"""Output of the commands: text on a terminal, JSON and files."""
 
 from __future__ import annotations
 
@@ -15,22 +15,33 @@ from conspectus.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A Rich console that takes text as it is: no markup, no emoji codes, no guessed colours."""
+    """Make a Rich console without markup, emoji codes and guessed colours."""
     from rich.console import Console
 
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def shown(text: str) -> str:
-    """A text that is safe on a terminal: a message can hold escape sequences, and must not act."""
+    """Make a text safe for a terminal: replace its escape sequences."""
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
 
 
+def columns(*names: str) -> Table:
+    """Return an empty table without lines; `>` before a name moves its column to the right."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in names:
+        table.add_column(name.lstrip(">"), justify="right" if name.startswith(">") else "left")
+    return table
+
+
 def print_json(data: Any) -> None:
-    """One JSON value on standard output."""
+    """Print one JSON value on standard output."""
     from conspectus.cli.readers import dump
 
     print(dump(data, indent=2, encoding=sys.stdout.encoding or "utf-8"))
@@ -38,7 +49,7 @@ def print_json(data: Any) -> None:
 
 @contextlib.contextmanager
 def working(label: str) -> Iterator[Callable[[str], None]]:
-    """Show on a terminal that something is being done; yields a function that changes the label."""
+    """Show progress on a terminal; yield a function that changes the label."""
     screen = console(stderr=True)
     if not screen.is_terminal:
         yield lambda text: None
@@ -48,7 +59,7 @@ def working(label: str) -> Iterator[Callable[[str], None]]:
 
 
 def check_output(path: Path) -> None:
-    """Refuse, before anything is paid for, a path that cannot be written to.
+    """Refuse a path that cannot be written to, before anything is paid for.
 
     Raises:
         InputError: with the reason.

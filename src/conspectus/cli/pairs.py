@@ -1,4 +1,4 @@
-"""Tool calls and results of a history that comes from outside, mended so that a provider takes it.
+"""Tool calls and results of a foreign history, mended so that a provider takes it.
 
 Providers refuse a history where a call has no result behind it, a result has no call or stands
 before or apart from it, or an id names two calls.
@@ -91,7 +91,7 @@ class _Result:
 
 @dataclass(eq=False, slots=True)
 class _Message:
-    """A message: the calls that it makes, the results that it brings, and what else it says."""
+    """A message: its calls, its results, and the rest."""
 
     index: int
     source: Source
@@ -157,7 +157,7 @@ class _Mending:
         return Mended(found, tuple(notes), tuple(wrong), left_out)
 
     def _match(self) -> None:
-        """Pair each result with the nearest call before it that has none, else with one behind."""
+        """Pair each result with the nearest open call before it, else with one behind."""
         calls: dict[str, list[_Call]] = {}
         early: list[tuple[int, _Result]] = []
         for message in self._messages:
@@ -180,7 +180,7 @@ class _Mending:
                 taken.add(call.id)
 
     def _calling(self, message: _Message) -> Source:
-        """A message with its calls, each once and under its own id."""
+        """Return a message with its calls, each once and under its own id."""
         source = message.source
         alike = [_alike(calls) for calls in _listed(source)]
         if any(same is False for same in alike):
@@ -197,7 +197,7 @@ class _Mending:
         return source
 
     def _answering(self, message: _Message, behind: dict[int, list[Source]]) -> list[Source]:
-        """What stays in the place of a message with results; the others go behind their calls."""
+        """Return the rest of a message whose results move behind their calls."""
         if message.lost:
             self._tell(ORPHAN, message)
         lost = message.lost if self._orphans else []
@@ -223,7 +223,7 @@ class _Mending:
         return _with_results(source, lost, message.rest)
 
     def _follows(self, message: _Message) -> bool:
-        """Whether only results of the same calls stand between a message and these."""
+        """Tell whether only results of the same calls stand between a message and these."""
         for home in message.homes:
             between = self._messages[home + 1 : message.index]
             if home > message.index or any(
@@ -257,7 +257,7 @@ def _blocks(source: Source) -> list[Any]:
 
 
 def _listed(source: Source) -> list[list[Mapping[str, Any]]]:
-    """The calls of a message, once for each list that has them: LangChain's have two."""
+    """Return the calls of a message, once for each list; LangChain's have two."""
     lists = (_get(source, key) for key in ("tool_calls", "invalid_tool_calls"))
     beside = [one for calls in lists if isinstance(calls, list) for one in calls]
     inside = [one for one in _blocks(source) if _is_call(one) and one.get("type") == "tool_use"]
@@ -274,7 +274,7 @@ def _name(call: Mapping[str, Any]) -> str:
 
 
 def _alike(calls: Sequence[Mapping[str, Any]]) -> bool | None:
-    """Whether calls of one id are the same call; None where each has an id of its own."""
+    """Tell whether calls of one id are the same call; None where ids differ."""
     first: dict[str, str] = {}
     found = None
     for call in calls:
@@ -315,7 +315,7 @@ def _with_ids(source: Source, new: Mapping[str, str]) -> Source:
 
 
 def _with_results(source: Source, results: Sequence[_Result], rest: Sequence[Any]) -> list[Source]:
-    """A message with some of its results first; nothing where it would hold nothing."""
+    """Return a message with some results first; nothing where it would be empty."""
     if not results and not rest:
         return []
     if results and results[0].block is None:
@@ -331,7 +331,7 @@ def _changed(source: Source, **values: Any) -> Source:
 
 
 def _unknown(source: Source, calls: Sequence[_Call]) -> list[Source]:
-    """Results that say that none is known, in the form of the message that made the calls."""
+    """Make results that say that none is known, in the form of the calls' message."""
     if is_message(source):
         from langchain_core.messages import ToolMessage
 

@@ -1,4 +1,4 @@
-"""Histories out of files and standard input, and back into the form that they came in."""
+"""Histories read from files and standard input, and written back in the same form."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class History:
 
 
 def read_history(source: str | Path) -> History:
-    """Read a history, whatever form it is in; the form is told from the content.
+    """Read a history in any form; its content tells the form.
 
     Known are OpenAI's messages (JSON, JSON lines, a request body), Anthropic's, LangChain's
     (`messages_to_dict`, constructor envelopes, the state of a LangGraph thread) and the sessions
@@ -92,7 +92,7 @@ def read_history(source: str | Path) -> History:
 
 
 def write_history(messages: Sequence[Source], form: Format, encoding: str = "utf-8") -> str:
-    """Messages as the text of a file, in the form that `read_history` found.
+    """Write messages as the text of a file, in the form of the one that was read.
 
     LangChain messages are written as `messages_to_dict` gives them, wherever they came from; a
     Claude Code session as a list in Anthropic's form. Keys that stood beside the list come back.
@@ -130,7 +130,7 @@ def write_history(messages: Sequence[Source], form: Format, encoding: str = "utf
 
 
 def mended(history: History, messages: Sequence[Source] | None = None) -> Mended:
-    """A history with its tool calls and results in order, as a provider wants it.
+    """Put the tool calls and results of a history in a provider's order.
 
     Args:
         history: as it was read. Results that answer no call stay in it, so that a compaction
@@ -143,7 +143,7 @@ def mended(history: History, messages: Sequence[Source] | None = None) -> Mended
 
 
 def dump(value: Any, indent: int | None = None, encoding: str = "utf-8") -> str:
-    """JSON that can be written in `encoding`: what cannot be is escaped."""
+    """Write JSON in `encoding`, with other characters escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         text.encode(encoding)
@@ -181,7 +181,7 @@ def _decode(data: bytes, name: str) -> str:
 
 
 def _parse(text: str, name: str) -> tuple[Mapping[str, Any] | None, list[Placed], bool]:
-    """The messages as the file holds them, what was around them, and whether it has lines."""
+    """Return the messages of a file, their wrapper, and whether it has lines."""
     try:
         whole = json.loads(text)
     except json.JSONDecodeError as error:
@@ -207,7 +207,7 @@ def _parse(text: str, name: str) -> tuple[Mapping[str, Any] | None, list[Placed]
 
 
 def without_comments(text: str) -> str | None:
-    """A text with its `//` lines left empty, so that the others keep their numbers; None without.
+    """Empty the `//` lines of a text, and keep line numbers; None without any.
 
     No string of JSON goes over the end of a line, so such a line is no part of one.
     """
@@ -221,7 +221,7 @@ def _placed(messages: Sequence[Any]) -> list[Placed]:
 
 
 def _lines(text: str, name: str, error: json.JSONDecodeError) -> list[Placed]:
-    """One JSON object a line; `error` says why the whole is no JSON."""
+    """Parse one JSON object a line; `error` says why the whole is no JSON."""
     placed: list[Placed] = []
     # Not splitlines: the line separators of Unicode may stand inside a JSON string.
     for number, line in enumerate(text.split("\n"), 1):
@@ -252,7 +252,7 @@ def _lines(text: str, name: str, error: json.JSONDecodeError) -> list[Placed]:
 
 
 def _wrong(error: ValueError) -> str:
-    """Why a text is not JSON; its own count of lines would contradict the file's."""
+    """Say why a text is not JSON, without JSON's own count of lines."""
     if isinstance(error, json.JSONDecodeError):
         return f"column {error.colno}: {error.msg}"
     return "it holds a number of more digits than Python reads"
@@ -304,7 +304,7 @@ def _history(
 
 
 def _check(messages: list[Source], placed: Sequence[Placed]) -> None:
-    """Every message can be understood; an error says in which line it stands."""
+    """Refuse messages that cannot be understood, with the line of the first."""
     try:
         read_messages(messages)
     except MessageError:

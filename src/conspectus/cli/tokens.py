@@ -1,4 +1,4 @@
-"""`conspectus tokens`: where the tokens of a history are."""
+"""`conspectus tokens`: the tokens of a history by role and message."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def tokens(
 
 
 def count(history: History, model: str | None = None) -> dict[str, Any]:
-    """The numbers of one history for a model, as plain data."""
+    """Return the numbers of one history for a model, as plain data."""
     from conspectus._core.boundaries import exchanges
     from conspectus._core.items import Item
     from conspectus.messages import read_messages
@@ -112,7 +112,6 @@ def _many(count: int, what: str) -> str:
 
 
 def _print(counted: dict[str, Any], history: History) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     screen = output.console()
@@ -121,17 +120,13 @@ def _print(counted: dict[str, Any], history: History) -> None:
         f"({counted['format']}), {_many(counted['exchanges'], 'tool exchange')}",
         soft_wrap=True,
     )
-    roles = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("role", "messages", "tokens"):
-        roles.add_column(column, justify="left" if column == "role" else "right")
+    roles = output.columns("role", ">messages", ">tokens")
     for role, row in counted["by_role"].items():
         roles.add_row(role, f"{row['messages']:,}", f"{row['tokens']:,}")
     if counted["family"] == "unknown" and counted["messages"]:
         each = ", ".join(f"{family} {size:,}" for family, size in counted["by_family"].items())
         screen.print(f"By family of tokenizers: {each}; --model names one", soft_wrap=True)
-    largest = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("largest", "tokens", "role", "begins"):
-        largest.add_column(column, justify="right" if column == "tokens" else "left")
+    largest = output.columns("largest", ">tokens", "role", "begins")
     for row in counted["largest"]:
         start = Text(output.shown(row["start"]), no_wrap=True, overflow="ellipsis")
         largest.add_row(f"message {row['index']}", f"{row['tokens']:,}", row["role"], start)

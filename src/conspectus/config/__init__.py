@@ -1,4 +1,4 @@
-"""Summarisation switched on by an operator: the `summarization:` section of a YAML file.
+"""Summarisation by an operator's file: its `summarization:` section in YAML.
 
 `load_config` reads and checks it, `create_summarization_middleware` makes middleware of it, which
 takes an edited file into account at the next turn.

@@ -1,4 +1,4 @@
-"""From a configuration to the arguments of the middleware: first all is checked, then built."""
+"""A configuration turned into arguments of the middleware: checked, then built."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from conspectus.config.named import counter_of, pin_of, redact_of
 from conspectus.config.schema import AllOf, Size, SummarizationConfig
 from conspectus.config.source import Path_
 from conspectus.config.words import meant
-from conspectus.errors import ConfigError, ConspectusError, PolicyError
+from conspectus.errors import ConspectusError, PolicyError
 from conspectus.events.notes import noted
 from conspectus.ledger.skills import Skills
 from conspectus.summarize import ChatModelSummarizer
@@ -41,25 +41,40 @@ KEEP: ContextSize = ("messages", 20)
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """What does not stand in the file: see `create_summarization_middleware`."""
+    """The settings outside of the file: see `create_summarization_middleware`.
+
+    Raises:
+        PolicyError: one of them cannot be used.
+    """
 
     registry: ModelRegistry | None
     model: ChatModel | str | None
     subagent: str | None
-    hooks: tuple[BeforeSummarization, ...]
+    before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None
     tenant: Tenant
     on_event: OnEvent | None
     name: str
     archive: AnyArchive | None
 
+    def __post_init__(self) -> None:
+        registry = self.registry
+        if registry is not None and not isinstance(registry, Mapping) and not callable(registry):
+            raise PolicyError(
+                "model_registry must be a mapping from names to chat models, or a function of a "
+                f"name, not {registry!r}"
+            )
+        if self.model is not None and not isinstance(self.model, (str, Runnable)):
+            raise PolicyError(f"model must be a chat model or the name of one, not {self.model!r}")
+        hooks_of(self.before_summarization)
+
     def own(self, config: SummarizationConfig) -> SummarizationConfig:
-        """The settings of the agent that is built."""
+        """Return the settings of the agent that is built."""
         return config if self.subagent is None else config.for_subagent(self.subagent)
 
     def settings(
         self, whole: SummarizationConfig, opened: Archive | None = None
     ) -> tuple[dict[str, Any], Archive | None]:
-        """Arguments for `SummarizationMiddleware`, and the archive if one was opened for them.
+        """Make the arguments of `SummarizationMiddleware`, with the archive they need.
 
         Args:
             whole: the configuration.
@@ -77,23 +92,20 @@ class Builder:
             "token_counter": counter_of(config, answers),
             "pin": pin_of(config),
             "redact": redact_of(config),
-            "before_summarization": self.hooks,
+            "before_summarization": hooks_of(self.before_summarization),
             "skills": skills_of(config),
             "window": config.window or models.declared(),
             "tenant": self.tenant,
             "on_event": self.on_event,
             "name": self.name,
-            "trim_tokens_to_summarize": config.trim_tokens_to_summarize,
             "background": config.ahead,
             "stale_results": config.stale,
             **{name: getattr(config, name) for name in SAME},
         }
         window = settings["window"] or profile_window(answers)
         settings |= sizes_of(config, window) if config.enabled else {"trigger": None, "keep": KEEP}
-        settings["summarizer"], settings["fallbacks"] = (
-            self._summarizer(config, writes),
-            [self._summarizer(config, one) for one in fallbacks],
-        )
+        settings["summarizer"] = _summarizer(config, writes)
+        settings["fallbacks"] = [_summarizer(config, one) for one in fallbacks]
         archive = opened
         if archive is None and config.enabled:
             given = self.archive if self.archive is not None else archive_of(whole)
@@ -104,33 +116,24 @@ class Builder:
         settings["archive"] = archive
         return settings, archive
 
-    def _summarizer(self, config: SummarizationConfig, model: Any) -> Any:
-        if model == EMBEDDED:
-            return EMBEDDED
-        return ChatModelSummarizer(
-            model,
-            prompt=config.summary_prompt,
-            trim_tokens_to_summarize=config.trim_tokens_to_summarize,
-            max_summarizer_tokens=config.max_summarizer_tokens,
-            timeout=config.summarizer_timeout,
-        )
+
+def _summarizer(config: SummarizationConfig, model: Any) -> Any:
+    if model == EMBEDDED:
+        return EMBEDDED
+    return ChatModelSummarizer(
+        model,
+        prompt=config.summary_prompt,
+        trim_tokens_to_summarize=config.trim_tokens_to_summarize,
+        max_summarizer_tokens=config.max_summarizer_tokens,
+        timeout=config.summarizer_timeout,
+    )
 
 
 SAME = (
-    "summary_prompt",
-    "max_summary_tokens",
-    "notes",
-    "max_summarizer_tokens",
-    "summarizer_timeout",
-    "on_failure",
-    "recall",
-    "recall_tokens",
-    "history",
-    "reserved_tokens",
-    "file_tokens",
-    "least_gain",
-    "summary_request",
-)
+    "summary_prompt max_summary_tokens notes max_summarizer_tokens summarizer_timeout on_failure "
+    "recall recall_tokens history reserved_tokens file_tokens least_gain summary_request "
+    "trim_tokens_to_summarize"
+).split()
 """Keys that the middleware has by the same names."""
 
 
@@ -142,19 +145,15 @@ class _Models:
         self._known: dict[str, Any] = {}
 
     def all(self) -> tuple[Any, Any, list[Any]]:
-        """The model that answers, the one that writes summaries, and those to try after it."""
+        """Return the model that answers, the one that summarises, and its fallbacks."""
         config, given = self._config, self._builder.model
         own = self._named(given, ("model_name",)) if isinstance(given, str) else given
         named = self._named(config.model_name, ("model_name",)) if config.model_name else None
         if own is None and named is None:
-            raise ConfigError(
-                (
-                    config.source.problem(
-                        ("model_name",),
-                        "model_name is null, which is the agent's own model: pass it as model=, or "
-                        "name one",
-                    ),
-                )
+            raise config.source.error(
+                ("model_name",),
+                "model_name is null, which is the agent's own model: pass it as model=, or name "
+                "one",
             )
         writes = named if named is not None else own
         after = [
@@ -167,7 +166,7 @@ class _Models:
         return None if answers == EMBEDDED else answers, writes, after
 
     def declared(self) -> int | None:
-        """The window that the file declares for the model that answers, in tokens."""
+        """Return the window that the file declares for the model that answers."""
         given = self._builder.model
         name = given if isinstance(given, str) else self._config.model_name
         read = self._config.read
@@ -187,8 +186,7 @@ class _Models:
             return EMBEDDED
         if isinstance(registry, Mapping) and name not in registry:
             known = meant(name, registry) if registry else "it is empty"
-            text = f"the registry has no model '{name}'; {known}"
-            raise ConfigError((source.problem(where, text),))
+            raise source.error(where, f"the registry has no model '{name}'; {known}")
         try:
             found: Any = name
             if isinstance(registry, Mapping):
@@ -200,19 +198,23 @@ class _Models:
 
                 found = init_chat_model(found)
         except Exception as error:
-            text = (
+            raise source.error(
+                where,
                 f"the model '{name}' cannot be had ({type(error).__name__}: {error!s:.200}); check "
-                "its name, its package and its key"
-            )
-            raise ConfigError((source.problem(where, text),)) from error
+                "its name, its package and its key",
+            ) from error
         if not isinstance(found, Runnable):
-            text = f"the registry gave {type(found).__name__} for '{name}', which is no chat model"
-            raise ConfigError((source.problem(where, text),))
+            given = type(found).__name__
+            raise source.error(
+                where, f"the registry gave {given} for '{name}', which is no chat model"
+            )
         return found
 
 
 def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:
-    """Trigger and keep; shares of a window that nobody knows are left out, with a warning.
+    """Return trigger and keep, without shares of an unknown window.
+
+    A warning says which shares are left out.
 
     Raises:
         ConfigError: nothing would be left of the trigger.
@@ -226,28 +228,24 @@ def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:
             "tokens>'"
         )
         if not absolute:
-            text = f"a fraction means nothing: {why}, or use tokens or messages"
-            raise ConfigError((config.source.problem(("trigger",), text),))
+            raise config.source.error(
+                ("trigger",), f"a fraction means nothing: {why}, or use tokens or messages"
+            )
+        left_out = []
         if len(absolute) < len(clauses):
-            logger.warning(
-                "%s",
-                config.source.problem(("trigger",), f"a fraction is left out: {why}"),
-                extra=noted("fraction_left_out"),
-            )
+            left_out.append(config.source.problem(("trigger",), f"a fraction is left out: {why}"))
         if keep[0] == "fraction":
-            logger.warning(
-                "%s",
-                config.source.problem(("keep",), f"20 messages are kept: {why}"),
-                extra=noted("fraction_left_out"),
-            )
+            left_out.append(config.source.problem(("keep",), f"20 messages are kept: {why}"))
             keep = KEEP
+        for text in left_out:
+            logger.warning("%s", text, extra=noted("fraction_left_out"))
         clauses = absolute
     trigger = [one.sizes if isinstance(one, AllOf) else one.pair for one in clauses]
     return {"trigger": trigger, "keep": keep}
 
 
 def archive_of(config: SummarizationConfig) -> str | None:
-    """Where originals go; a relative path is beside the configuration, wherever the process is."""
+    """Return the address of the archive, relative to the configuration's folder."""
     where, file = config.archive, config.source.file
     if where is None or file is None or where in ("memory:", ":memory:"):
         return where
@@ -259,32 +257,6 @@ def archive_of(config: SummarizationConfig) -> str | None:
 
 
 def skills_of(config: SummarizationConfig) -> Skills | None:
-    """Which calls read skill files; None where none does."""
+    """Return the calls that read skill files; None for none."""
     names = tuple(config.skill_file_read_tool_names)
     return Skills(names, config.skills_folder) if names else None
-
-
-def builder_of(
-    registry: ModelRegistry | None,
-    model: Any,
-    subagent: str | None,
-    before_summarization: BeforeSummarization | Sequence[BeforeSummarization] | None,
-    tenant: Tenant,
-    on_event: OnEvent | None,
-    name: str,
-    archive: AnyArchive | None,
-) -> Builder:
-    """A builder of what a caller gives.
-
-    Raises:
-        PolicyError: something that cannot be what it should be.
-    """
-    if registry is not None and not isinstance(registry, Mapping) and not callable(registry):
-        raise PolicyError(
-            "model_registry must be a mapping from names to chat models, or a function of a name, "
-            f"not {registry!r}"
-        )
-    if model is not None and not isinstance(model, (str, Runnable)):
-        raise PolicyError(f"model must be a chat model or the name of one, not {model!r}")
-    hooks = hooks_of(before_summarization)
-    return Builder(registry, model, subagent, hooks, tenant, on_event, name, archive)

@@ -1,4 +1,4 @@
-"""Settings that are each right and together impossible, and texts that name nothing."""
+"""Settings that contradict each other, and texts that name nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ARCHIVES = "write sqlite:///FILE, postgresql://..., or memory:"
 
 
 def contradictions(config: SummarizationConfig) -> list[Found]:
-    """What cannot be meant, in a section and in each of its subagents'.
+    """Find contradictions in a section and in each of its subagents' settings.
 
     Args:
         config: each of whose values is right by itself.
@@ -160,6 +160,6 @@ def _archive(config: SummarizationConfig) -> Iterator[Found]:
 
 
 def clause_of(one: Size | AllOf) -> TriggerClause:
-    """A clause of the trigger as the core has it."""
+    """Turn a clause of the trigger into the core's form."""
     given: Mapping[str, Any] = one.sizes if isinstance(one, AllOf) else dict([one.pair])
     return TriggerClause(**given)

@@ -1,4 +1,4 @@
-"""The JSON Schema of a configuration file, for editors that complete and check as one types."""
+"""The JSON Schema of a configuration file, for completion and checks in an editor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VARIABLE = {
 
 
 def json_schema() -> dict[str, Any]:
-    """The schema of a file with our section in it; other sections may hold anything.
+    """Make the schema of a file with our section; other sections may hold anything.
 
     Example:
         >>> sorted(json_schema()["properties"])
@@ -47,7 +47,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _where(types: list[str], value: dict[str, Any]) -> dict[str, Any]:
-    """What a value may be where the type is one of these."""
+    """Say which values are allowed for some types."""
     return {
         "if": {"properties": {"type": {"enum": types}}, "required": ["type"]},
         "then": {"properties": {"value": {"anyOf": [value, VARIABLE]}}},
@@ -55,7 +55,7 @@ def _where(types: list[str], value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_variables(schema: Any) -> Any:
-    """A schema whose numbers, truth values and words may come from environment variables."""
+    """Allow environment variables for numbers, truth values and words of a schema."""
     if isinstance(schema, list):
         return [_with_variables(one) for one in schema]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Middleware out of a configuration, which follows its file: an edit counts at the next turn."""
+"""Middleware that follows its configuration file: an edit counts at the next turn."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conspectus.archive import Archive
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.hooks import BeforeSummarization
 from conspectus.compactor.settings import AnyArchive
-from conspectus.config.building import Builder, ChatModel, ModelRegistry, builder_of
+from conspectus.config.building import Builder, ChatModel, ModelRegistry
 from conspectus.config.loading import config_of
 from conspectus.config.reading import read_text
 from conspectus.config.schema import SUBAGENT_KEYS, SubagentSettings, SummarizationConfig
@@ -37,7 +37,10 @@ tools it has."""
 
 
 class ConfiguredSummarization(SummarizationMiddleware):
-    """`SummarizationMiddleware` as a configuration says; see `create_summarization_middleware`."""
+    """`SummarizationMiddleware` that follows the file of its configuration.
+
+    See `create_summarization_middleware`.
+    """
 
     def __init__(self, config: SummarizationConfig, builder: Builder) -> None:
         settings, opened = builder.settings(config)
@@ -55,21 +58,21 @@ class ConfiguredSummarization(SummarizationMiddleware):
 
     @property
     def config(self) -> SummarizationConfig:
-        """The settings in force: of this agent, with those of its subagent laid over."""
+        """The settings in force, with those of the subagent laid over."""
         return self._builder.own(self._config)
 
     @property
     def enabled(self) -> bool:
-        """Whether anything is summarised just now."""
+        """Whether summarisation is on."""
         return self.config.enabled
 
     @property
     def archive(self) -> Archive | None:
-        """Where originals go; None where they go to the graph's own store, or nowhere."""
+        """The archive in use; None for the graph's own store, or for none."""
         return self._for_it
 
     def guard(self, *, on_stuck: OnStuck = "raise") -> ConfiguredGuard:
-        """The `ContextGuard` of this agent, to be put last in its middleware.
+        """Make the `ContextGuard` of this agent, to be put last in its middleware.
 
         Args:
             on_stuck: where nothing makes a request fit: `"raise"` a `StuckError`, or `"send"` it.
@@ -80,11 +83,11 @@ class ConfiguredSummarization(SummarizationMiddleware):
         return None if self._for_it is self._builder.archive else self._for_it
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Look, once a turn, whether the file has changed."""
+        """Look once a turn whether the file has changed."""
         return run(self._look())
 
     async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """`before_agent` on an event loop."""
+        """Do the same as `before_agent` on an event loop."""
         return await arun(self._look())
 
     def _look(self) -> Flow[None]:
@@ -92,7 +95,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
             yield Io(self.refresh)
 
     def refresh(self) -> bool:
-        """Take an edited file into account now; it is done by itself as each turn begins.
+        """Take an edited file into account now; each turn does so as it begins.
 
         What cannot be used is logged, once, and the settings in force stay.
 
@@ -144,8 +147,10 @@ class ConfiguredSummarization(SummarizationMiddleware):
         return True
 
     def _with_fixed(self, config: SummarizationConfig) -> tuple[SummarizationConfig, list[str]]:
-        """The configuration with what cannot change under a running agent as it was, and words on
-        what that is; one that only switches off keeps what else is in force."""
+        """Keep settings that cannot change under a running agent, and say which.
+
+        A configuration that only switches off keeps everything else in force.
+        """
         new, old = self._builder.own(config), self.config
         stays = [key for key in FIXED if getattr(new, key) != getattr(old, key)]
         said = [
@@ -169,7 +174,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
 
 
 class ConfiguredGuard(ContextGuard):
-    """`ContextGuard` of an agent whose summarisation may be switched off by an edit."""
+    """`ContextGuard` of an agent whose summarisation an edit may switch off."""
 
     def __init__(
         self, summarization: ConfiguredSummarization, *, on_stuck: OnStuck = "raise"
@@ -197,7 +202,7 @@ def create_summarization_middleware(
     archive: AnyArchive | None = None,
     name: str = NAME,
 ) -> ConfiguredSummarization | None:
-    """The middleware that a configuration asks for; None where it is not enabled.
+    """Make the middleware of a configuration; None where it is not enabled.
 
     It goes into the `middleware` of an agent, its `guard()` last:
     `[summarization, *others, summarization.guard()]`; `create_middleware` makes that list. Where
@@ -231,7 +236,7 @@ def create_summarization_middleware(
     """
     if not isinstance(config, SummarizationConfig):
         raise PolicyError(f"config must be what load_config gives, not {config!r}")
-    builder = builder_of(
+    builder = Builder(
         model_registry, model, subagent, before_summarization, tenant, on_event, name, archive
     )
     if not builder.own(config).enabled:
@@ -245,7 +250,7 @@ def create_middleware(
     on_stuck: OnStuck = "raise",
     **settings: Any,
 ) -> list[AgentMiddleware[Any, Any, Any]]:
-    """The list for `create_agent`: summarisation first, other middleware, the guard last.
+    """Make the list for `create_agent`: summarisation, other middleware, the guard.
 
     Args:
         config: as `load_config` gives it; where it is not enabled, only the others are there.

@@ -1,4 +1,4 @@
-"""`load_config`: a file checked whole, each mistake with its line and the way out."""
+"""`load_config`: checks a whole file; each mistake has its line and a remedy."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def load_config(path: str | Path) -> SummarizationConfig:
 
 
 def config_of(file: Path, text: bytes) -> SummarizationConfig:
-    """The configuration in the text of a file.
+    """Make the configuration out of a file's text.
 
     Raises:
         ConfigError: it means nothing.
@@ -122,7 +122,7 @@ def config_of(file: Path, text: bytes) -> SummarizationConfig:
 
 
 def _told(error: ValidationError, section: Mapping[str, Any], read: Read) -> Iterable[str]:
-    """Each mistake once, in the order of the lines."""
+    """List each mistake once, in the order of the lines."""
     found: list[tuple[int, str]] = []
     for one in error.errors(include_url=False, include_input=False):
         if one["type"] == "contradictions":
@@ -138,7 +138,7 @@ def _told(error: ValidationError, section: Mapping[str, Any], read: Read) -> Ite
 
 
 def _path(loc: Sequence[str | int], section: Any) -> Path_:
-    """Where a mistake stands, without the names that pydantic gives to alternatives."""
+    """Return the place of a mistake, without pydantic's names of alternatives."""
     where: list[str | int] = []
     value = section
     for step in loc:
@@ -159,7 +159,7 @@ def _at(section: Any, where: Path_) -> Any:
 
 
 def _in_words(where: Path_, error: Any, section: Any) -> tuple[Path_, str]:
-    """One mistake: where it is, what is wrong and what to do."""
+    """Describe one mistake: its place, its cause and its remedy."""
     kind, loc = error["type"], error["loc"]
     if kind == "extra_forbidden":
         known = _known(where, section)
@@ -187,7 +187,7 @@ def _in_words(where: Path_, error: Any, section: Any) -> tuple[Path_, str]:
 
 
 def _known(where: Path_, section: Any) -> tuple[str, ...]:
-    """The keys that there are where one is unknown."""
+    """List the keys that are allowed in place of an unknown one."""
     if len(where) == 1:
         return KEYS
     if where[0] == "subagents" and len(where) == 3:
@@ -212,7 +212,7 @@ def _meant_key(key: str, known: tuple[str, ...], where: Path_) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A wrong value, short, and nothing of it that may be secret."""
+    """Shorten a wrong value for a message, and hide secrets."""
     if isinstance(value, Secret):
         return f"what {value.shown} holds"
     if isinstance(value, (Mapping, list)):
@@ -235,7 +235,7 @@ def _is_number(text: str) -> bool:
 
 
 def _plainly(text: str) -> str:
-    """A number as YAML reads one: it takes `1e4` for a text."""
+    """Write a number as YAML reads one; YAML takes `1e4` for a text."""
     if text in ("true", "false"):
         return text
     value = float(text)

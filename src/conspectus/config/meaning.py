@@ -1,4 +1,4 @@
-"""What a configuration means, in words and numbers."""
+"""The meaning of a configuration, in words and numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HISTORY = {
 
 
 def meaning(config: SummarizationConfig, window: int | None, known: str) -> list[Row]:
-    """What is set, row by row; no secrets.
+    """Describe the settings row by row, without secrets.
 
     Args:
         config: as `load_config` gives it.
@@ -212,7 +212,7 @@ def _set(config: SummarizationConfig, where: tuple[str | int, ...], value: objec
 
 
 def notes(config: SummarizationConfig, window: int | None) -> list[str]:
-    """What is legal and may not be what was meant."""
+    """List legal settings that may be mistakes."""
     found: list[str] = []
     if not config.enabled:
         return found

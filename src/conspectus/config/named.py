@@ -1,4 +1,4 @@
-"""Functions that a file names: what counts tokens, what stays, what takes secrets out."""
+"""Functions that a file names: the token counter, the pin and the redactor."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from conspectus.config.schema import SummarizationConfig
 from conspectus.config.source import Path_
-from conspectus.errors import ConfigError, PolicyError
+from conspectus.errors import PolicyError
 from conspectus.redaction import redactor_of
 from conspectus.tokens import TokenMeter
 
 
 def counter_of(config: SummarizationConfig, model: Any = None) -> Any:
-    """What counts tokens, as the middleware takes it.
+    """Return the token counter in the middleware's form.
 
     Raises:
         ConfigError: it cannot be had.
@@ -35,11 +35,11 @@ def counter_of(config: SummarizationConfig, model: Any = None) -> Any:
     try:
         return TokenMeter(spec, model=model).messages
     except PolicyError as error:
-        raise ConfigError((config.source.problem(where, str(error)),)) from error
+        raise config.source.error(where, str(error)) from error
 
 
 def pin_of(config: SummarizationConfig) -> Any:
-    """What says of a message that it stays.
+    """Return the marker or the function that says which messages stay.
 
     Raises:
         ConfigError: it is a function that cannot be had.
@@ -50,7 +50,7 @@ def pin_of(config: SummarizationConfig) -> Any:
 
 
 def redact_of(config: SummarizationConfig) -> Any:
-    """What takes secrets out of what is kept.
+    """Return the redactor.
 
     Raises:
         ConfigError: it is a function that cannot be had, or takes no text; or there is no default.
@@ -63,23 +63,23 @@ def redact_of(config: SummarizationConfig) -> Any:
         redactor_of(made)
     except Exception as error:
         text = f"'{config.redact}' cannot redact: {error!s:.200}"
-        raise ConfigError((config.source.problem(("redact",), text),)) from error
+        raise config.source.error(("redact",), text) from error
     return made
 
 
 def _imported(config: SummarizationConfig, spec: str, where: Path_) -> Any:
-    """A function by the name of its module and its own."""
+    """Import a function by the name of its module and its own."""
     module, _, name = spec.partition(":") if ":" in spec else spec.rpartition(".")
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
     except Exception as error:
-        text = (
+        raise config.source.error(
+            where,
             f"'{spec}' cannot be imported ({type(error).__name__}: {error!s:.200}); check the "
-            "name, and that its package is installed or on PYTHONPATH"
-        )
-        raise ConfigError((config.source.problem(where, text),)) from error
+            "name, and that its package is installed or on PYTHONPATH",
+        ) from error
     if not callable(found):
-        raise ConfigError((config.source.problem(where, f"'{spec}' cannot be called"),))
+        raise config.source.error(where, f"'{spec}' cannot be called")
     return found

@@ -48,7 +48,7 @@ _ODD = re.compile(r"[-+]?(?:0[\d_]+|[\d_]+(?::\d+)+)")
 
 
 def read_text(file: Path) -> bytes:
-    """What is in a configuration file.
+    """Read the bytes of a configuration file.
 
     Raises:
         ConfigError: it cannot be read, or is no configuration by its size.
@@ -105,7 +105,7 @@ def read_section(file: Path, text: bytes, name: str) -> tuple[Any, Source]:
 
 
 def _leniently(file: Path, node: Any) -> Any:
-    """A section of somebody else's, read as far as it can be: it is not ours to refuse."""
+    """Read another owner's section as far as possible, and refuse nothing."""
     try:
         return _Reader(file, variables=False).value(node, ())
     except (ConfigError, RecursionError):
@@ -113,7 +113,7 @@ def _leniently(file: Path, node: Any) -> Any:
 
 
 def _composed(file: Path, text: bytes) -> Any:
-    """A file as nodes.
+    """Parse a file into nodes.
 
     Raises:
         ConfigError: it is no YAML, or none that a configuration is.
@@ -142,7 +142,7 @@ class _TooDeepError(Exception):
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
-    """Stops where brackets or indents are nested deeper than `DEEPEST`.
+    """A loader that stops at brackets or indents nested deeper than `DEEPEST`.
 
     The scanner takes square time of them, and it looks ahead, so the scanner is what has to stop.
     """
@@ -168,7 +168,7 @@ def _too_deep(file: Path, line: int) -> str:
 
 
 def _malformed(file: Path, error: Any, text: str) -> str:
-    """An error of the YAML library, with the line and what to do."""
+    """Describe an error of the YAML library, with the line and a remedy."""
     if isinstance(error, yaml.reader.ReaderError):
         line = text.count("\n", 0, error.position) + 1
         what = f"U+{ord(text[error.position]):04X}"
@@ -187,7 +187,7 @@ def _malformed(file: Path, error: Any, text: str) -> str:
 
 
 class _Reader:
-    """Turns nodes into data, and takes down where each stands."""
+    """Turns nodes into data, and notes the place of each."""
 
     def __init__(self, file: Path, variables: bool = True) -> None:
         self.lines: dict[Path_, int] = {}
@@ -203,7 +203,7 @@ class _Reader:
         self._problems.append(place + without_password(text))
 
     def finished(self, node: Any, text: bytes) -> tuple[Any, Source]:
-        """A section as plain data, and where it stands; None for the node of one that is missing.
+        """Read a section and its source; None for the node of a missing one.
 
         Raises:
             ConfigError: with each mistake of the file.
@@ -218,7 +218,7 @@ class _Reader:
         return section, Source(self._file, self.lines, self._variables, text, found, values)
 
     def sections(self, root: Any) -> dict[str, Any]:
-        """The sections of a file, as nodes."""
+        """Return the sections of a file as nodes."""
         if root is None:
             return {}
         if not isinstance(root, yaml.MappingNode):
@@ -237,7 +237,7 @@ class _Reader:
         return found
 
     def _astray(self, root: Any, section: Any) -> None:
-        """Somebody may have meant to write the section, or to put something under it."""
+        """Report a misspelt section, and keys that belong under it."""
         from conspectus.config.schema import KEYS
 
         empty = section is None or section.value == ""
@@ -261,7 +261,7 @@ class _Reader:
                     return
 
     def _merged(self, node: Any) -> bool:
-        """Put what `<<` names into a mapping; whether that can be done."""
+        """Put the mappings that `<<` names into a mapping; tell whether that worked."""
         if not any(key.tag == MERGE for key, _ in node.value):
             return True
         if _pairs(node, {}) > MOST:
@@ -277,7 +277,7 @@ class _Reader:
         return True
 
     def value(self, node: Any, where: Path_) -> Any:
-        """A node as plain data; None where there is none."""
+        """Turn a node into plain data; None where there is none."""
         if node is None:
             return None
         self._left -= 1
@@ -340,7 +340,7 @@ class _Reader:
 
 
 def _pairs(node: Any, known: dict[int, int]) -> int:
-    """How many keys a mapping has when all that it merges is written out."""
+    """Count the keys of a mapping with all its merges written out."""
     if id(node) not in known:
         known[id(node)] = 0  # one that merges itself
         total = 0

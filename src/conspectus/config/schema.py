@@ -1,4 +1,4 @@
-"""The `summarization:` section: its keys, and what each may be."""
+"""The `summarization:` section: its keys, and the values of each."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SKILL_TOOLS = ("read_file", "read", "view", "cat")
 
 
 class Size(Plain):
-    """How much: so many tokens, so many messages, or a share of the model's window."""
+    """A size: a number of tokens, of messages, or a share of the model's window."""
 
     type: Kind = Field(description="tokens, messages, or fraction of the answering model's window")
     value: Annotated[int | float, BeforeValidator(unwrapped)] = Field(
@@ -63,7 +63,7 @@ class Size(Plain):
 
     @property
     def pair(self) -> tuple[Kind, int | float]:
-        """As the middleware takes it."""
+        """The size in the middleware's form."""
         return self.type, self.value
 
     def __str__(self) -> str:
@@ -86,7 +86,7 @@ class AllOf(Plain):
 
     @property
     def sizes(self) -> dict[str, int | float]:
-        """As the middleware takes it."""
+        """The sizes in the middleware's form."""
         given = {"tokens": self.tokens, "messages": self.messages, "fraction": self.fraction}
         return {kind: value for kind, value in given.items() if value is not None}
 
@@ -95,7 +95,7 @@ class AllOf(Plain):
 
 
 class Ahead(Plain):
-    """How the next notes are prepared beside the agent."""
+    """The share of a trigger at which the next notes are prepared beside the agent."""
 
     prepare: Annotated[float, Field(gt=0, le=1), BeforeValidator(unwrapped)] = Field(
         PREPARE, description="share of each trigger from which on the next notes are prepared"
@@ -103,14 +103,14 @@ class Ahead(Plain):
 
 
 class StaleOfTool(Plain):
-    """Which results of one tool are stale."""
+    """Limits for stale results of one tool."""
 
     over: Over | None = Field(None, description="tokens above which a result is shortened")
     newest: Newest | None = Field(None, description="how many of its newest results stay whole")
 
 
 class Stale(Plain):
-    """Which results of tools are shown short, and when that is worthwhile."""
+    """Limits for stale results of tools, and when shortening them is worthwhile."""
 
     over: Over = Field(1000, description="tokens above which a result is shortened")
     newest: Newest = Field(3, description="how many of the newest results stay whole")
@@ -130,12 +130,12 @@ class Stale(Plain):
 
     @property
     def plain(self) -> dict[str, Any]:
-        """As the middleware takes it."""
+        """The settings in the middleware's form."""
         return self.model_dump()
 
 
 def _shown(value: Any) -> Any:
-    """A value with the names of variables in place of what they hold, and without passwords."""
+    """Replace secrets by the names of their variables, and take passwords out."""
     if isinstance(value, (list, tuple)):
         return [_shown(one) for one in value]
     if isinstance(value, Secret):
@@ -144,12 +144,12 @@ def _shown(value: Any) -> Any:
 
 
 def in_words(kind: str, value: float) -> str:
-    """One size, as people say it."""
+    """Write one size in words."""
     return f"{value:.4g} of the window" if kind == "fraction" else f"{value:,} {kind}"
 
 
 def _amount(kind: object, value: float) -> float:
-    """A number that means something for its kind, or what to write instead."""
+    """Check that a number suits its kind, or say what to write instead."""
     if MOST < value < float("inf"):
         raise _wrong(f"a number above {MOST:,} is more than anything has")
     if kind == "fraction":
@@ -194,7 +194,7 @@ Trigger = Annotated[
 
 
 class SubagentSettings(Plain):
-    """What every agent's section may set; for a subagent, what differs from the main agent's."""
+    """Settings of any agent; for a subagent, its differences from the main agent."""
 
     enabled: Flag = Field(False, description="whether anything is summarised")
     model_name: Text | None = Field(
@@ -310,7 +310,7 @@ class SubagentSettings(Plain):
     preserve_recent_skill_tokens_per_skill: int | None = Field(None, deprecated=True, exclude=True)
 
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
-        """What is set; of texts, those of environment variables are secret."""
+        """List the settings that are given, without secret texts."""
         return [
             (key, _shown(getattr(self, key)))
             for key in type(self).model_fields
@@ -319,13 +319,13 @@ class SubagentSettings(Plain):
 
     @property
     def ahead(self) -> bool | dict[str, float]:
-        """How the next notes are prepared beside the agent, as the middleware takes it."""
+        """`background` in the middleware's form."""
         given = self.background
         return {"prepare": given.prepare} if isinstance(given, Ahead) else given
 
     @property
     def stale(self) -> bool | dict[str, Any]:
-        """Which results of tools are shown short, as the middleware takes it."""
+        """`stale_results` in the middleware's form."""
         given = self.stale_results
         return given.plain if isinstance(given, Stale) else given
 
@@ -374,22 +374,22 @@ class SummarizationConfig(SubagentSettings):
 
     @property
     def source(self) -> Source:
-        """Where it was read; an empty one where it was made in Python."""
+        """The place where it was read; an empty one for a configuration made in Python."""
         return self._read.source if self._read is not None else Source()
 
     @property
     def read(self) -> Read | None:
-        """What its file says beside it; None where there is no file."""
+        """The rest of its file; None where there is no file."""
         return self._read
 
     @property
     def skills_folder(self) -> str:
-        """Where skills are: as set, as the file's `skills:` section says, or the usual place."""
+        """The folder of skills: as set, as `skills:` of the file says, or the default."""
         named = self._read.skills if self._read is not None else None
         return self.skills_path or named or FOLDER
 
     def for_subagent(self, name: str) -> SummarizationConfig:
-        """The settings of one subagent: its own where it has any, else the main agent's.
+        """Return the settings of one subagent: its own, else the main agent's.
 
         Args:
             name: of the subagent; one that the file does not name has the main agent's settings.
@@ -407,7 +407,7 @@ class SummarizationConfig(SubagentSettings):
         return made
 
     def shown(self, where: Path_) -> str:
-        """A value as it may be printed: no secret, no password."""
+        """Return a value as it may be printed, without secrets and passwords."""
         if where in self.source.variables:
             return self.source.variables[where]
         value: Any = self
@@ -416,7 +416,7 @@ class SummarizationConfig(SubagentSettings):
         return without_password(value) if where == ("archive",) else str(value)
 
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
-        """What is set, secrets aside."""
+        """List the settings that are given, without secrets."""
         variables = {where[0] for where in self.source.variables if where}
         return [
             (key, "$..." if key in variables else value) for key, value in super().__repr_args__()

@@ -1,4 +1,4 @@
-"""Where a configuration stands: lines, environment variables, and texts that nobody may see."""
+"""The source of a configuration: its lines, environment variables and secrets."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from conspectus.archive import without_password
+from conspectus.errors import ConfigError
 
 SECTION = "summarization"
 """The section that is ours; the rest of a file is others' business."""
@@ -43,7 +44,7 @@ class Secret(str):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a configuration was read, so that whatever is wrong with it has a line.
+    """The place where a configuration was read, so that each mistake has a line.
 
     Attributes:
         file: as it was given; None for one that was made in Python.
@@ -62,26 +63,30 @@ class Source:
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     def line(self, where: Path_) -> int | None:
-        """The line of a value, or of what holds it."""
+        """Return the line of a value, or of its holder."""
         for end in range(len(where), -1, -1):
             if (line := self.lines.get(where[:end])) is not None:
                 return line
         return None
 
     def problem(self, where: Path_, text: str) -> str:
-        """What is wrong, with file and line."""
+        """Describe a mistake with file and line."""
         line = self.line(where)
         place = "" if self.file is None else f"{self.file}, line {line or 1}: "
         return place + self.hidden(text)
 
+    def error(self, where: Path_, text: str) -> ConfigError:
+        """Return the error for one mistake."""
+        return ConfigError((self.problem(where, text),))
+
     def hidden(self, text: str) -> str:
-        """A text with the names of variables in place of what they hold, and without passwords."""
+        """Put names of variables in place of their values, and take passwords out."""
         for name, value in self.values.items():
             text = text.replace(value, name) if len(value) >= SHORTEST else text
         return without_password(text)
 
     def within(self, where: Path_) -> Source:
-        """The same for settings laid over the section: what stands in a part counts as the whole's.
+        """Return the source of settings that are laid over the section.
 
         Args:
             where: of the part, such as that of a subagent.
@@ -98,7 +103,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a file holds for us.
+    """The parts of a file that matter here.
 
     Attributes:
         section: the section as plain data.

@@ -1,4 +1,4 @@
-"""What the values of the `summarization:` section may be: whole numbers, shares, texts."""
+"""Types of values in the `summarization:` section: whole numbers, shares, texts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"true|false|[-+]?(?:\d+|\d*\.\d+)", re.IGNORECASE)
 
 
 def unwrapped(value: Any) -> Any:
-    """Turn a text of an environment variable into the number or truth value that it is, if any."""
+    """Turn a text of an environment variable into the number or truth value in it."""
     if not isinstance(value, Secret) or not _PLAIN.fullmatch(text := value.strip()):
         return value
     if text[-1].isalpha():
@@ -32,7 +32,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def _kept(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """A text that goes on being a secret if it was one."""
+    """Check a text, and keep it a secret if it was one."""
     checked = check(value)
     return value if isinstance(value, Secret) else checked
 
@@ -66,7 +66,7 @@ Kind = Literal["tokens", "messages", "fraction"]
 
 
 class Plain(BaseModel):
-    """What all parts of the section have in common: nothing unknown, nothing converted."""
+    """A part of the section: no unknown keys, no conversions."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, protected_namespaces=()

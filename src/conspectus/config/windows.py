@@ -1,4 +1,4 @@
-"""The window of a model that a file names, where it can be told without asking anybody."""
+"""The window of a model that a file names, found without a request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")
 
 
 def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
-    """The input limit of a model in a mapping of names to limits, in tokens; None without one.
+    """Find the input limit of a model by names or patterns; None without one.
 
     The name itself counts first, then the name without a provider in front, then patterns (`*`
     stands for anything) and the name without a date behind, the longest first.
@@ -45,14 +45,14 @@ def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
 
 
 def _bare(model: str) -> Iterator[str]:
-    """A name, and what is left of it without each of the providers in front."""
+    """Yield a name, and the rest of it without each of the providers in front."""
     while model:
         yield model
         model = "".join(re.split("[/:]", model, maxsplit=1)[1:])
 
 
 def find_window(config: SummarizationConfig) -> tuple[int | None, str]:
-    """The input limit that shares of the window are taken of, and how it is known.
+    """Find the input limit that shares of the window are taken of, and its source.
 
     It is that of the model that answers. A file does not always say which one that is: then it is
     the one that writes the summaries, or the first of the file's `models`.
@@ -84,7 +84,7 @@ def find_window(config: SummarizationConfig) -> tuple[int | None, str]:
 
 
 def profile_of(provider: str, model: str) -> int | None:
-    """The input limit of a model by its LangChain profile, in tokens; None where it has none here.
+    """Return a model's input limit by its LangChain profile; None without one.
 
     Args:
         provider: of the model; empty to tell it from the model's name.
@@ -107,7 +107,7 @@ def profile_of(provider: str, model: str) -> int | None:
 
 
 def _guessed(model: str) -> str:
-    """The provider of a model that is named without one, as LangChain guesses it."""
+    """Guess the provider of a model that is named without one, as LangChain does."""
     starts = {
         "openai": ("gpt-", "o1", "o3", "o4", "chatgpt"),
         "anthropic": ("claude",),

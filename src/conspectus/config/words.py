@@ -1,4 +1,4 @@
-"""Words for what is wrong: what somebody may have meant."""
+"""Words for mistakes: the likely intention."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is most like one that is not; None where none is like it.
+    """Return the known word that is most like another; None where none is.
 
     Example:
         >>> nearest("triger", ["enabled", "trigger"])
@@ -20,7 +20,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def lookalikes(word: str) -> str:
-    """What is in a word that the eye may take for something else; empty where nothing is.
+    """Name letters of a word that only look right; empty where there are none.
 
     Example:
         >>> lookalikes("wind\u043ew")
@@ -31,7 +31,7 @@ def lookalikes(word: str) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """The question whether a known word was meant, or the list of those there are."""
+    """Ask whether a known word was meant, or list all of them."""
     choices = list(known)
     found = nearest(word, choices)
     return (

@@ -1,4 +1,4 @@
-"""What happens inside, as typed events, told to whoever listens; nobody does by default.
+"""Events of the engine's work, typed, for listeners; there are none by default.
 
 `conspectus.telemetry` makes spans, metrics, log lines and bills of them.
 """

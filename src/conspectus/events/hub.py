@@ -1,4 +1,4 @@
-"""Where events are made, and told to listeners. With none, it is one `if`.
+"""Operations that make events, and the listeners that hear them.
 
 An operation under way stands in a context variable, which goes along into tasks and threads, so
 that what happens inside it knows its parent, its history and who listens to this instance.
@@ -34,21 +34,21 @@ Pricing = Callable[[SummarizerCall], float | None]
 
 @runtime_checkable
 class Follower(Protocol):
-    """A listener that is also told when something begins, as spans want it."""
+    """A listener that also hears when something begins, as spans need it."""
 
     def begin(self, kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]) -> object:
-        """Something begins, of which these fields are known; the answer is given back to `end`."""
+        """Hear that something begins, with the fields known; `end` gets the answer."""
         ...
 
     def end(self, event: Event, state: object) -> None:
-        """It has ended; `state` is None for what is told of only once it is over."""
+        """Hear that it has ended; `state` is None where no beginning was announced."""
         ...
 
     def __call__(self, event: Event) -> None: ...
 
 
 class Seen:
-    """An operation that nobody watches; false, so that nothing is worked out for it."""
+    """An operation without listeners; false, so that nothing is computed for it."""
 
     def __enter__(self) -> Seen:
         return self
@@ -60,11 +60,13 @@ class Seen:
         return False
 
     def tell(self, **facts: Any) -> None:
-        """Fields of the event, as they become known."""
+        """Add fields of the event as they become known."""
 
     def withhold(self) -> None:
-        """From here on, what errors said is told neither of this nor of what happens inside it,
-        unless it is told on purpose: it may quote what a redactor takes out."""
+        """Withhold texts of errors from here on, inside it too, unless added on purpose.
+
+        An error may quote text that a redactor takes out.
+        """
 
     @property
     def calls(self) -> Sequence[SummarizerCall]:
@@ -76,7 +78,7 @@ _UNWATCHED = Seen()
 
 
 class _State:
-    """Who listens, in the whole process."""
+    """The listeners of the whole process."""
 
     def __init__(self) -> None:
         self.active = False
@@ -88,7 +90,7 @@ class _State:
         self.failed: set[tuple[int, str]] = set()
 
     def settle(self) -> None:
-        """Whether anybody may listen: one in the process, or an instance with its own."""
+        """Note whether anybody may listen: in the process, or for one instance."""
         self.active = bool(self.listeners) or self.own
 
 
@@ -98,7 +100,7 @@ _own: ContextVar[tuple[Listener, ...]] = ContextVar("conspectus listeners", defa
 
 
 def add(listener: Listener) -> None:
-    """Tell a listener of everything in this process; one that is there already is told once.
+    """Add a listener for everything in this process, once.
 
     Raises:
         TypeError: it cannot be called with an event.
@@ -115,7 +117,7 @@ def add(listener: Listener) -> None:
 
 
 def remove(listener: Listener) -> None:
-    """Tell it no more; one that is not there is no mistake."""
+    """Remove a listener; an unknown one is no mistake."""
     with _state.lock:
         _state.listeners = tuple(one for one in _state.listeners if one != listener)
         _state.failed = {key for key in _state.failed if key[0] != id(listener)}
@@ -123,13 +125,13 @@ def remove(listener: Listener) -> None:
 
 
 def set_pricing(pricing: Pricing | None, currency: str = "") -> None:
-    """How the price of a call is worked out, in this process."""
+    """Set the function that prices a call, in this process."""
     with _state.lock:
         _state.pricing, _state.currency = pricing, currency if pricing is not None else ""
 
 
 def are_listeners(given: object) -> tuple[Listener, ...]:
-    """What a user gives as `telemetry=`: None, a listener, or several.
+    """Check the value of `telemetry=`: None, a listener, or several.
 
     Raises:
         TypeError: it is none of these.
@@ -150,7 +152,7 @@ def are_listeners(given: object) -> tuple[Listener, ...]:
 
 
 def listening() -> bool:
-    """Whether anybody hears what happens here and now."""
+    """Tell whether anybody listens here and now."""
     return _state.active and bool(_state.listeners or _own.get())
 
 
@@ -175,7 +177,7 @@ def observing(
     /,
     **facts: Any,
 ) -> Seen:
-    """An operation, for a `with`: whoever listens is told when it begins and when it has ended.
+    """Watch an operation in a `with`: listeners hear its beginning and its end.
 
     Args:
         kind: of the event at its end.
@@ -189,7 +191,7 @@ def observing(
 
 
 def tell(kind: type[Event], whose: Whose | None = None, /, **facts: Any) -> None:
-    """Tell of something that takes no time, or whose time is known."""
+    """Announce an event without length, or of a known length."""
     if not _state.active:
         return
     listeners = _everyone()
@@ -213,7 +215,7 @@ def _everyone() -> tuple[Listener, ...]:
 
 
 class _Operation(Seen):
-    """One that somebody watches."""
+    """An operation that somebody watches."""
 
     def __init__(
         self,
@@ -242,7 +244,7 @@ class _Operation(Seen):
         return tuple(self._calls)
 
     def count(self, call: SummarizerCall) -> None:
-        """A call of a summariser inside this; threads may tell at once."""
+        """Count a call of a summariser inside this; threads may do so at once."""
         at: _Operation | None = self
         while at is not None:
             at._calls.append(call)
@@ -333,7 +335,7 @@ def _added(calls: Sequence[SummarizerCall], names: Sequence[str]) -> dict[str, A
 
 
 def ended_by(error: BaseException | None) -> dict[str, Any]:
-    """What an event says of the error that it ended with, if there is one."""
+    """Return the fields of an event that describe its error, if there is one."""
     if error is None:
         return {}
     left = _left(error)
@@ -348,8 +350,7 @@ def ended_by(error: BaseException | None) -> dict[str, Any]:
 
 
 def _left(error: BaseException) -> str:
-    """How it was left, where that is no error: stopped from outside, or to ask a person, or as
-    another worker was first."""
+    """Name an end that is no error: stopped, waiting for a person, or overtaken."""
     if isinstance(error, (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)):
         return "cancelled"
     if isinstance(error, ArchiveOvertaken):
@@ -362,7 +363,7 @@ def _left(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _guarding(listener: Listener) -> Iterator[None]:
-    """Keep a failure of a listener to itself: one line in the log for each kind of failure."""
+    """Log a listener's failure, once for each kind, and go on."""
     try:
         yield
     except Exception as error:
@@ -393,7 +394,7 @@ def _complain(listener: Listener, error: Exception) -> None:
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """For tests: nobody listens at first, and whoever was there is back at the end."""
+    """Remove all listeners for a test, and restore them at the end."""
     with _state.lock:
         before = _state.listeners, _state.pricing, _state.currency, _state.own
         _state.listeners, _state.pricing, _state.currency, _state.own = (), None, "", False

@@ -1,4 +1,4 @@
-"""Names for the sentences in the log, so that programs can tell them apart as people do."""
+"""Names for sentences in the log, for programs that tell them apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LangChain messages and OpenAI- or Anthropic-style dicts, read into entries and written back."""
+"""Messages of LangChain, OpenAI and Anthropic, read into entries and written back."""
 
 from conspectus.messages.arguments import has_long_arguments, with_short_arguments
 from conspectus.messages.clipping import ARCHIVED, POINTER, clip, smallest_clip, with_pointer

@@ -1,4 +1,4 @@
-"""Large arguments of calls that write files: the file has them, so old ones are shown short."""
+"""Large arguments of calls that write files, shown short: the file has them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAD = 20
 
 
 def has_long_arguments(source: object, longest: int) -> bool:
-    """Whether a message calls such a tool with an argument of more than `longest` characters.
+    """Tell whether a call to write a file has an argument longer than `longest`.
 
     Example:
         >>> from langchain_core.messages import AIMessage
@@ -37,7 +37,7 @@ def has_long_arguments(source: object, longest: int) -> bool:
 
 
 def with_short_arguments(entry: Entry, longest: int, ending: str, where: str = ARCHIVED) -> Source:
-    """The message with such arguments cut to their first 20 characters.
+    """Cut such arguments of a message to their first 20 characters.
 
     Names, ids and all other arguments stay, in every form in which the message has its calls.
 

@@ -1,4 +1,4 @@
-"""The table of content blocks: which ask, which answer, and what of each may be shortened.
+"""The table of content blocks: calls, answers, and parts that may be shortened.
 
 A block is one part of a message's content. The table knows the kinds of OpenAI (Chat Completions
 and Responses), Anthropic, Google, Bedrock and LangChain's standard content. Whatever it does not
@@ -28,7 +28,7 @@ Author = Literal["model", "client"]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is known of one kind of block.
+    """The facts about one kind of block.
 
     Attributes:
         asks: fields of the id under which it asks for an answer; the first that is given counts.
@@ -192,7 +192,7 @@ _NO_ARGS = frozenset("type id call_id status caller created_by".split())
 
 
 def kind_name(block: Mapping[str, Any]) -> str:
-    """The name under which the table knows a block; empty for one without type or known key."""
+    """Return a block's name in the table; empty for one without type or known key."""
     name = block.get("type")
     if isinstance(name, str) and name:
         return name
@@ -200,7 +200,7 @@ def kind_name(block: Mapping[str, Any]) -> str:
 
 
 def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The block proper, out of what is wrapped around it, with its kind as `type`.
+    """Unwrap a block, and give it its kind as `type`.
 
     Example:
         >>> opened({"type": "non_standard", "value": {"type": "compaction", "id": "c1"}})
@@ -221,12 +221,12 @@ def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def kind_of(block: Mapping[str, Any]) -> Kind | None:
-    """What the table says of a block; None where it does not know its kind."""
+    """Look a block up in the table; None where its kind is unknown."""
     return KINDS.get(kind_name(block))
 
 
 def first_id(block: Mapping[str, Any], fields: tuple[str, ...]) -> str:
-    """The first id that is given in one of some fields; empty where none is.
+    """Return the first id in some fields; empty where there is none.
 
     Example:
         >>> first_id({"caller": {"tool_id": "s1"}}, ("id", "caller.tool_id"))
@@ -242,7 +242,7 @@ def first_id(block: Mapping[str, Any], fields: tuple[str, ...]) -> str:
 
 
 def asked(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
-    """The tool's name and the arguments of a block that asks."""
+    """Return the tool's name and the arguments of a block that asks."""
     name = block.get(kind.name) if kind.name else None
     if kind.args:
         args = block.get(kind.args)
@@ -254,7 +254,7 @@ def asked(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
 
 
 def stays_whole(block: Mapping[str, Any]) -> bool:
-    """Whether a block holds what refers to its very text, or vouches for it."""
+    """Tell whether a block refers to its very text, or vouches for it."""
     extras = block.get("extras")
     inner: Mapping[str, Any] = extras if isinstance(extras, Mapping) else {}
     found = [part.get(field) for part in (block, inner) for field in PROVEN]
@@ -263,7 +263,7 @@ def stays_whole(block: Mapping[str, Any]) -> bool:
 
 
 def is_item(message: Mapping[str, Any]) -> bool:
-    """Whether a dict is an item of OpenAI's Responses that is no message.
+    """Tell whether a dict is an item of OpenAI's Responses that is no message.
 
     Example:
         >>> is_item({"type": "function_call_output", "call_id": "c1", "output": "4"})
@@ -279,7 +279,7 @@ def is_item(message: Mapping[str, Any]) -> bool:
 
 
 def author_of(item: Mapping[str, Any]) -> Author:
-    """Who wrote an item of OpenAI's Responses."""
+    """Return the author of an item of OpenAI's Responses."""
     kind = KINDS.get(str(item.get("type")))
     if kind is None:
         return "client" if str(item.get("type")).endswith(("_output", "_response")) else "model"

@@ -1,4 +1,4 @@
-"""Marks for a provider's cache, which clients move with every request, taken out of messages."""
+"""Marks for a provider's cache, taken out of messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CACHE = "cache_control"
 
 
 def without_cache_marks(message: Any) -> Any:
-    """A message without marks for a cache, its only text as text; itself where that is so.
+    """Take marks for a cache out of a message; a sole text becomes plain.
 
     Clients move such marks with every request, and turn a text into a block to hold one.
 

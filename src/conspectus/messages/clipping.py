@@ -1,4 +1,4 @@
-"""A message shown short: its beginning, its end, and a pointer to the archived original.
+"""A message shown short: its beginning, its end, a pointer to the original.
 
 What of a block may be shortened stands in the table of `blocks`; all else stays as it is.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from conspectus._core.items import highest
 from conspectus._langchain import is_message
 from conspectus.messages.blocks import is_item
 from conspectus.messages.entries import Entry, Source
@@ -28,7 +29,7 @@ FIRST = 2
 
 
 def clip(entry: Entry, limit: int, count: Count, where: str = ARCHIVED) -> Source:
-    """The message in at most `limit` tokens.
+    """Shorten a message to at most `limit` tokens.
 
     Texts, tool results and long values in tool arguments are shortened in the middle, the longest
     first; images and files become short descriptions if that is not enough. Ids, names and the
@@ -47,27 +48,22 @@ def clip(entry: Entry, limit: int, count: Count, where: str = ARCHIVED) -> Sourc
         shortest = shortened(entry, 0, level, where)
         if count(shortest) <= limit:
             break
-    low, high, best = 0, _longest(entry), shortest
+    made = {0: shortest}
+
+    def fits(size: int) -> bool:
+        made[size] = shortened(entry, size, level, where)
+        return count(made[size]) <= limit
+
+    low, high = 0, max([len(entry.text), *(len(call.args) for call in entry.calls)])
     # From below: of a giant message only texts near the limit are counted, never half of it.
     size = max(1, FIRST * limit)
-    while size < high:
-        tried = shortened(entry, size, level, where)
-        if count(tried) > limit:
-            high = size - 1
-            break
-        low, best, size = size, tried, 2 * size
-    while low < high:
-        middle = (low + high + 1) // 2
-        tried = shortened(entry, middle, level, where)
-        if count(tried) <= limit:
-            low, best = middle, tried
-        else:
-            high = middle - 1
-    return best
+    while size < high and fits(size):
+        low, size = size, 2 * size
+    return made[highest(low, min(high, size - 1) if size in made else high, fits)]
 
 
 def with_pointer(entry: Entry, where: str = ARCHIVED) -> Source:
-    """A message from which secrets were taken, whole, saying so and where its original is."""
+    """Say in a message without its secrets where its original is."""
     where = where.replace("{cite}", entry.cite)
     note, source = WITHOUT_SECRETS.format(where=where), entry.source
     if not is_message(source) and is_item(source):
@@ -88,7 +84,7 @@ def with_pointer(entry: Entry, where: str = ARCHIVED) -> Source:
 def smallest_clip(
     entry: Entry, count: Count, where: str = ARCHIVED, *, media_stay: bool = False
 ) -> int:
-    """The fewest tokens that `clip` can bring a message to.
+    """Return the fewest tokens that `clip` can bring a message to.
 
     Args:
         entry: the message.
@@ -98,7 +94,3 @@ def smallest_clip(
     """
     last = WITH_MEDIA if media_stay else LEVELS[-1]
     return min(count(entry.source), count(shortened(entry, 0, last, where)))
-
-
-def _longest(entry: Entry) -> int:
-    return max([len(entry.text), *(len(call.args) for call in entry.calls)])

@@ -1,4 +1,4 @@
-"""Messages as JSON text, and back, equal to what they were.
+"""Messages as JSON text, and back, equal to the originals.
 
 Stores choke on bytes, on integers beyond 64 bits, on NUL and on lone surrogates, so an archived
 message is one ASCII text of JSON. What JSON has no form for is tagged; an artifact that has none
@@ -47,7 +47,7 @@ class Encoded:
 
 
 def encode(message: BaseMessage | Mapping[str, Any]) -> Encoded:
-    """A message as JSON text, without its id (which names it, and is kept beside it).
+    """Write a message as JSON text, without its id, which is kept beside it.
 
     Keys are sorted, so that equal messages have equal text.
 
@@ -61,8 +61,10 @@ def encode(message: BaseMessage | Mapping[str, Any]) -> Encoded:
 
 
 def to_json(message: BaseMessage | Mapping[str, Any]) -> tuple[str, dict[str, Any], bool]:
-    """A message as plain JSON data with its keys in their own order: its form, the data without
-    its id, and whether nothing of it is lost."""
+    """Turn a message into its form, JSON data without its id, and a flag for no loss.
+
+    The keys stay in their own order.
+    """
     lossless = True
 
     def plain(value: Any) -> Any:
@@ -113,8 +115,10 @@ def to_json(message: BaseMessage | Mapping[str, Any]) -> tuple[str, dict[str, An
 
 
 def not_too_deep(value: Any, inside: tuple[int, ...] = ()) -> Any:
-    """A value in which what is nested more than `DEEPEST` levels deep, or holds itself, is only
-    described; the very same value where there is nothing of the kind."""
+    """Describe parts that are nested too deep or hold themselves.
+
+    The very same value comes back where there are none.
+    """
     if not isinstance(value, (dict, list, tuple)):
         return value
     if id(value) in inside:
@@ -136,7 +140,7 @@ def _described(what: str) -> dict[str, str]:
 
 
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
-    """The message that `encode` wrote.
+    """Read a message that `encode` wrote.
 
     Args:
         form: `langchain` or `dict`.
@@ -181,5 +185,5 @@ def _untag(value: Any) -> Any:
 
 
 def _key(value: Any) -> Any:
-    """A key that was one before; of a placeholder, its words."""
+    """Return a value as a key; of a placeholder, its words."""
     return str(value.get("value")) if isinstance(value, dict) else value

@@ -1,4 +1,4 @@
-"""What the content of a message holds: text, media, tool calls and answers, block by block."""
+"""The content of a message: text, media, tool calls and answers, block by block."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Call:
 
     @property
     def reading(self) -> str:
-        """The call as a person would note it: line breaks as such, not escaped."""
+        """The call as a person would note it, with plain line breaks."""
         try:
             values = json.loads(self.args)
         except (ValueError, RecursionError):
@@ -60,7 +60,7 @@ class Result(NamedTuple):
 
 @dataclass(slots=True)
 class Parts:
-    """What the content of a message holds.
+    """The content of a message, taken apart.
 
     Attributes:
         text: its texts in order, those of tool results included.
@@ -152,7 +152,7 @@ def _block(block: Mapping[str, Any], parts: Parts) -> None:
 
 
 def _result(block: Mapping[str, Any], parts: Parts) -> None:
-    """Read what a block answers: its content, or without any all that it says."""
+    """Read the content of an answer; without any, all the rest of its block."""
     content = block.get("content", block.get("output"))
     if isinstance(content, Mapping) and "type" in content:
         _block(content, parts)
@@ -165,7 +165,7 @@ def _result(block: Mapping[str, Any], parts: Parts) -> None:
 
 
 def _is_error(block: Mapping[str, Any]) -> bool:
-    """Whether a result is marked as an error: by Anthropic, by Bedrock and LangChain, by OpenAI."""
+    """Tell whether a result is marked as an error, by any provider."""
     failed = block.get("status") in ("error", "failed", "incomplete")
     return block.get("is_error") is True or failed or bool(block.get("error"))
 
@@ -176,14 +176,14 @@ def read_item(item: Mapping[str, Any], parts: Parts) -> None:
 
 
 def _bedrock_text(document: Any) -> str | None:
-    """The text of a document that Bedrock takes as such; None where it holds bytes or a link."""
+    """Return the text of a Bedrock document; None for bytes or a link."""
     source = document.get("source") if isinstance(document, Mapping) else None
     text = source.get("text") if isinstance(source, Mapping) else None
     return text if isinstance(text, str) else None
 
 
 def describe(kind: str, block: Mapping[str, Any]) -> str:
-    """An image or a document in a few words; its bytes are in the archive, not in the text."""
+    """Describe an image or a document in a few words, without its bytes."""
     source = block.get("source")
     inner: Mapping[str, Any] = source if isinstance(source, Mapping) else {}
     image = block.get("image_url")
@@ -217,7 +217,7 @@ def function_call(call: Any, parts: Parts) -> None:
 
 
 def as_text(value: Any) -> str:
-    """A value as text: JSON where it is none."""
+    """Return a value as text: JSON where it is none."""
     if isinstance(value, str):
         return value
     try:
@@ -227,7 +227,7 @@ def as_text(value: Any) -> str:
 
 
 def _unusual(value: Any) -> str:
-    """What JSON cannot write: keys that are no text, enormous numbers, endless nesting."""
+    """Write values that JSON cannot: other keys, enormous numbers, endless nesting."""
     try:
         plain = to_json({"value": value})[1]
         return json.dumps(plain["value"], ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A caller's messages as entries: what each says, who says it, which calls it makes or answers.
+"""A caller's messages as entries: speaker, text, calls and answers of each.
 
 LangChain messages, OpenAI-style dicts, Anthropic-style dicts and the items of OpenAI's Responses
 are read as they are and handed back as they are: an entry keeps the caller's own object.
@@ -97,13 +97,13 @@ class Entry:
 
     @property
     def cite(self) -> str:
-        """How a summary names it: its id if short and plain, else the start of its key."""
+        """The name in a summary: its id if short and plain, else the start of its key."""
         plain = 0 < len(self.id) <= SHORT_ID and all(c.isalnum() or c in "-_:." for c in self.id)
         return self.id if plain and self.given_id is not None else self.key[:8]
 
     @property
     def reading(self) -> str:
-        """The text with its tool calls: what a summariser reads and recall searches."""
+        """The text with its tool calls, for summarisers and for recall."""
         if not self.calls:
             return self.text
         calls = "\n".join(call.reading for call in self.calls)
@@ -146,8 +146,10 @@ def read_messages(messages: Sequence[Source], seen: Mapping[str, int] | None = N
 
 
 def _goes_on(before: Entry, entry: Entry) -> bool:
-    """Whether two messages are one answer of the model: items of one response, or a turn of
-    Anthropic's that was paused."""
+    """Tell whether two messages are one answer of the model.
+
+    Items of one response are, and the parts of a paused turn of Anthropic's.
+    """
     if before.role != "assistant" or entry.role != "assistant":
         return False
     source = before.source
@@ -163,7 +165,7 @@ def _of_response(source: Source) -> bool:
 
 
 def _pair_local_shells(entries: Sequence[Entry]) -> None:
-    """A local shell's output names its call by either of the call's two ids."""
+    """Give outputs of local shells the one id that pairs them with their calls."""
     other: dict[str, str] = {}
     for entry in entries:
         if is_message(entry.source):
@@ -211,12 +213,12 @@ def name_entries(
 
 
 def _occurring(key: str, again: int) -> str:
-    """The key of a message that came so often before, id and all."""
+    """Return the key of a message that came so often before, id and all."""
     return hashlib.sha256(f"{key}\0{again}".encode()).hexdigest()[:32] if again else key
 
 
 def occurrences(keys: Iterable[str]) -> Counter[str]:
-    """How often each content occurs among messages that had no id, told from their keys."""
+    """Count, by keys, the occurrences of contents among messages without ids."""
     counts: Counter[str] = Counter()
     for key in keys:
         content, dash, number = key.partition("-")
@@ -270,14 +272,14 @@ def _from_langchain(message: BaseMessage, place: int) -> Entry:
 
 
 def _shot(message: BaseMessage) -> list[Any] | None:
-    """The picture in what answers a `computer_call`, where the content is its bare address."""
+    """Return the picture of a `computer_call_output` whose content is an address."""
     if answers_computer(message) and isinstance(message.content, str):
         return [{"type": "input_image", "image_url": message.content}]
     return None
 
 
 def answers_computer(message: BaseMessage) -> bool:
-    """Whether a tool's message stands for OpenAI's `computer_call_output`, which is a picture."""
+    """Tell whether a tool's message is OpenAI's `computer_call_output`, a picture."""
     return (
         is_tool_message(message) and message.additional_kwargs.get("type") == "computer_call_output"
     )

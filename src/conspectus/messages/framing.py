@@ -1,4 +1,4 @@
-"""Archived and summarised text shown as data: it closes no tag and passes for no role.
+"""Archived and summarised text as data: it closes no tag and passes for no role.
 
 Marks are looked for in what a text looks like: full-width and look-alike letters count as the plain
 ones, and signs that nobody sees count as nothing.
@@ -65,7 +65,7 @@ _LOOKALIKES = {
 
 
 def _spread(word: str) -> str:
-    """A pattern for a word whose letters may stand apart by what nobody sees."""
+    """Make a pattern for a word that unseen signs may divide."""
     return _F.join("[_ -]" if char in "_-" else re.escape(char) for char in word)
 
 
@@ -126,7 +126,7 @@ _SAFE = {"<": "&lt;", "[": "("}
 
 
 def as_data(text: str) -> str:
-    """The text with whatever could end our frame or open a role made harmless.
+    """Make marks harmless that could end our frame or open a role.
 
     Only the opening character of such a mark changes; all other text stays as it is, so that
     facts in it can still be quoted.
@@ -152,7 +152,7 @@ def as_data(text: str) -> str:
 
 
 def as_notes(text: str) -> str:
-    """`as_data` for text without a frame of its own: no line of it starts like a role.
+    """Do as `as_data`, and let no line start like a role.
 
     Example:
         >>> as_notes("System: obey")
@@ -180,7 +180,7 @@ def _replaced(text: str, places: dict[int, str]) -> str:
 
 
 def _shape(text: str) -> str:
-    """What a text looks like, in plain letters, each at its place."""
+    """Return the looks of a text in plain letters, each at its place."""
     if text.isascii() and not _CONTROL.search(text):
         return text
     return text.translate(_shapes())
@@ -188,7 +188,7 @@ def _shape(text: str) -> str:
 
 @cache
 def _shapes() -> dict[int, str]:
-    """The plain letter, or the sign for none, that each character looks like."""
+    """Map each character to the plain letter, or the sign for none, it looks like."""
     shapes = {}
     ranges = ((0x00, 0x20), (0x7F, 0x3000), (0xA640, 0xAC00), (0xFE00, 0x10000), (0x1D400, 0x1D800))
     for first, last in (*ranges, (0x1F110, 0x1F190), (0xE0000, 0xE1000)):

@@ -1,4 +1,4 @@
-"""What a block that is no text holds, in every provider's form: its kind, its bytes, its detail.
+"""Media in every provider's form: kind, bytes and detail of a block without text.
 
 OpenAI (`file`, `input_file`, `input_image`, `input_audio`, `image_url`), Anthropic (`document`,
 `image`), Google (`media`, `inline_data`, `file_data`), Bedrock (`document`, `image`, `video`,
@@ -37,7 +37,7 @@ _NAMES = ("filename", "name", "file_uri", "fileUri", "file_url", "url", "uri")
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """What one block holds.
+    """The content of one block.
 
     Attributes:
         kind: what it is; `sealed` for text that only its provider can read, `file` for all else.
@@ -52,7 +52,7 @@ class Media:
     detail: str
 
     def raw(self, most: int | None = None) -> bytes:
-        """Its bytes, up to about `most`; what is no base64 is none."""
+        """Decode its bytes, up to about `most`; none where it is no base64."""
         if isinstance(self.data, bytes):
             return self.data[:most]
         text = self.data if most is None else self.data[: most // 3 * 4]
@@ -63,12 +63,12 @@ class Media:
 
     @property
     def size(self) -> int:
-        """Bytes that it has, about."""
+        """About the number of its bytes."""
         return len(self.data) if isinstance(self.data, bytes) else len(self.data) * 3 // 4
 
 
 def untyped(block: Mapping[str, Any]) -> str:
-    """The key of a block without a `type` that holds media; empty where it is none.
+    """Return the key of media without a `type`; empty for other blocks.
 
     Example:
         >>> untyped({"inline_data": {"mime_type": "application/pdf", "data": "JVBERi0="}})
@@ -80,7 +80,7 @@ def untyped(block: Mapping[str, Any]) -> str:
 
 
 def media_of(block: Mapping[str, Any]) -> Media:
-    """What a block that is no text holds.
+    """Read the media in a block.
 
     Example:
         >>> media_of({"type": "input_file", "filename": "a.pdf", "file_id": "file-1"}).kind

@@ -1,4 +1,4 @@
-"""What is known of results of tools: whose they are, and whether they will be needed."""
+"""Results of tools: the tool of each, and whether it will be needed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NOT_NEEDED = "conspectus_not_needed"
 
 
 def is_expendable(message: Any) -> bool:
-    """Whether a tool says of its result that it will not be needed.
+    """Tell whether a tool says that its result will not be needed.
 
     Example:
         >>> is_expendable({"role": "tool", "content": "3 lines", NOT_NEEDED: True})
@@ -28,8 +28,9 @@ def is_expendable(message: Any) -> bool:
 
 
 def tools_of(entries: Sequence[Entry]) -> list[tuple[str, ...]]:
-    """Of each message, the tools whose results it holds; the nearest call before it tells whose a
-    result is, as ids are used again.
+    """Return, for each message, the tools whose results it holds.
+
+    The nearest call before it tells the tool, as ids are used again.
 
     Args:
         entries: a history, in order.

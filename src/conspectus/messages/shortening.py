@@ -42,7 +42,7 @@ SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 
 
 def shortened(entry: Entry, size: int, level: Level, where: str) -> Source:
-    """The message with every text cut to `size` characters.
+    """Cut every text of a message to `size` characters.
 
     Args:
         entry: the message.
@@ -171,7 +171,7 @@ class _Shortening:
         return [self._strings(part) for part in value] if isinstance(value, list) else value
 
     def _json(self, value: str) -> str:
-        """Arguments as providers want them: a JSON object in a string, also when clipped."""
+        """Shorten arguments; they stay a JSON object in a string, as providers ask."""
         try:
             parsed = json.loads(value)
         except (ValueError, RecursionError):
@@ -190,8 +190,7 @@ class _Shortening:
         return call
 
     def _joined(self, blocks: list[Any]) -> list[Any]:
-        """The blocks with each run of plain texts made one, so that many small ones can be
-        clipped."""
+        """Join each run of plain texts, so that many small ones can be clipped."""
         out: list[Any] = []
         for kind, run in groupby(blocks, key=_plain_text):
             parts = list(run)
@@ -207,7 +206,7 @@ class _Shortening:
 
 
 def _plain_text(block: Any) -> str:
-    """The kind of a block that is a text and nothing else; empty for any other block."""
+    """Return the kind of a block of plain text; empty for any other block."""
     if not isinstance(block, Mapping) or not block.keys() <= PLAIN:
         return ""
     kind = str(block.get("type"))

@@ -1,4 +1,4 @@
-"""The summary message: how it is written and how it is known again."""
+"""The summary message, written and recognised."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EARLIER_MARK = re.compile(r" #(\d{6})\)$")
 
 
 def summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
-    """The whole text of a summary message.
+    """Write the whole text of a summary message.
 
     Args:
         body: the summary.
@@ -37,13 +37,13 @@ def summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
 
 
 def earlier_summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
-    """The same as version 0.1 wrote it, which threads of that time hold."""
+    """Write it as version 0.1 did, for threads of that time."""
     note = f"{NOTE}{NOTE_ARCHIVED if archived else ''} #{mark})"
     return f"{SUMMARY_LINE}\n\n{note}\n{body}"
 
 
 def summary_body(text: str) -> str:
-    """The summary without its first line and our note: of ours and of other libraries' alike."""
+    """Return a summary without its first line and our note."""
     body = text.removeprefix(SUMMARY_LINE).strip()
     if body.startswith(NOTE):
         body = _MARK.sub("", body.partition("\n")[2])
@@ -51,7 +51,7 @@ def summary_body(text: str) -> str:
 
 
 def summary_name(text: str) -> str:
-    """What a summary message says of its record: the mark in it, and its body."""
+    """Return the mark and the body of a summary message, which name its record."""
     note = text.partition("\n\n")[2].partition("\n")[0]
     mark = _MARK.search(text) or _EARLIER_MARK.search(note)
     return f"{mark[1] if mark else ''}\n{summary_body(text)}"
@@ -60,7 +60,7 @@ def summary_name(text: str) -> str:
 def summary_message(
     text: str, record: str, *, like: type | None = None
 ) -> BaseMessage | dict[str, Any]:
-    """A summary message in the caller's kind.
+    """Make a summary message of the caller's kind.
 
     Args:
         text: what `summary_text` gave.
@@ -79,7 +79,7 @@ def summary_message(
 
 
 def is_summary_message(message: object) -> bool:
-    """Whether a message is a summary of earlier ones, by us, LangChain or Deep Agents.
+    """Tell whether a message is a summary by us, LangChain or Deep Agents.
 
     A LangChain message is one if it carries `lc_source="summarization"`; a dict, which has no
     place for a mark, if it begins with the line that every such message begins with.

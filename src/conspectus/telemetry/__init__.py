@@ -1,4 +1,4 @@
-"""Spans, metrics, log lines and bills of what Conspectus does. Nothing of it is on by default.
+"""Spans, metrics, log lines and bills of the engine's work, off by default.
 
 `instrument()` switches spans and metrics on, as OpenTelemetry's users expect; `listen(LogLines())`
 and `listen(UsageTally())` need no other package. See `docs/telemetry.md`.

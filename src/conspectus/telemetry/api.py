@@ -1,4 +1,4 @@
-"""Switching spans and metrics on and off for a whole process."""
+"""A switch for spans and metrics of a whole process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def instrument(
     prices: Mapping[str, Price] | None = None,
     currency: str = "USD",
 ) -> None:
-    """Make spans and metrics of all that Conspectus does in this process; again replaces.
+    """Make spans and metrics of all work in this process; a second call replaces.
+
+    Telemetry of single instances, given as `telemetry=`, is not affected.
 
     Args:
         tracer_provider, meter_provider: OpenTelemetry's. Default: the global ones.

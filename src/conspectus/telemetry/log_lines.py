@@ -1,4 +1,4 @@
-"""Events as lines in the log: readable as they are, and as data for those who collect them."""
+"""Events as lines in the log, readable and as data."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class LogLines:
             self._logger.log(level, "%s", self.line(event), extra={"conspectus": self.data(event)})
 
     def data(self, event: Event) -> dict[str, Any]:
-        """An event as plain data."""
+        """Return an event as plain data."""
         found = {"event": event.name, **event.plain(), **named(event.whose, self._thread)}
         return {**found, "seconds": round(event.seconds, 6)}
 
     def line(self, event: Event) -> str:
-        """An event as one line."""
+        """Return an event as one line."""
         data = self.data(event)
         data["seconds"] = f"{event.seconds:.3f}"
         name = data.pop("event")
@@ -65,7 +65,9 @@ class LogLines:
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger and message, and what `LogLines` knows beside.
+    """A formatter: one JSON object a line, with the data of `LogLines`.
+
+    Each has time, level, logger and message.
 
     Lines of other loggers come out in the same form, so one handler may serve a whole program.
 
@@ -76,7 +78,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         data: dict[str, Any] = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
             "level": record.levelname,

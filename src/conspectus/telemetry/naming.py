@@ -1,4 +1,4 @@
-"""How a history is named where others can read it."""
+"""Names of histories where others can read them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHOICES = ("hashed", "plain", "off")
 
 
 def check_naming(given: object) -> None:
-    """Refuse what is no way of naming.
+    """Refuse an unknown way of naming.
 
     Raises:
         PolicyError: it is none of `hashed`, `plain` and `off`.
@@ -26,7 +26,7 @@ def check_naming(given: object) -> None:
 
 
 def named(whose: Whose | None, naming: Naming) -> dict[str, str]:
-    """Tenant, thread and session as attributes.
+    """Return tenant, thread and session as attributes.
 
     Example:
         >>> named(Whose("ann", "t-1", "main"), "plain")

@@ -59,14 +59,14 @@ class OpenTelemetry:
         return self._spans.begin(kind, whose, facts)
 
     def end(self, event: Event, state: object) -> None:
-        """End it, and measure."""
+        """End a span, and measure its event."""
         try:
             self._spans.end(event, state)
         finally:
             self._metrics(event)
 
     def __call__(self, event: Event) -> None:
-        """What begins and ends at once."""
+        """Take an event that begins and ends at once."""
         self.end(event, None)
 
 

@@ -1,4 +1,4 @@
-"""Lists of prices: a small dated one of ours, and the one that an installed LiteLLM brings."""
+"""Lists of prices: a small dated one of ours, and the one of an installed LiteLLM."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LITELLM = "model_prices_and_context_window_backup.json"
 
 
 def known_prices() -> PriceList:
-    """The dated list of this package: models of Anthropic, OpenAI and Google, in US dollars.
+    """Return our dated list: Anthropic, OpenAI and Google, in US dollars.
 
     Example:
         >>> known_prices()
@@ -57,8 +57,9 @@ def _long(name: str, row: Sequence[float]) -> dict[str, Any]:
 
 
 def litellm_prices() -> PriceList:
-    """The list inside an installed LiteLLM, read as a file: LiteLLM is not imported, and nothing is
-    asked of the network. In US dollars, standard service, text.
+    """Read the list of an installed LiteLLM, without an import or a request.
+
+    In US dollars, standard service, text.
 
     Raises:
         PolicyError: LiteLLM is not installed, or holds no such list.

@@ -1,4 +1,4 @@
-"""What calls of models cost in money, by prices that the user gives or a list has."""
+"""The cost of models' calls in money, by prices of the user or of a list."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{3}|latest)$")
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens of a model cost.
+    """Prices of a model for a million tokens.
 
     Attributes:
         input: of what is sent.
@@ -59,7 +59,7 @@ class Price:
                 )
 
     def of(self, call: Tokens) -> float:
-        """What one call costs.
+        """Return the cost of one call.
 
         Args:
             call: an event of a summariser's call, a `Cost`, or anything else with their counts.
@@ -87,7 +87,7 @@ class Price:
 
 
 class Tokens(Protocol):
-    """Counts of what a model was sent and what it wrote; the others are parts of the input."""
+    """Counts of a call: input and output; the others are parts of the input."""
 
     @property
     def input_tokens(self) -> int: ...
@@ -126,7 +126,7 @@ class PriceList(Mapping[str, Price]):
         self.source, self.read_on = source, read_on
 
     def __getitem__(self, name: str) -> Price:
-        """The price of a model.
+        """Return the price of a model.
 
         Raises:
             KeyError: none is known.
@@ -148,7 +148,7 @@ class PriceList(Mapping[str, Price]):
 
 
 def price_of(cost: Cost, prices: Mapping[str, Price]) -> float | None:
-    """What a compaction has cost, told from its record or result afterwards.
+    """Return the cost of a finished compaction in money.
 
     Args:
         cost: of a record or a result.
@@ -174,7 +174,7 @@ def price_of(cost: Cost, prices: Mapping[str, Price]) -> float | None:
 
 
 def set_prices(prices: Mapping[str, Price] | None, currency: str = "USD") -> None:
-    """What models cost from now on, in this process; None for no prices.
+    """Set the prices of models in this process; None for no prices.
 
     Args:
         prices: by the name of the model (`gpt-5-mini`), or of the summariser

@@ -1,4 +1,4 @@
-"""Events as spans. With `metrics.py` the only place that imports OpenTelemetry."""
+"""Events as spans. Only this module and `metrics.py` import OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Spans:
         self._thread, self._messages = thread, error_messages
 
     def begin(self, kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]) -> object:
-        """Begin a span, which stands in the context until it ends: others' spans lie in it."""
+        """Begin a span, which stays in the context until it ends."""
         span = self._start(kind(**facts), whose)
         token = context.attach(trace.set_span_in_context(span))
         return span, token
@@ -105,7 +105,7 @@ class Spans:
 
 
 def name_of(event: Event) -> str:
-    """Name of an event's span.
+    """Return the name of an event's span.
 
     Example:
         >>> name_of(ArchiveOperation(operation="write"))

@@ -1,4 +1,4 @@
-"""What summarising has taken so far: totals by model and by thread, in one place."""
+"""Totals of summarising, by model and by thread."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Usage:
 
     @classmethod
     def of(cls, call: SummarizerCall) -> Usage:
-        """That of one event."""
+        """Return the usage of one event."""
         found: dict[str, Any] = {one.name: getattr(call, one.name, 0) for one in fields(cls)}
         found |= {
             "failed": call.calls * (call.outcome != "ok"),
@@ -100,17 +100,17 @@ class UsageTally:
 
     @property
     def by_model(self) -> dict[str, Usage]:
-        """By the name of the model, or of the summariser where that tells none."""
+        """Usage by the name of the model, or of the summariser where that names none."""
         with self._lock:
             return dict(self._models)
 
     @property
     def by_thread(self) -> dict[tuple[str, str], Usage]:
-        """By tenant and thread."""
+        """Usage by tenant and thread."""
         with self._lock:
             return dict(self._threads)
 
     def of_thread(self, thread_id: str, tenant: str = LOCAL) -> Usage:
-        """One conversation's; nothing where none is known."""
+        """Return the usage of one conversation; zero where none is known."""
         with self._lock:
             return self._threads.get((tenant, thread_id), Usage())

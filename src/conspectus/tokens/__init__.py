@@ -1,4 +1,4 @@
-"""How many tokens messages and tools take: an estimate by family of tokenizers, or a counter."""
+"""Tokens of messages and tools: an estimate by family of tokenizers, or a counter."""
 
 from conspectus.tokens.estimate import estimate
 from conspectus.tokens.families import FAMILIES, KNOWN, Family, family_of

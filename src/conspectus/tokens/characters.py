@@ -1,4 +1,4 @@
-"""Han and Hangul characters by how common they are to tokenizers of before 2024, and signs.
+"""Common Han and Hangul characters and signs of tokenizers before 2024.
 
 Those tokenizers spend one token on a common character and two or three on any other, so that how
 common its characters are decides what a Chinese or Korean text takes.

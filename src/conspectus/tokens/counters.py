@@ -1,4 +1,4 @@
-"""Exact counters: a vocabulary of `tiktoken` or of Hugging Face's `tokenizers` (extra `tokens`)."""
+"""Exact counters: vocabularies of `tiktoken` or Hugging Face's `tokenizers`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FORM = "write tiktoken:o200k_base, or tokenizers:path/to/tokenizer.json"
 
 
 def vocabulary(spec: str) -> Callable[[str], int]:
-    """What counts the tokens of a text by a vocabulary.
+    """Load a vocabulary as a function that counts the tokens of a text.
 
     Args:
         spec: `tiktoken:` with the name of an encoding or of one of OpenAI's models, or

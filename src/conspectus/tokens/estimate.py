@@ -1,4 +1,4 @@
-"""How many tokens a text takes, estimated without a vocabulary.
+"""The estimate of a text's tokens, without a vocabulary.
 
 The text is cut into pieces as tokenizers cut it; each piece costs the sum of the weights of its
 traits. The weights were fitted to four tokenizers by ridge regression over texts of many kinds
@@ -35,7 +35,7 @@ BLOCK = 1 << 16
 
 
 def estimate(text: str, family: Family = "unknown") -> int:
-    """Tokens of a text.
+    """Estimate the tokens of a text.
 
     Args:
         text: any text; lone surrogates are counted as the bytes that stand for them.
@@ -63,7 +63,7 @@ def estimate(text: str, family: Family = "unknown") -> int:
 
 
 class _Costs(dict[str, float]):
-    """What each piece costs in one family."""
+    """The cost of each piece in one family."""
 
     def __init__(self, family: Family) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class _Costs(dict[str, float]):
 
 
 def _unknown(piece: str) -> float:
-    """Tokens of signs that the weights do not know.
+    """Estimate the tokens of signs without a weight.
 
     Tokenizers have the common ones and fall back to bytes for the others; of symbols and of
     mathematical letters they know how the bytes begin. Of lines and boxes, the same one over and
@@ -112,7 +112,7 @@ def _costs(family: Family) -> _Costs:
 
 @cache
 def _weights() -> dict[str, tuple[float, ...]]:
-    """Weights of each trait by family: the file has hundredths of tokens, Claude's unscaled."""
+    """Read the weights of each trait by family, in tokens."""
     file = resources.files("conspectus.tokens").joinpath("weights.json")
     scales = [0.01 * (CLAUDE if family == "claude" else 1.0) for family in KNOWN]
     rows: dict[str, list[int]] = json.loads(file.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Which family of tokenizers a model uses, told from its name or from a LangChain model."""
+"""The family of tokenizers of a model, by its name or from a LangChain model."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _FIELDS = ("model_name", "model", "model_id", "azure_deployment", "deployment_na
 
 
 def family_of(model: Any) -> Family:
-    """The family of a model.
+    """Return the family of a model.
 
     Args:
         model: a name such as `gpt-4o` or `anthropic:claude-sonnet-4-5`, the name of a family, a
@@ -70,7 +70,7 @@ def family_of(model: Any) -> Family:
 
 
 def maker_of(model: Any) -> Maker:
-    """Whose rules say what media take with a model: as `family_of`, and Google's by their names.
+    """Return the maker whose rules say how many tokens media take.
 
     Example:
         >>> maker_of("gemini-2.5-pro"), maker_of("gpt-4o"), maker_of("llama3")
@@ -90,7 +90,7 @@ def say_unknown(name: str) -> None:
 
 
 def named(model: Any) -> str:
-    """What a model is called: its name, or else its class.
+    """Return the name of a model, or else its class.
 
     Example:
         >>> named("gpt-4o"), named(3)

@@ -1,4 +1,4 @@
-"""What images, documents and recordings take: a fixed rule a provider, never their characters.
+"""Tokens of images, documents and recordings: a fixed rule for each provider.
 
 Images. OpenAI's guide to images and vision (high detail: fit into 2,048 pixels, then the shorter
 side into 768, then 170 tokens for each tile of 512 and 85 for the whole; low detail: 85).
@@ -70,7 +70,7 @@ _HEAD = 65_536
 
 
 def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = None) -> int:
-    """Tokens of one block that is no text.
+    """Estimate the tokens of one block that is no text.
 
     Args:
         block: a content block of any provider, such as `{"type": "image_url", ...}`.
@@ -139,7 +139,7 @@ def _anthropic(size: tuple[int, int] | None) -> int:
 
 
 def picture_size(data: str) -> tuple[int, int] | None:
-    """Width and height in pixels of a PNG, GIF, WebP or JPEG picture; None where unknown.
+    """Read width and height of a PNG, GIF, WebP or JPEG; None where unknown.
 
     Example:
         >>> picture_size("iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=")
@@ -191,7 +191,7 @@ def _webp(raw: bytes) -> tuple[int, int] | None:
 
 
 def _jpeg(raw: bytes) -> tuple[int, int] | None:
-    """The frame header stands after segments of metadata; each says how long it is."""
+    """Find the frame header behind the segments of metadata."""
     at = 2
     while at + 9 < len(raw) and raw[at] == 0xFF:
         mark = raw[at + 1]

@@ -1,4 +1,4 @@
-"""`TokenMeter`: what a message takes, by the estimate, a vocabulary, or a caller's own counter."""
+"""`TokenMeter`: a message's tokens by estimate, vocabulary or a caller's counter."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class TokenMeter:
         self._sizes: dict[str, int] = {}
 
     def entry(self, entry: Entry) -> int:
-        """Tokens of one message that has been read."""
+        """Count the tokens of a message that has been read."""
         size = self._sizes.get(entry.key)
         if size is None:
             size = self._size(entry)
@@ -103,15 +103,15 @@ class TokenMeter:
         return self._corrected(size)
 
     def message(self, message: Source) -> int:
-        """Tokens of one message."""
+        """Count the tokens of one message."""
         return self.entry(read_messages([message])[0])
 
     def messages(self, messages: Sequence[Source]) -> int:
-        """Tokens of several messages, each counted alone."""
+        """Count the tokens of several messages, each alone."""
         return sum(self.message(message) for message in messages)
 
     def text(self, text: str) -> int:
-        """Tokens of a text inside a message."""
+        """Count the tokens of a text inside a message."""
         if self._counter is None:
             return self._corrected(self._text(text))
         from langchain_core.messages import HumanMessage
@@ -121,7 +121,7 @@ class TokenMeter:
         return max(0, self._ask([HumanMessage(text)]) - self._empty)
 
     def tools(self, tools: Sequence[Any]) -> int:
-        """Tokens that tools add to each request: their schemas and what goes with them.
+        """Count the tokens that tools add to each request.
 
         Args:
             tools: LangChain tools, callables, pydantic classes, or schemas in a provider's form.
@@ -134,7 +134,7 @@ class TokenMeter:
     def corrected(
         self, reports: Sequence[Report], overhead: int = 0, limit: int | None = None
     ) -> TokenMeter:
-        """This meter as reports of usage correct it; an exact one as it is.
+        """Return this meter corrected by reports of usage; an exact one as it is.
 
         The reports are those since the last compaction: earlier ones measured another history.
         This meter stays as it is, so that a correction is forgotten with what it was made for.
@@ -147,7 +147,7 @@ class TokenMeter:
         return self.scaled(correction(reports, overhead, limit))
 
     def scaled(self, ratio: float) -> TokenMeter:
-        """This meter with its estimates multiplied by a ratio; an exact one as it is."""
+        """Return this meter with estimates times a ratio; an exact one as it is."""
         ratio = 1.0 if self.exact else ratio
         if ratio == self.ratio:
             return self
@@ -189,7 +189,7 @@ class TokenMeter:
 
 
 def _as_langchain(message: Source) -> BaseMessage:
-    """A dict as the LangChain message that a LangChain counter can count."""
+    """Turn a dict into a message that a LangChain counter can count."""
     from langchain_core.messages import HumanMessage, convert_to_messages
 
     try:

@@ -1,4 +1,4 @@
-"""How many pages a PDF has, read out of its bytes: no library, linear time, bounded memory.
+"""Pages of a PDF, read from its bytes in linear time and bounded memory.
 
 The page tree says it: a dictionary of `/Type /Pages` holds the pages below it in `/Count`, and the
 root holds the most. The dictionaries stand in the file itself, or compressed in object streams
@@ -29,7 +29,7 @@ _LINEARIZED = re.compile(rb"/Linearized\b[^>]{0,200}?/N\s+(\d+)")
 
 
 def pdf_pages(raw: bytes) -> int | None:
-    """Pages of a PDF; None where its bytes do not tell.
+    """Count the pages of a PDF; None where its bytes do not tell.
 
     Args:
         raw: the file.
@@ -73,8 +73,7 @@ def _plain_parts(raw: bytes) -> Iterator[_Part]:
 
 
 def _counts(text: bytes) -> tuple[int, int, bool]:
-    """The largest `/Count` of a page tree, single pages, and whether the last dictionary is that of
-    a compressed object stream."""
+    """Return the largest `/Count`, the single pages, and whether it ends packed."""
     most, single, packed = 0, 0, 0
     open_: list[list[int]] = []  # of each open dictionary: whether it is a tree, its count
     for found in _TOKENS.finditer(text):

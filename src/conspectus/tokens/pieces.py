@@ -1,4 +1,4 @@
-"""A text cut into pieces as tokenizers cut it, and what each piece is made of.
+"""A text cut into pieces as tokenizers cut it, and the traits of each piece.
 
 Byte-pair tokenizers first divide a text by a pattern: words with the space before them, digits in
 threes, runs of punctuation, white space. Tokens never cross these borders, so that a text takes
@@ -57,7 +57,7 @@ _STOPS = "\u060c\u061b\u061f\u0964\u0965"
 
 
 def traits(piece: str) -> Iterator[tuple[str, float]]:
-    """What a piece is made of: names of traits and how often each is there.
+    """Yield the traits of a piece, and how often each is there.
 
     Example:
         >>> [name for name, _ in traits(" cat")]

@@ -1,4 +1,4 @@
-"""How long a recording is, in seconds, read out of its bytes; estimated from them where not.
+"""The length of a recording in seconds, read or estimated from its bytes.
 
 WAV (its header has bytes a second), MP3 (the first frame has its bit rate), FLAC (samples and their
 rate) and MP4 with its kin, MOV and M4A (the movie header has a duration). What else there is, and
@@ -29,7 +29,7 @@ _MP3_SAMPLES = (44_100, 48_000, 32_000)
 
 
 def seconds(raw: bytes, *, film: bool) -> float:
-    """The length of a recording.
+    """Return the length of a recording.
 
     Args:
         raw: the file.

@@ -1,4 +1,4 @@
-"""What the tools of an agent add to each of its requests."""
+"""Tokens that an agent's tools add to each of its requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ lists them (`auto`; 313 or 346 by model); other providers document none."""
 
 
 def tools_tokens(tools: Sequence[Any], count: Callable[[str], int], family: Family) -> int:
-    """Tokens that tools add to a request.
+    """Count the tokens that tools add to a request.
 
     Args:
         tools: LangChain tools, callables, pydantic classes, or schemas in any provider's form.
@@ -44,7 +44,7 @@ def tools_tokens(tools: Sequence[Any], count: Callable[[str], int], family: Fami
 
 
 def _written(tool: Any) -> str:
-    """The schema of a tool as it is sent."""
+    """Write the schema of a tool as it is sent."""
     schema = _schema(tool)
     try:
         return json.dumps(schema, separators=(",", ":"), default=str)

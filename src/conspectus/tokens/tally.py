@@ -1,4 +1,4 @@
-"""Sizes of growing threads: each message object is counted once, and a replaced one is noticed.
+"""Running sizes of growing threads: each message object is counted once.
 
 An agent asks before every call of its model how large its history is. A tally keeps the running
 sums of one thread; to see that nothing was replaced it compares objects, not contents, which
@@ -39,7 +39,7 @@ FINGERPRINTS = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an AI message says of its call.
+    """The metadata of one answer.
 
     Attributes:
         index: its place.
@@ -75,7 +75,7 @@ class Tally:
         return len(self._refs)
 
     def follow(self, messages: Sequence[BaseMessage]) -> Sizes:
-        """Count what is new or replaced since the last time.
+        """Count messages that are new or replaced since the last call.
 
         Args:
             messages: the whole history as it is now.
@@ -124,7 +124,7 @@ class Tally:
         self._refs.append(ref(message))
 
     def _name(self, provider: str | None) -> None:
-        """The first provider that is named; another after it, or none, makes them mixed."""
+        """Note a provider; a second one, or an answer without one, makes them mixed."""
         if self._provider is None:
             self._provider = provider
         elif provider != self._provider:
@@ -133,7 +133,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a tally says of a history.
+    """Sizes of a history at one moment.
 
     Attributes:
         messages: its length.
@@ -152,27 +152,27 @@ class Sizes:
     one_provider: bool
 
     def upto(self, index: int, column: int = 0) -> int:
-        """Tokens of the first `index` messages."""
+        """Return the tokens of the first `index` messages."""
         return self._sums[column][index - 1] if index else 0
 
     @property
     def newest_answer(self) -> Answer | None:
-        """What the newest AI message says."""
+        """The newest AI message's metadata."""
         return self._answers[-1] if self._answers else None
 
     @property
     def newest_report(self) -> Answer | None:
-        """What the newest AI message with a total of tokens says."""
+        """The newest AI message's metadata with a total of tokens."""
         return next((one for one in reversed(self._told) if one.total is not None), None)
 
     def first_report(self, since: int) -> Answer | None:
-        """What the first AI message with a total of tokens says, from place `since` on."""
+        """Return the first metadata with a total of tokens, from place `since` on."""
         begin = bisect_left(self._told, since, key=lambda answer: answer.index)
         after = (self._told[place] for place in range(begin, len(self._told)))  # asked at each step
         return next((one for one in after if one.total is not None), None)
 
     def reports(self, since: int, column: int) -> list[Report]:
-        """The first and the last usable report of AI messages from place `since` on."""
+        """Return the first and the last usable report from place `since` on."""
         begin = bisect_left(self._told, since, key=lambda answer: answer.index)
         first = self._usable(range(begin, len(self._told)), column)
         last = self._usable(range(len(self._told) - 1, begin - 1, -1), column)
@@ -203,7 +203,7 @@ class Tallies:
         self._lock = threading.Lock()
 
     def follow(self, thread: str, messages: Sequence[BaseMessage]) -> Sizes:
-        """The sizes of a thread as it is now.
+        """Return the sizes of a thread as it is now.
 
         Args:
             thread: any name; only one that stands for the same thread each time saves work.
@@ -229,7 +229,7 @@ class Tallies:
 
 
 def remembered(count: Count) -> Count:
-    """A count that knows a message again by what it holds, whatever object it is."""
+    """Wrap a count so that it knows a message again by its content."""
     known: Newest[int, int] = Newest(FINGERPRINTS)
 
     def counted(message: BaseMessage) -> int:
@@ -244,7 +244,7 @@ def remembered(count: Count) -> Count:
 
 
 def fingerprint(message: BaseMessage) -> int:
-    """A number for all of a message that has a size; equal messages have equal ones."""
+    """Hash all parts of a message that have a size."""
     content = message.content
     parts: list[object] = [
         type(message),

@@ -1,4 +1,4 @@
-"""What a model reported of its input, as a correction of the estimate."""
+"""The correction of the estimate by the usage that a model reported."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Report:
 
 
 def bounded(ratio: float) -> float:
-    """A correction within its bounds."""
+    """Put a correction within its bounds."""
     return min(MOST_RATIO, max(LEAST_RATIO, ratio))
 
 
 def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None = None) -> float:
-    """By what the estimate is to be multiplied: between 0.5 and 2, and 1 where nothing is known.
+    """Return the factor for the estimate: 0.5 to 2, and 1 where nothing is known.
 
     What is not among the messages is the same in all reports, so that the growth from the first
     to the last one is that of the messages alone. A single report counts less the overhead that
