@@ -1,4 +1,4 @@
-"""Conspectus keeps an agent's conversation inside its model's window, and loses nothing.
+"""Keep an agent's conversation inside its model's window, and lose nothing.
 
 Example:
     >>> from conspectus import Compactor

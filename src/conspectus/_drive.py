@@ -1,8 +1,8 @@
 """Two drivers for one flow: the only place where sync and async differ.
 
-A flow is a generator that yields steps (`Io`, `Gather`) and is sent their results. What a step
-raises is thrown into the flow, which may catch it and go on. A cancelled or interrupted driver
-closes the flow, so that its `finally` blocks run, and lets the cancellation pass.
+A flow is a generator that yields steps (`Io`, `Gather`) and is sent their results. An error of a
+step is thrown into the flow, which may catch it and go on. A cancelled or interrupted driver closes
+the flow, so that its `finally` blocks run, and lets the cancellation pass.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Io:
     Without `acall` the async driver runs `call` in a worker thread. `timeout` is in seconds;
     a step that takes longer raises `StepTimeout` and its late answer is thrown away. `whole`: once
     begun, the async call comes to its end before a cancellation goes on, within the same time; for
-    what shares a connection with others, who would find it in the middle of a transaction.
+    a step that shares a connection, which others would find in the middle of a transaction.
     """
 
     call: Callable[[], Any]
@@ -58,7 +58,7 @@ class Io:
 class Gather:
     """Several flows at once, at most `limit` at a time; answers in the order given.
 
-    The first failure stops what has not started and is thrown into the flow.
+    The first failure stops flows that have not started, and is thrown into the flow.
     """
 
     flows: Sequence[Flow[Any]]
@@ -210,7 +210,7 @@ async def _ended(task: asyncio.Future[Any], until: float) -> None:
 def _forget(task: asyncio.Future[Any]) -> None:
     _LEFT_BEHIND.discard(task)
     if not task.cancelled():
-        task.exception()  # asked for, so that nobody is told of what nobody waits for
+        task.exception()  # retrieved, so that asyncio does not report it
 
 
 async def in_a_daemon(call: Callable[[], T]) -> T:
@@ -223,8 +223,8 @@ async def in_a_daemon(call: Callable[[], T]) -> T:
     answered: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
-    # Given on rather than closed over: a failure holds the frames that it went through, and
-    # whatever these hold would hold it.
+    # Given on rather than closed over: a failure holds the frames that it went through, and objects
+    # in these would hold it.
     def tell(future: asyncio.Future[T], answer: T | None, failure: BaseException | None) -> None:
         if future.done():
             return
@@ -238,7 +238,7 @@ async def in_a_daemon(call: Callable[[], T]) -> T:
         failure: BaseException | None = None
         try:
             answer = context.run(call)
-        except StopIteration as error:  # a future cannot hold it, and nobody would be told
+        except StopIteration as error:  # a future cannot hold it, and would never end
             failure = RuntimeError("what was called raised StopIteration")
             failure.__cause__ = error
         except BaseException as error:

@@ -1,6 +1,6 @@
 """LangChain's and LangGraph's types, recognised without an import of either.
 
-An object can only be of a class whose module is loaded, so whoever passes dicts never waits for
+An object can only be of a class whose module is loaded, so callers who pass dicts never wait for
 LangChain: importing its messages alone takes half a second.
 """
 

@@ -1,7 +1,7 @@
 """Commands and redactors of other packages, found by entry points when asked for.
 
 conspectus.commands    commands of the command line: `eval`, and `config.explain` in a group
-conspectus.redactors   what `redact=True` stands for: `default`
+conspectus.redactors   the redactor of `redact=True`: `default`
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def plugged(group: str, name: str) -> Any | None:
     """Import an entry point; None where no package has it.
 
     Raises:
-        Exception: whatever the module raises that holds it.
+        Exception: any error of its module.
     """
     return next((one.load() for one in _found(group) if one.name == name), None)
 

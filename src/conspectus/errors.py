@@ -13,11 +13,11 @@
     │   ├── ArchiveTimeout             it did not answer in time
     │   ├── ArchiveUnconfirmed         it took the originals and did not give them back
     │   └── ArchiveOvertaken           another worker compacted this history at the same time
-    ├── RedactionError                 secrets could not be taken out of what was to be kept
+    ├── RedactionError                 secrets could not be taken out of text to keep
     ├── NotFoundError (LookupError)    nothing under that id, range or thread
     └── StuckError                     the history cannot be made to fit; carries the numbers
 
-Each message says what to do next. Catch `ConspectusError` to catch them all.
+Each message names a remedy. Catch `ConspectusError` to catch them all.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PolicyError(ConspectusError, ValueError):
 
 
 class MessageError(ConspectusError, ValueError):
-    """A message that cannot be understood; says which, and what is expected."""
+    """A message that cannot be understood; names it and the expected form."""
 
 
 class InputError(ConspectusError, ValueError):
@@ -62,7 +62,7 @@ class ConfigError(InputError):
     """A configuration with mistakes; nothing was built of it.
 
     Attributes:
-        problems: one text for each mistake: file, line, what is wrong and what to do.
+        problems: one text for each mistake: file, line, cause and remedy.
     """
 
     def __init__(self, problems: tuple[str, ...]) -> None:
@@ -77,7 +77,7 @@ class SummaryError(ConspectusError):
         transient: whether the same request may succeed in a moment: a rate limit, a timeout, a
             server that is down.
         retry_after: seconds that the provider asks to wait before that; None where it says none.
-        cost: what the failed attempt cost, as a `Cost`; there only if anything was called.
+        cost: of the failed attempt, as a `Cost`; there only if anything was called.
     """
 
     transient: bool = False
@@ -124,7 +124,7 @@ class ArchiveOvertaken(ArchiveError):
     """Another worker has put its own record in force meanwhile; call again.
 
     Attributes:
-        cost: what the summary cost that did not come into force, as a `Cost`; there only where it
+        cost: of the summary that did not come into force, as a `Cost`; there only where it
             comes out of a compaction.
     """
 
@@ -143,7 +143,7 @@ class StuckError(ConspectusError):
     """The history cannot be made to fit.
 
     Attributes:
-        needed: the fewest tokens that what must stay in view takes.
+        needed: the fewest tokens of the part that must stay in view.
         budget: the tokens that there are.
     """
 

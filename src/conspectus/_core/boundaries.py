@@ -41,8 +41,7 @@ def exchanges(items: Sequence[Item]) -> Exchanges:
     """Match results with calls.
 
     A result belongs to the nearest earlier message that makes a call of that id: real histories
-    use the same id again in a later turn. What a message answers itself is no matter between
-    messages.
+    use the same id again in a later turn. A call that its own message answers does not count.
     """
     step = _steps(items)
     groups = _Groups(step)

@@ -15,7 +15,7 @@ class Item:
 
     Attributes:
         key: identity and version of the original; equal keys mean equal bytes.
-        role: who speaks.
+        role: the speaker's role.
         tokens: its size in the request.
         floor: the fewest tokens it can be clipped to; equal to `tokens` when it cannot be.
         calls: ids of the tool calls that it makes.
@@ -115,7 +115,7 @@ class Clip:
     Attributes:
         longest: characters above which an argument of its calls is shortened, and nothing else of
             it; 0 for the message as a whole.
-        ending: stands behind what is left of such an argument.
+        ending: text behind the rest of such an argument.
     """
 
     index: int
@@ -147,11 +147,11 @@ def highest(low: int, high: int, fits: Callable[[int], bool]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OutOfReach:
-    """A trigger that lies below what a compaction can reach.
+    """A trigger that lies below the reach of a compaction.
 
     Attributes:
         trigger: tokens that it waits for.
-        least: tokens of what must stay and of the smallest summary, as the trigger counts.
+        least: tokens of the part that must stay and of the smallest summary, as the trigger counts.
         stay: messages that must stay.
     """
 
@@ -187,13 +187,13 @@ class Compact:
     """A plan that makes the history smaller.
 
     Attributes:
-        cause: what asked for it.
+        cause: the trigger or other reason for it.
         evict: spans that leave the view once archived and read. Empty: clips alone are enough.
         clips: items that stay, shown shorter.
-        summary_tokens: what the new summary message is asked to take at most.
+        summary_tokens: the most tokens that the new summary message is asked to take.
         tokens: size before.
         at_most: size after, if the summary takes all that it is asked to.
-        budget: what the result must fit in; None where no window is known.
+        budget: tokens that the result must fit in; None where no window is known.
         summary_cap: the most that the summary message may take because a caller has set it, in
             tokens; None where any length will do that fits and replaces more.
         beyond: the trigger that asked for more than can be, if it did.
@@ -220,9 +220,9 @@ class Stuck:
     """The end of all plans: nothing helps.
 
     Attributes:
-        reason: why, with what to do.
+        reason: the cause, with a remedy.
         tokens: size now.
-        needed: the fewest tokens that what must stay takes.
+        needed: the fewest tokens of the part that must stay.
         budget: the tokens that there are.
     """
 

@@ -1,8 +1,8 @@
 """LangMem's order: once enough has gathered, the oldest part is summarised.
 
-The cut is the first one at which enough has gathered and what is left fits beside a summary. It is
-then moved on to where it tears nothing apart, and never past the last exchange. What no cut brings
-below the limit is clipped; where that cannot be, as much leaves as may.
+The cut is the first one at which enough has gathered and the rest fits beside a summary. It is then
+moved on to where it tears nothing apart, and never past the last exchange. A history that no cut
+brings below the limit is clipped; where that cannot be, as much leaves as may.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from conspectus._core.items import Clip, Compact, Item, Keep, Plan, Stuck, highe
 from conspectus._core.room import GIANT
 
 WORTH = 10
-"""What cannot bring a history below its limit must save at least one part in this many of it."""
+"""A plan that stays above the limit must save at least one part in this many of the history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +24,10 @@ class Limits:
     """The limits that are asked for, in tokens.
 
     Attributes:
-        most: what the result must fit in.
-        reach: what must have gathered before anything is summarised.
-        share: what is set aside for the text of the summary.
-        frame: what a summary message takes that says nothing yet.
+        most: the size that the result must fit in.
+        reach: the size that must have gathered before anything is summarised.
+        share: the room for the text of the summary.
+        frame: the size of an empty summary message.
         floor: the least room in which a summary message says anything; `share` gives way to it.
         slack: tokens that a whole message may count for more than its parts.
     """
@@ -45,7 +45,7 @@ def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
 
     Args:
         items: the history: leading system messages, a standing summary if there is one, the rest.
-        limits: what is asked for.
+        limits: sizes that are asked for.
         clip: whether messages may be clipped, which needs an archive for their originals.
 
     Returns:
@@ -71,7 +71,7 @@ class _Cutting:
         self.legal = [cut for cut in range(1, len(items)) if cuts[cut]]
         self.tokens = sum(item.tokens for item in items)
         standing = sum(item.tokens for item in items if item.summary)
-        self.kept = self.tokens - standing  # what would stay if nothing left
+        self.kept = self.tokens - standing  # the size if nothing left
         first = items[0] if items else None
         self.system = first.tokens if first is not None and first.role == "system" else 0
         may_leave = [
@@ -113,7 +113,7 @@ class _Cutting:
 
     def _shares(self) -> Iterator[int]:
         """Yield the room for the summary message: the one asked for, then less."""
-        # Never nothing: what leaves without a summary would be lost.
+        # Never nothing: messages that leave without a summary would be lost.
         whole, floor = max(1, self.limits.share, self.limits.frame), max(1, self.limits.floor)
         yield from dict.fromkeys((whole, min(whole, max(floor, whole // 2)), min(whole, floor)))
 
@@ -158,7 +158,7 @@ class _Cutting:
         return None
 
     def _level(self, cut: int, share: int, least: int) -> Compact | None:
-        """Clip the largest of what stays to one level, as high as fits and at least `least`.
+        """Clip the largest items to one level, as high as fits and at least `least`.
 
         Tool results and the agent's own words give way before the user's.
         """

@@ -4,11 +4,11 @@ A plan aims below the budget, at `Policy.aim` of it, so that the next message do
 next compaction; only where that cannot be reached is the whole budget used. The order in which a
 plan gives way: stale large tool results are clipped; then the older part, up
 to the legal cut that `keep` asks for, is summarised; then messages that alone take a quarter of
-the budget are clipped; then the cut moves on; then the summary gets what is left, at least half of
-its room; then what the user said last and what is pinned are clipped, too, if they are as large;
-then the summary gets the least; then everything that may be clipped is, the largest first. What
-fits first is the plan; otherwise it is `Stuck`. A standing summary is not made shorter where
-nothing leaves and the history fits.
+the budget are clipped; then the cut moves on; then the summary gets the rest, at least half of its
+room; then the user's newest message and pinned ones are clipped, too, if they are as large; then
+the summary gets the least; then everything that may be clipped is, the largest first. What fits
+first is the plan; otherwise it is `Stuck`. A standing summary is not made shorter where nothing
+leaves and the history fits.
 
 Where the history fits and nobody forces it, a plan that would free less than `Policy.least_gain`
 asks for is not made: it would cost a summary and bring the next one no further away.

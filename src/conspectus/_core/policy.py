@@ -17,8 +17,8 @@ must grow by this factor before the same trigger counts again: no step repeats w
 
 
 LEAST_GAIN = 0.1
-"""Share of a history that a compaction must free where the window does not ask for it: what is
-freed lasts about as long as `REARM` makes the next one wait."""
+"""Share of a history that a compaction must free where the window does not ask for it: the freed
+part lasts about as long as `REARM` makes the next one wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +29,15 @@ class Policy:
         trigger: clauses, any of which asks for a compaction.
         keep: how much of the newest history stays in view, as one `ContextSize`.
         max_summary_tokens: the most that the text of a summary may take; a longer one is cut. None
-            asks for a third of the budget, or of what the trigger waits for, and at least 256
+            asks for a third of the budget, or of the trigger's size, and at least 256
             tokens, and takes a longer one that fits.
         summary_frame: tokens of a summary message that says nothing yet: its first line, its note.
         clip_over: tool results and arguments before the kept part that are larger than this many
             tokens are clipped first, which may make a summary needless; None switches that off.
-        clip_to: what a clipped one may still take, in tokens.
+        clip_to: the size of a clipped one, in tokens.
         aim: share of the budget, less leading system messages, that a compaction tries to get
-            below; what `keep` asks for gives way to it. 1 gives way to the budget alone.
-        keep_first: what `keep` asks for gives way only where it would leave no room to grow.
+            below; the size of `keep` gives way to it. 1 gives way to the budget alone.
+        keep_first: the size of `keep` gives way only where it would leave no room to grow.
         keep_base: tokens of `keep` that no message takes, where the caller's way to count gives
             something for a history as such.
         arguments: when large arguments of old calls are shortened; None for never.
@@ -186,11 +186,11 @@ def grown(now: int, before: int) -> bool:
 
 
 SUMMARY_SHARE = 3
-"""A summary message takes one part in so many of the window, or of what the trigger waits for, at
-most, where nobody has set its size: the rest is for the messages and for what is to come."""
+"""A summary message takes at most one part in this many of the window, or of the trigger's size,
+where no size is set: the rest is for messages, present and future."""
 
 FREE_SHARE = 0.6
-"""And no more than this share of what leading system messages leave."""
+"""And no more than this share of the room beside leading system messages."""
 
 LARGEST_SUMMARY = 4096
 """Tokens of a summary message where neither its size nor a window is known; also what a

@@ -24,7 +24,7 @@ class Draft:
         text: the body, without the line that opens a summary message.
         by: name of the summariser.
         read: keys of the originals that were read whole.
-        cost: what it took.
+        cost: calls and tokens that it took.
         tokens: size of the whole summary message, once measured.
         embedded: keys that the embedded summariser read because of a spending limit.
         cut: tokens that were cut off at its end, as it was longer than the caller allows.
@@ -73,8 +73,8 @@ class ClipMark:
 
     Attributes:
         key: the original.
-        shown: hash of the clipped text, by which it is recognised when it is sent back, whatever
-            ids and marks it has been given on the way.
+        shown: hash of the clipped text, by which it is recognised when it is sent back, even with
+            other ids and marks.
         limit: the tokens that it was clipped to.
         where: where its original is, as the clip says it; empty for the archive. Of a clip with an
             original that no archive holds `shown` is empty: the history keeps the original, so no
@@ -120,19 +120,19 @@ class Record:
         summary: body of the summary that stands for all that the chain covers; empty where only
             clips were made.
         ledger: exact facts carried, as plain data.
-        cause: what asked for the compaction.
+        cause: the trigger or other reason for it.
         tokens_before: size of the view before it.
         tokens_after: and after it.
         messages_after: its length after it, in messages.
         archived: whether the archive has confirmed the originals.
         by: name of the summariser; empty where only clips were made.
-        cost: what it took.
+        cost: calls and tokens that it took.
         redacted: secrets that were taken out of its originals, by kind.
         cut: tokens that were cut off at the end of the summary, as it was longer than
             `max_summary_tokens`, also when a shorter one was asked for; 0 where it is whole.
         order: keys as they stand in the conversation: those that left, with those before the last
             of them that stay and that no earlier record names; empty where none stays.
-        request: what a chat model was sent for the summary: `"cached"` for the agent's last request
+        request: the kind of request for the summary: `"cached"` for the agent's last request
             with an instruction after it, `"smallest"` for one of its own; empty where none was.
         bill: what it took beside tokens: `seconds` in all, those that the caller `waited`, and,
             where prices were set, `money` and its `currency`. Records are compared without it.
@@ -199,7 +199,7 @@ class Record:
 
         Raises:
             ValueError: it was written in a newer format, or is no record.
-            KeyError, TypeError: a part of it is missing, or is not what it should be.
+            KeyError, TypeError: a part of it is missing, or of another type.
         """
         if data.get("v") != FORMAT:
             raise ValueError(f"record format {data.get('v')!r} is not {FORMAT}")
@@ -309,7 +309,7 @@ def _without_empty(data: dict[str, Any], *names: str) -> dict[str, Any]:
 def fold(chain: Chain, history: Sequence[Sent]) -> View:
     """Return the view of a history, given the records of its thread.
 
-    A caller sends either its whole history or what it got back the last time, which holds the
+    A caller sends either its whole history or the view it got back the last time, which holds the
     summary message of a record. Records that do not fit the history are dropped, never trusted:
     the ones behind a summary message that was sent back, or, in a whole history, the first one
     whose messages are not all there, unchanged and in order, and all after it. Nor does a record
@@ -349,11 +349,11 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
 
 
 def place_of_summary(history: Sequence[tuple[bool, bool]]) -> int:
-    """Return the index before which the summary stands: behind leading system messages.
+    """Return the index before which the summary stands.
 
-    Where the user's newest message comes next, which stays in view, all that is covered came after
-    it: the summary stands behind it too. So the request that is under way is read first, and
-    its bytes stay where a provider has cached them.
+    That is behind leading system messages. Where the user's newest message comes next, which stays
+    in view, all covered messages came after it: the summary stands behind it too. So the request
+    under way is read first, and its bytes stay where a provider has cached them.
 
     Args:
         history: of each message, whether it is a system message, and whether a user has said it.

@@ -1,6 +1,6 @@
 """The arithmetic of one plan: which messages leave or are shown short.
 
-The order in which it gives way stands in `plan`, as does who asks for it.
+`plan` calls it, and states the order in which it gives way.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Room:
             wanted = count - int(self.policy.keep[1])
         else:
             suffix = [0, *accumulate(item.kept_as for item in reversed(self.items))]
-            # The most messages from the end that fit in so many tokens; at least one.
+            # The most messages from the end that fit in these tokens; at least one.
             wanted = count - max(1, bisect_left(suffix, tokens + 1) - 1)
         while wanted > 0 and not self.cuts[wanted]:
             wanted -= 1
@@ -154,7 +154,7 @@ class Room:
         """Cut where `keep` asks, and give way in the order of the module's docstring."""
         if self.budget is None or self.tokens <= self.budget:
             wanted = self._divide(self.wanted)
-            # What `keep` asks for gives way to the aim, unless a caller's own cut comes first.
+            # The size of `keep` gives way to the aim, unless a caller's own cut comes first.
             small = self.budget is None or self.tokens <= self._aim(self.budget)
             if not wanted.evict and (small or self.policy.keep_first):
                 return Keep("everything is within keep", self.tokens)
@@ -208,8 +208,9 @@ class Room:
     ) -> Compact | None:
         """Find the plan that leaves room to grow and gives way least.
 
-        Less is kept before the notes get less room; they say what the messages said. They get all
-        that is left, and at least half, before words are clipped that no cut can bring away.
+        Less is kept before the notes get less room; they repeat the content of the messages. They
+        get all that is left, and at least half, before words are clipped that no cut can bring
+        away.
         """
         assert self.budget is not None
         users = (i for i in self.fixed if self.items[i].role == "user" or self.items[i].pinned)

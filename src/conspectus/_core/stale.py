@@ -1,6 +1,6 @@
 """Stale results of tools, which are shown short before anything is summarised.
 
-Pure: what is set, and the items of a history, in; the places of stale results out.
+Pure: settings and the items of a history in; the places of stale results out.
 """
 
 from __future__ import annotations

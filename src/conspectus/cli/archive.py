@@ -111,7 +111,7 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete archived originals, summaries and drafts for good. Asks first, unless --yes."""
+    """Delete archived originals, summaries and drafts for good; ask first."""
     if (thread is None) != everything:
         raise InputError("name one --thread, or give --all for every thread of the tenant")
     what = f"everything of {tenant}" if thread is None else f"the thread {thread} of {tenant}"

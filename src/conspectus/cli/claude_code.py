@@ -17,7 +17,7 @@ from conspectus.cli.placed import Placed
 
 PRECISE = 20
 """Characters that a timestamp with fractions of a second has at least, such as Claude Code writes:
-what stands twice at the same one was said once."""
+a text that stands twice at the same one was said once."""
 
 AHEAD = 20
 """Lines after a user's message in which the answer is looked for."""
@@ -74,7 +74,7 @@ class _Line:
     Attributes:
         part: the line with its place in the file.
         before: the one that it follows, if any.
-        blocks: what it says that no earlier line of its message says.
+        blocks: its blocks that no earlier line of its message has.
     """
 
     part: Placed
@@ -92,7 +92,7 @@ def _read(placed: Sequence[Placed]) -> list[_Line]:
 
     A line is a copy where its blocks have stood in a message of the same id, its results under the
     ids of the same calls, its text at the same time; or where an earlier line says the same after
-    the same line; or where what follows it is a copy of what followed its like.
+    the same line; or where the lines after both are copies.
     """
     lines: list[_Line] = []
     by_uuid: dict[str, _Line | None] = {}

@@ -90,7 +90,7 @@ def compact(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compact a history, and say what left, what stayed and where the originals are.
+    """Compact a history; report messages that left and stayed, and the archive.
 
     FILE holds chat messages of OpenAI, Anthropic, LangChain or LangGraph, or a Claude Code
     session. It is never changed, unless -o names it.

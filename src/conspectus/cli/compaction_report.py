@@ -34,12 +34,12 @@ class Report:
     """One run of the command.
 
     Attributes:
-        result: what the compactor did.
-        history: what was read.
+        result: the compactor's result.
+        history: the history as it was read.
         archive: where the originals are; None without an archive.
         thread: name of the conversation.
         tenant: whose it is.
-        notes: what else the user should know.
+        notes: further remarks for the user.
         out: the file that the messages were written to, if any.
     """
 

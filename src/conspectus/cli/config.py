@@ -39,7 +39,7 @@ WindowOption = Annotated[
 
 @app.command("check", epilog=EXIT_CODES)
 def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption = False) -> None:
-    """Say what a configuration means, in words and numbers, or every mistake with its line.
+    """Say in words and numbers what a configuration means, or list its mistakes.
 
     Nothing is opened, and no model is asked; a function that redacts is imported. A password or the
     value of an environment variable is never shown.
@@ -83,7 +83,7 @@ def schema(
         ),
     ] = None,
 ) -> None:
-    """Print the JSON Schema of a configuration file, for editors that complete and check."""
+    """Print the JSON Schema of a configuration file, for editors."""
     from conspectus.config.json_schema import json_schema
 
     found = json_schema()

@@ -18,13 +18,18 @@ from conspectus.errors import ArchiveError, ConspectusError, StuckError, Summary
 DONE, STUCK, BAD_INPUT, ARCHIVE_FAILED, NO_SUMMARY, WORSE = 0, 1, 2, 3, 4, 5
 INTERNAL, INTERRUPTED, CLOSED = 70, 130, 141
 
-EXIT_CODES = (
-    "Exit codes: 0 done; 1 stuck, the history cannot be made to fit, or a replay broke a promise; "
-    "2 bad input or usage; "
-    "3 the archive failed; 4 no summary could be made, or the model could not be reached; "
-    "5 a measurement got worse; "
-    "70 an error inside Conspectus; 130 interrupted; 141 the reader of the output went away."
-)
+MEANINGS = {
+    DONE: "done",
+    STUCK: "stuck, the history cannot be made to fit, or a replay broke a promise",
+    BAD_INPUT: "bad input or usage",
+    ARCHIVE_FAILED: "the archive failed",
+    NO_SUMMARY: "no summary could be made, or the model could not be reached",
+    WORSE: "a measurement got worse",
+    INTERNAL: "an error inside Conspectus",
+    INTERRUPTED: "interrupted",
+    CLOSED: "the reader of the output went away",
+}
+EXIT_CODES = f"Exit codes: {'; '.join(f'{code} {text}' for code, text in MEANINGS.items())}."
 DEBUG = "CONSPECTUS_DEBUG"
 """Environment variable that asks for tracebacks."""
 

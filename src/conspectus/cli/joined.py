@@ -12,7 +12,7 @@ from conspectus.cli.failures import EXIT_CODES
 from conspectus.errors import InputError
 
 LAB = ("replay", "eval", "config.explain")
-"""What the lab brings, in the order of the help; without it, each says what it needs."""
+"""Commands of the lab, in the order of the help; without the lab, each says that it is missing."""
 
 CLASS = "command_class"
 """Attribute of a function with the class of its command, where that is one of its own."""
@@ -42,7 +42,7 @@ class Joined(TyperGroup):
         if found is not None:
             self.add_command(found, cmd_name)
             return found
-        for name in _names(prefix):  # so that a mistyped name is told which was meant
+        for name in _names(prefix):  # so that the error for a mistyped name can name the likely one
             self.get_command(ctx, name)
         return None
 

@@ -58,15 +58,13 @@ def size(value: str, option: str) -> tuple[str, int | float]:
     Raises:
         InputError: it has no such form.
     """
-    kind, colon, amount = value.strip().partition(":")
+    from conspectus._core.sizes import check_size
+
+    kind, _, amount = value.strip().partition(":")
     try:
-        number = float(amount) if kind == "fraction" else int(amount)
-    except ValueError:
-        number = None
-    known = colon and kind in ("tokens", "messages", "fraction") and number is not None
-    if not known or number is None or not number > 0 or (kind == "fraction" and number > 1):
-        raise InputError(f"{option} cannot be {value!r}; {FORM}")
-    return kind, number
+        return check_size((kind, float(amount) if kind == "fraction" else int(amount)), option)
+    except ValueError as error:
+        raise InputError(f"{option} cannot be {value!r}; {FORM}") from error
 
 
 def summarizer_of(name: str) -> Any:

@@ -31,7 +31,7 @@ def shown(text: str) -> str:
 
 
 def columns(*names: str) -> Table:
-    """Return an empty table without lines; `>` before a name moves its column to the right."""
+    """Make a table without lines; `>` before a name aligns its column right."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -81,10 +81,10 @@ def write_file(path: Path, text: str) -> None:
     Args:
         path: the file; its permissions stay if it exists. A device or a pipe is written to as it
             is.
-        text: what is to be in it, as UTF-8.
+        text: its new text, written as UTF-8.
 
     Raises:
-        InputError: it cannot be written; what was there is still there.
+        InputError: it cannot be written; the old file is still there.
     """
     target = path.resolve()  # a link stays a link
     try:

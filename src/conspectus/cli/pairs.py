@@ -19,7 +19,7 @@ NAMED = 5
 """Messages that a note names."""
 
 UNKNOWN = "[The result of this call was not recorded.]"
-"""What stands in the place of a result that is nowhere."""
+"""The text in place of a missing result."""
 
 APART = "a tool result stood before or apart from its call, and stands behind it now"
 MISSING = "a tool call had no result, and has one now that says so"
@@ -35,9 +35,9 @@ class Mended:
 
     Attributes:
         messages: the history; a message that needed nothing is the caller's own object.
-        notes: what was mended, and what is left out, as sentences.
-        wrong: what cannot be mended, as sentences.
-        left_out: how many messages held results that answer no call and are not there any more.
+        notes: things mended and things left out, as sentences.
+        wrong: mistakes that cannot be mended, as sentences.
+        left_out: number of messages that lost results, as these answer no call.
     """
 
     messages: list[Source]
@@ -47,7 +47,7 @@ class Mended:
 
 
 def mend(messages: Sequence[Source], *, unique_ids: bool, orphans: bool) -> Mended:
-    """Put each result right behind its call, and give a result to each call that has none.
+    """Put each result right behind its call; give each call without one a result.
 
     The calls of the last message may still be carried out, so they may lack one.
 
@@ -289,20 +289,11 @@ def _alike(calls: Sequence[Mapping[str, Any]]) -> bool | None:
 
 def _calls_once(source: Source) -> Source:
     def once(calls: Sequence[Any]) -> list[Any]:
-        seen: set[str] = set()
-        kept = []
-        for call in calls:
-            if not _is_call(call) or call["id"] not in seen:
-                kept.append(call)
-            if _is_call(call):
-                seen.add(call["id"])
-        return kept
+        first = {one["id"]: i for i, one in reversed([*enumerate(calls)]) if _is_call(one)}
+        return [c for i, c in enumerate(calls) if not _is_call(c) or first[c["id"]] == i]
 
-    return _changed(
-        source,
-        **({"tool_calls": once(_get(source, "tool_calls"))} if _get(source, "tool_calls") else {}),
-        **({"content": once(_blocks(source))} if _blocks(source) else {}),
-    )
+    lists = {"tool_calls": _get(source, "tool_calls"), "content": _blocks(source)}
+    return _changed(source, **{key: once(calls) for key, calls in lists.items() if calls})
 
 
 def _with_ids(source: Source, new: Mapping[str, str]) -> Source:

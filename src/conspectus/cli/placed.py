@@ -11,7 +11,7 @@ class Placed:
     """A message with its place in the file.
 
     Attributes:
-        data: what the file holds.
+        data: the message as plain data.
         index: its place in the list, counted from 0 as in JSON paths; None for the system prompt
             that stood beside the list.
         line: number of its line, from 1, where the file has one message a line.

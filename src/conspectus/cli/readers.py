@@ -25,7 +25,7 @@ DEEPEST = 200
 """Levels of nesting that a file may have; real tool arguments have a dozen."""
 
 COMMENT = "//"
-"""What a line begins with that is no JSON, but a remark of whoever made the file."""
+"""The beginning of a line that is a remark and no JSON."""
 
 EXPECTED = (
     'expected a list of chat messages, an object with one under "messages", or one message a line'
@@ -100,7 +100,7 @@ def write_history(messages: Sequence[Source], form: Format, encoding: str = "utf
     Args:
         messages: the messages, of the kind that was read.
         form: `History.format`.
-        encoding: what it is to be written in; letters that this has not are escaped.
+        encoding: of the file; letters that it lacks are escaped.
     """
     rows: list[Any] = []
     for message in messages:
@@ -135,7 +135,7 @@ def mended(history: History, messages: Sequence[Source] | None = None) -> Mended
     Args:
         history: as it was read. Results that answer no call stay in it, so that a compaction
             archives them.
-        messages: what is written of it instead: such results are left out.
+        messages: messages to write instead; results without a call are left out.
     """
     unique = history.format.name in ("anthropic", "claude-code")
     given = history.messages if messages is None else messages

@@ -1,4 +1,4 @@
-"""The parts of other sections that matter here: models, their windows, and a folder of skills."""
+"""The parts of other sections that matter here: models, and a folder of skills."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def models_in(listed: Any) -> tuple[dict[str, int], dict[str, tuple[str, str]]]:
-    """Read the `models:` section: windows in tokens, and providers with their models' names."""
+    """Read the `models:` section: windows in tokens, providers and names."""
     windows: dict[str, int] = {}
     kinds: dict[str, tuple[str, str]] = {}
     for one in listed if isinstance(listed, list) else ():

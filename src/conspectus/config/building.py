@@ -36,7 +36,7 @@ ModelRegistry = Mapping[str, ChatModel | str] | Callable[[str], ChatModel]
 """Chat models by name: a mapping, whose values may be `provider:model` strings, or a function."""
 
 KEEP: ContextSize = ("messages", 20)
-"""What stays where a share of an unknown window was asked for."""
+"""The messages kept where `keep` is a share of an unknown window."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from conspectus.config.source import Path_
 from conspectus.errors import PolicyError
 
 Found = tuple[Path_, str]
-"""Where it is, and what is wrong and what to do."""
+"""The place of a mistake, and a text with its cause and remedy."""
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?::|\.)[A-Za-z_]\w*")
 

@@ -32,8 +32,7 @@ logger = logging.getLogger("conspectus")
 NAME = "SummarizationMiddleware"
 
 FIXED = ("archive", "history", "recall")
-"""Keys that an agent keeps as it was built: where its originals are, what its state holds, which
-tools it has."""
+"""Keys that an agent keeps as it was built: its archive, its state and its tools depend on them."""
 
 
 class ConfiguredSummarization(SummarizationMiddleware):
@@ -97,7 +96,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
     def refresh(self) -> bool:
         """Take an edited file into account now; each turn does so as it begins.
 
-        What cannot be used is logged, once, and the settings in force stay.
+        A file that cannot be used is logged, once, and the settings in force stay.
 
         Returns:
             Whether other settings are in force now.
@@ -129,7 +128,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
             return False
         config = config_of(file, text)
         if not config.source.found:
-            # An editor may have emptied it for a moment; whoever means it writes enabled: false.
+            # An editor may have emptied it for a moment; `enabled: false` switches off on purpose.
             raise ConfigError((f"{file}: has no section '{SECTION}' any more",))
         config, stays = self._with_fixed(config)
         settings, opened = self._builder.settings(config, self._for_it)
@@ -161,7 +160,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
         ]
         kept: dict[str, Any] = {key: getattr(old, key) for key in stays}
         if not new.enabled:
-            # Whoever switches off leaves models and counters out, or has them broken.
+            # A section that switches off may lack models and counters, or name broken ones.
             kept = {key: getattr(old, key) for key in SUBAGENT_KEYS if key != "enabled"}
             kept["archive"], said = old.archive, []
         name = self._builder.subagent
@@ -219,7 +218,7 @@ def create_summarization_middleware(
             where `model_name` and `fallback_models` fail. Default: the model that is named.
         subagent: the name of the subagent that this is for; its own settings are laid over.
         before_summarization: see `SummarizationMiddleware`, as for `tenant` and `on_event`.
-        archive: where originals go, instead of what the file says.
+        archive: the archive in place of the file's.
         name: of the middleware.
 
     Raises:

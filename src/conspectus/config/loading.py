@@ -60,7 +60,7 @@ FORMS = {
     "archive": "sqlite:///FILE, postgresql://..., memory:, or null",
     "subagents": "a mapping from names of subagents to their settings",
 }
-"""What each key takes, in words."""
+"""The values of each key, in words."""
 
 CHOICES = {
     "type": ("tokens", "messages", "fraction"),
@@ -79,7 +79,7 @@ def load_config(path: str | Path) -> SummarizationConfig:
 
     A file without the section means that nothing is summarised. Values such as `$ARCHIVE_URL` are
     those of environment variables. Other sections are left alone, save `skills.container_path` and
-    what `models` says of windows.
+    the windows in `models`.
 
     Args:
         path: of the file.

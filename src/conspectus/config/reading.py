@@ -1,6 +1,6 @@
-"""A YAML file as plain data that knows its lines, with the values of environment variables.
+"""A YAML file as plain data with its lines, and with environment variables.
 
-It is made of the nodes that PyYAML composes, not of what a loader builds: a mistake needs a value's
+It is made of the nodes that PyYAML composes, not of a loader's objects: a mistake needs a value's
 own text and every key that is there twice, and sections of others must not be built to be left
 alone.
 """
@@ -85,7 +85,7 @@ def read_yaml(file: Path, text: bytes) -> Read:
 
 
 def read_section(file: Path, text: bytes, name: str) -> tuple[Any, Source]:
-    """Read another section of a file as plain data, with its lines; None where there is none.
+    """Read another section of a file, with its lines; None where there is none.
 
     Args:
         file: for messages.
@@ -144,7 +144,7 @@ class _TooDeepError(Exception):
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """A loader that stops at brackets or indents nested deeper than `DEEPEST`.
 
-    The scanner takes square time of them, and it looks ahead, so the scanner is what has to stop.
+    The scanner takes square time of them, and it looks ahead, so the scanner has to stop.
     """
 
     def fetch_flow_collection_start(self, token: Any) -> None:
@@ -331,7 +331,7 @@ class _Reader:
             return Secret(given, node.value)
         try:
             value = self._loader.construct_object(node, deep=True)
-        except Exception:  # a tag may ask for what the text is not, and fails in many ways
+        except Exception:  # a tag may not suit its text, and fails in many ways
             self._wrong(node, "YAML does not know this value; write a text, a number, true or null")
             return None
         if node.tag == "tag:yaml.org,2002:int" and _ODD.fullmatch(node.value):

@@ -304,7 +304,7 @@ class SubagentSettings(Plain):
         description="tokens of a document or a recording that a message only names, by an id or an "
         "address; null for ten full pages of a PDF",
     )
-    # What earlier versions of DeerFlow wrote: taken, so that their files load, and without effect.
+    # Keys of earlier versions of DeerFlow: taken, so that their files load, and without effect.
     preserve_recent_skill_count: int | None = Field(None, deprecated=True, exclude=True)
     preserve_recent_skill_tokens: int | None = Field(None, deprecated=True, exclude=True)
     preserve_recent_skill_tokens_per_skill: int | None = Field(None, deprecated=True, exclude=True)

@@ -50,9 +50,9 @@ class Source:
         file: as it was given; None for one that was made in Python.
         lines: of keys and items of lists, from 1, by where they stand in the section.
         variables: names of environment variables, by where their values stand.
-        text: what was in the file.
+        text: the bytes of the file.
         found: whether the file has the section at all.
-        values: what the variables held when the file was read, by their names.
+        values: values of the variables when the file was read, by their names.
     """
 
     file: Path | None = None

@@ -1,7 +1,7 @@
 """Operations that make events, and the listeners that hear them.
 
 An operation under way stands in a context variable, which goes along into tasks and threads, so
-that what happens inside it knows its parent, its history and who listens to this instance.
+that events inside it know their parent, their history and the instance's listeners.
 """
 
 from __future__ import annotations
@@ -355,7 +355,7 @@ def _left(error: BaseException) -> str:
         return "cancelled"
     if isinstance(error, ArchiveOvertaken):
         return "overtaken"
-    # What LangGraph leaves a node by, known by name, as nothing here imports it.
+    # LangGraph's way out of a node, known by name, as nothing here imports it.
     if any(kind.__name__ == "GraphBubbleUp" for kind in type(error).__mro__):
         return "interrupted"
     return ""

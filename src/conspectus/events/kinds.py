@@ -1,4 +1,4 @@
-"""The events: one frozen dataclass for each kind. None holds the text of a message."""
+"""The events: one frozen dataclass for each kind, without texts of messages."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Event:
         `whose`, `error_message` and `models` are left out.
         """
         names = [one.name for one in fields(self)]
-        if isinstance(self, WithCalls):  # what was done comes before what it took
+        if isinstance(self, WithCalls):  # results come before costs
             names.sort(key=WithCalls.__annotations__.__contains__)
         found = {name: getattr(self, name) for name in names if name not in SKIPPED}
         return {name: value for name, value in found.items() if value is not None and value != ""}
@@ -248,7 +248,7 @@ class ArchiveOperation(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall(Event):
-    """Archived originals looked for again, by whatever way.
+    """A search for archived originals, in any way.
 
     Attributes:
         kind: `query`, `id` or `range`.

@@ -14,7 +14,7 @@ WRITERS = frozenset({"write_file", "edit_file"})
 """Tools of Deep Agents whose arguments hold the text of files."""
 
 HEAD = 20
-"""Characters of a large argument that stay; what Deep Agents leaves."""
+"""Characters of a large argument that stay, as in Deep Agents."""
 
 
 def has_long_arguments(source: object, longest: int) -> bool:
@@ -44,7 +44,7 @@ def with_short_arguments(entry: Entry, longest: int, ending: str, where: str = A
     Args:
         entry: the message.
         longest: characters above which an argument is shortened.
-        ending: stands behind what is left of one.
+        ending: text behind the rest of one.
         where: where the original is, as for `clip`.
     """
     source = entry.source

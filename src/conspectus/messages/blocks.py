@@ -1,9 +1,9 @@
 """The table of content blocks: calls, answers, and parts that may be shortened.
 
 A block is one part of a message's content. The table knows the kinds of OpenAI (Chat Completions
-and Responses), Anthropic, Google, Bedrock and LangChain's standard content. Whatever it does not
-name is opaque: it stays as it is, or leaves with its message. What a provider's server wrote is
-opaque too, as are thoughts: providers refuse them when a letter of them has changed.
+and Responses), Anthropic, Google, Bedrock and LangChain's standard content. A block that it does
+not name is opaque: it stays as it is, or leaves with its message. Blocks that a provider's server
+wrote are opaque too, as are thoughts: providers refuse them when a letter of them has changed.
 
 Sources: the request types of the packages `openai` (`types/responses/response_input_item_param`),
 `anthropic` (`types/beta/beta_content_block_param`) and `google-genai` (`types.Part`), the Converse
@@ -35,11 +35,11 @@ class Kind:
         answers: fields of the id of the call that it answers; likewise.
         needs: fields, with dots between the steps, of the id of a call that must stand before it.
         name: the field with the tool's name; without one it is called as its kind.
-        args: the field with what it asks. Default: all that is neither id nor status.
+        args: the field with its arguments. Default: all that is neither id nor status.
         short: its fields that may be shortened, and how.
         media: it holds bytes or a link to them; from a user, a description may take its place.
         inside: the field that holds the block proper, as Bedrock and LangChain wrap some.
-        by: who writes it, where it is an item of its own in OpenAI's Responses.
+        by: its author, where it is an item of its own in OpenAI's Responses.
     """
 
     asks: tuple[str, ...] = ()
@@ -174,13 +174,10 @@ KINDS: dict[str, Kind] = {
 """By the `type` of a block; by its only key where it has none, as in Bedrock's own form."""
 
 ANSWERS = frozenset(name for name, kind in KINDS.items() if kind.answers)
-"""Kinds that hold what a tool or a person answered, whoever's message they stand in."""
-
-ASKS = frozenset(name for name, kind in KINDS.items() if kind.asks)
-"""Kinds that ask for an answer."""
+"""Kinds that hold the answer of a tool or a person, in anybody's message."""
 
 KEYS = ("text", "toolUse", "toolResult", "json")
-"""Kinds of Bedrock's own form beside media, where the key says what a block is."""
+"""Kinds of Bedrock's own form beside media, where the key names the kind."""
 
 ITEM_ENDINGS = ("_call", "_output", "_request", "_response", "_tools", "_reference")
 """How the types of OpenAI's Responses items end, also of those that the table does not name."""
@@ -214,7 +211,7 @@ def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
         inner = block.get(kind.inside)
         if not isinstance(inner, Mapping):
             return block
-        if kind.inside == name:  # the key said what it is
+        if kind.inside == name:  # the key was the kind
             return {"type": name, **inner}
         block = inner
     return block

@@ -11,7 +11,8 @@ CACHE = "cache_control"
 def without_cache_marks(message: Any) -> Any:
     """Take marks for a cache out of a message; a sole text becomes plain.
 
-    Clients move such marks with every request, and turn a text into a block to hold one.
+    Clients move such marks with every request, and turn a text into a block to hold one. A message
+    that has none and needs no change comes back itself.
 
     Example:
         >>> mark = {"type": "ephemeral"}
@@ -19,31 +20,20 @@ def without_cache_marks(message: Any) -> Any:
         >>> without_cache_marks({"role": "user", "content": [block]})
         {'role': 'user', 'content': 'hi'}
     """
-    if not isinstance(message, dict):
-        return message
-    content = message.get("content")
-    made = message
-    if CACHE in message:
-        made = {key: value for key, value in message.items() if key != CACHE}
-    if isinstance(content, list):
-        blocks = [_block(block) for block in content]
-        only = blocks[0] if len(blocks) == 1 else None
-        if isinstance(only, dict) and only.keys() == {"type", "text"} and only["type"] == "text":
-            return {**made, "content": only["text"]}
-        if any(new is not old for new, old in zip(blocks, content, strict=True)):
-            return {**made, "content": blocks}
+    made = _unmarked(message)
+    content = made.get("content") if isinstance(made, dict) else None
+    only = content[0] if isinstance(content, list) and len(content) == 1 else None
+    if isinstance(only, dict) and only.keys() == {"type", "text"} and only["type"] == "text":
+        return {**made, "content": only["text"]}
     return made
 
 
-def _block(block: Any) -> Any:
-    if not isinstance(block, dict):
-        return block
-    inner = block.get("content")
-    made = block
-    if CACHE in block:
-        made = {key: value for key, value in block.items() if key != CACHE}
-    if isinstance(inner, list):
-        parts = [_block(part) for part in inner]
-        if any(new is not old for new, old in zip(parts, inner, strict=True)):
-            return {**made, "content": parts}
+def _unmarked(part: Any) -> Any:
+    if not isinstance(part, dict):
+        return part
+    made = {key: value for key, value in part.items() if key != CACHE} if CACHE in part else part
+    if isinstance(inner := part.get("content"), list):
+        blocks = [_unmarked(block) for block in inner]
+        if any(new is not old for new, old in zip(blocks, inner, strict=True)):
+            return {**made, "content": blocks}
     return made

@@ -1,6 +1,6 @@
 """A message shown short: its beginning, its end, a pointer to the original.
 
-What of a block may be shortened stands in the table of `blocks`; all else stays as it is.
+The table of `blocks` names the parts of a block that may be shortened; the rest stays as it is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def clip(entry: Entry, limit: int, count: Count, where: str = ARCHIVED) -> Sourc
     Texts, tool results and long values in tool arguments are shortened in the middle, the longest
     first; images and files become short descriptions if that is not enough. Ids, names and the
     pairing of calls with results stay, and so does each block that the table of `blocks` gives
-    nothing to shorten of. What cannot be made that small is made as small as it goes.
+    nothing to shorten of. A message that does not get that small gets as small as it can.
 
     Args:
         entry: the message.

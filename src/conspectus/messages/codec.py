@@ -1,8 +1,8 @@
 """Messages as JSON text, and back, equal to the originals.
 
 Stores choke on bytes, on integers beyond 64 bits, on NUL and on lone surrogates, so an archived
-message is one ASCII text of JSON. What JSON has no form for is tagged; an artifact that has none
-at all becomes a described placeholder, and `Encoded.lossless` says so.
+message is one ASCII text of JSON. Values without a form in JSON are tagged; an artifact that has
+none at all becomes a described placeholder, and `Encoded.lossless` says so.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def to_json(message: BaseMessage | Mapping[str, Any]) -> tuple[str, dict[str, An
         kept = not_too_deep(data)
         body = {"type": dumped["type"], "data": plain(kept)}
         return "langchain", body, lossless and kept is data
-    # An id that is no text could not be told from text by what is kept beside it.
+    # Text kept beside the message could not tell an id of another type from a text.
     body = {key: part for key, part in message.items() if key != "id" or type(part) is not str}
     kept = not_too_deep(body)
     return "dict", plain(kept), lossless and kept is body
@@ -144,7 +144,7 @@ def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[s
 
     Args:
         form: `langchain` or `dict`.
-        text: what `encode` gave.
+        text: the text that `encode` gave.
         message_id: the id to put back; None if it had none.
 
     Raises:
@@ -181,7 +181,7 @@ def _untag(value: Any) -> Any:
     if tag in ("bytes", "bytearray"):
         raw = base64.b64decode(inner)
         return raw if tag == "bytes" else bytearray(raw)
-    return value  # a placeholder stays what it is: a description
+    return value  # a placeholder stays a description
 
 
 def _key(value: Any) -> Any:

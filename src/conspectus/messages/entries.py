@@ -47,7 +47,7 @@ ROLES: dict[str, Role] = {
     "function": "tool",
 }
 SHORT_ID = 12
-"""An id of up to so many characters is cited as it is; a longer one by the start of its key."""
+"""Length up to which an id is cited as it is; a longer one is cited by the start of its key."""
 
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 
@@ -60,7 +60,7 @@ class Entry:
         source: the caller's own object, never changed.
         id: its id; where it has none, derived from its content and how often that came before.
         key: identity and version: hash of id, content and occurrence.
-        role: who speaks.
+        role: the speaker's role.
         name: the speaker's or the tool's name, if given.
         text: everything a reader would see: text, reasoning, media as short descriptions.
         own: the speaker's own words in it, without the results of tools.
@@ -71,9 +71,9 @@ class Entry:
         joined: it goes on with the answer that the message before it began.
         date: when it was said, as the caller wrote it, if known.
         encoded: the original as JSON text.
-        found: what a higher layer has found in it, so that it looks once.
+        found: findings of a higher layer, so that it looks once.
         media: its blocks that are no text: images, files and such, the caller's own.
-        redacted: secrets were taken out of it, so that it is no longer what was sent.
+        redacted: secrets were taken out of it, so that it differs from the message that was sent.
     """
 
     source: Source
@@ -116,11 +116,11 @@ def read_messages(messages: Sequence[Source], seen: Mapping[str, int] | None = N
     Args:
         messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of OpenAI's
             Responses.
-        seen: how often each content came before, where the start of the history is missing: what
-            `occurrences` gives for the keys of the messages that are not there.
+        seen: counts of earlier contents, where the start of the history is missing: the result of
+            `occurrences` for the missing keys.
 
     Raises:
-        MessageError: one of them cannot be understood; says which and what is expected.
+        MessageError: one of them cannot be understood; names it and the expected form.
     """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Sequence):
         raise MessageError(
@@ -258,7 +258,7 @@ def _from_langchain(message: BaseMessage, place: int) -> Entry:
         openai_calls(message.additional_kwargs.get("tool_calls"), parts)
         if not message.tool_calls:  # Google repeats one of them there, without its id
             function_call(message.additional_kwargs.get("function_call"), parts)
-        # The older form of what ChatOpenAI gives keeps the calls of hosted tools here.
+        # The older form of ChatOpenAI's answers keeps the calls of hosted tools here.
         read_content(message.additional_kwargs.get("tool_outputs"), parts)
     if isinstance(message, ToolMessage):
         parts.answers.append(message.tool_call_id)

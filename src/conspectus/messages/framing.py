@@ -1,6 +1,6 @@
 """Archived and summarised text as data: it closes no tag and passes for no role.
 
-Marks are looked for in what a text looks like: full-width and look-alike letters count as the plain
+Marks are looked for in the looks of a text: full-width and look-alike letters count as the plain
 ones, and signs that nobody sees count as nothing.
 """
 
@@ -21,11 +21,11 @@ FOREIGN = (
     " user_messages assistant_message human_message ai_message developer_message tool_message"
     " start_of_turn end_of_turn bos eos"
 ).split()
-"""Tags by which chat templates and agents tell who speaks."""
+"""Tags by which chat templates and agents mark the speaker."""
 
 PAIRED = "user developer tool model ai".split()
 """Others by which some tell it. Each by itself is a placeholder, as in `ssh <user>@<host>`, so they
-count only in a text that also closes one, or where one opens a line and what is said follows it at
+count only in a text that also closes one, or where one opens a line and speech follows it at
 once or on the next line, as in a text that was cut before the closing tag."""
 
 BRACKETS = "inst system_prompt available_tools tool_calls tool_results".split()
@@ -33,14 +33,14 @@ BRACKETS = "inst system_prompt available_tools tool_calls tool_results".split()
 
 ROLES = "system human user assistant developer tool ai".split()
 HEADINGS = "instruction instructions response input".split()
-"""Who speaks at the start of a line; the latter after a `#`."""
+"""Speakers at the start of a line; headings count after a `#`."""
 
 _UNSEEN = "\u200b"
 """Stands in a skeleton for any sign that nobody sees."""
 
 _F = f"{_UNSEEN}*+"
 _BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
-"""What ends a line somewhere: for models, in a terminal, or for `str.splitlines`."""
+"""Characters that end a line for models, in a terminal, or for `str.splitlines`."""
 
 _INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
@@ -78,10 +78,10 @@ _START = rf"(?:(?<=[{_BREAKS}])|\A)"
 _SIGN = r"[ \t\xa0\u3000#>*_(\[\]+~\-]|[^\w\s\x00-\x7f]"
 _ITEM = r"\[x\]|\d{1,9}+(?:[.)]|[:\]](?=\s))|[a-z][.)](?=\s)|[\u2460-\u24ff\u2776-\u2793]"
 _HEAD = rf"(?:{_ITEM}|{_SIGN})*+"
-"""What may stand before a role in its line: any sign of no ASCII character, such as a bullet, an
-arrow, or a sign that nobody sees; the marks of Markdown and of a diff; numbers and letters of a
-list. No line break is among them, so that each is read once, and no `|`, which stands before what
-was made harmless. Nor is `{`, as in JSON and in templates."""
+"""Signs that may stand before a role in its line: any sign of no ASCII character, such as a bullet,
+an arrow, or a sign that nobody sees; the marks of Markdown and of a diff; numbers and letters of a
+list. No line break is among them, so that each is read once, and no `|`, which marks lines that
+were made harmless. Nor is `{`, as in JSON and in templates."""
 
 _TAG = re.compile(
     rf"<(?={_GAP}{_spread('invoke')}[\s{_UNSEEN}]++{_spread('name')}{_GAP}=)"

@@ -40,7 +40,7 @@ class Media:
     """The content of one block.
 
     Attributes:
-        kind: what it is; `sealed` for text that only its provider can read, `file` for all else.
+        kind: its kind; `sealed` for text that only its provider can read, `file` for all else.
         mime: its type as the block gives it, such as `application/pdf` or `pdf`; empty if not.
         data: base64 characters, or bytes; empty where it is only named, by an id or an address.
         detail: the resolution asked for, as OpenAI names it; empty where none is.

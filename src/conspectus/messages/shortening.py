@@ -1,6 +1,6 @@
 """A message with each long text in it cut to one size, block by block.
 
-What of a block may give way stands in the table of `blocks`; all else stays as it is.
+The table of `blocks` names the parts of a block that give way; the rest stays as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from conspectus.messages.content import describe
 from conspectus.messages.entries import Entry, Source, answers_computer
 
 HEAD = 2 / 3
-"""Share of a clipped text that its beginning gets; ends hold results, beginnings say what it is."""
+"""Share of a clipped text that its beginning gets; ends hold results, beginnings name the kind of
+text."""
 
 MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {where}]"
 
@@ -31,11 +32,11 @@ WITH_MEDIA: Level = "joined"
 """The last level that leaves images and files as they are."""
 
 INPUTS = frozenset({"input_image", "input_file"})
-"""Media of OpenAI's Responses, where a text among what is put in is an `input_text`."""
+"""Media of OpenAI's Responses, where a text of the input is an `input_text`."""
 
 TEXTS = ("text", "input_text")
 PLAIN = frozenset({"type", "text", "index"})
-"""Kinds of text blocks that can be joined with others, and what they may hold then."""
+"""Kinds of text blocks that can be joined with others, and the keys that these may have."""
 
 SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 """Where Google's messages keep the signatures of their calls, by the calls' ids."""

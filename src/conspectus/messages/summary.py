@@ -32,7 +32,7 @@ def summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
         mark: six digits of its record, so that equal summaries of two branches stay apart.
     """
     note = f"{NOTE}{NOTE_ARCHIVED if archived else ''})"
-    # The mark is another one after each compaction: at the end it leaves what is cached as it is.
+    # The mark is another one after each compaction: at the end it leaves the cached part as it is.
     return f"{SUMMARY_LINE}\n\n{note}\n{body}\n(notes #{mark})"
 
 
@@ -63,7 +63,7 @@ def summary_message(
     """Make a summary message of the caller's kind.
 
     Args:
-        text: what `summary_text` gave.
+        text: the result of `summary_text`.
         record: id of the record that it shows.
         like: `dict` for a dict with role `user`; otherwise a `HumanMessage`.
     """

@@ -36,7 +36,7 @@ def instrument(
         tracer_provider, meter_provider: OpenTelemetry's. Default: the global ones.
         thread: how tenant, thread and session are named in spans: `"hashed"`, `"plain"` or
             `"off"`. They are never in metrics.
-        error_messages: write into spans what errors say. Providers quote requests in them, so
+        error_messages: write texts of errors into spans. Providers quote requests in them, so
             that may hold text of the conversation.
         prices: by model; see `set_prices`. Default: those that are set already, if any.
         currency: of the prices.
@@ -61,7 +61,7 @@ def instrument(
 
 
 def uninstrument() -> None:
-    """Undo `instrument`, prices included; where nothing is switched on, nothing happens."""
+    """Undo `instrument`, prices included; a second call does nothing."""
     with _lock:
         if _current:
             set_prices(None)

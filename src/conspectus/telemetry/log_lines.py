@@ -22,7 +22,7 @@ BAD = frozenset({"error", "failed", "stuck", "timeout", "overflow", "rejected"})
 class LogLines:
     """A listener that writes one line for each event.
 
-    A line is the event's name, then `key=value` for what is known; the same is in the record as
+    A line is the event's name, then `key=value` for each known field; the same is in the record as
     `record.conspectus`, a dict. No text of a message is in it, and no text of an error.
 
     Args:

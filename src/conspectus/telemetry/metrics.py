@@ -1,4 +1,4 @@
-"""Events as metrics. No attribute names a thread, so there are few series whatever happens."""
+"""Events as metrics. No attribute names a thread, so there are few series."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ LONG: dict[str, tuple[int, float, float]] = {
     r"gemini-(2\.5|3\.1)-pro": (200_000, 2, 1.5),
 }
 """Models whose longer requests cost more: from more tokens of input on, all input and all output
-cost so many times as much."""
+cost this many times as much."""
 
 LITELLM = "model_prices_and_context_window_backup.json"
 
@@ -101,7 +101,7 @@ def _of_litellm(row: Mapping[str, Any], above: str = "") -> Price | None:
     if not above:
         keys = (re.fullmatch(r"input_cost_per_token_above_(\d+)k_tokens", key) for key in row)
         long_from = min((int(key[1]) for key in keys if key), default=0)
-    # `..._above_1hr_above_100k_tokens`: what is for an hour is said first.
+    # `..._above_1hr_above_100k_tokens`: the part for an hour comes first.
     return Price(
         sent,
         said,

@@ -20,7 +20,7 @@ logger = logging.getLogger("conspectus")
 MILLION = 1_000_000
 
 DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{3}|latest)$")
-"""What may stand behind a model's name without its being another model."""
+"""An ending of a model's name that makes it no other model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Price:
     """Prices of a model for a million tokens.
 
     Attributes:
-        input: of what is sent.
-        output: of what is answered, thoughts included.
-        cached: of what is sent and comes from the provider's cache. Default: as `input`.
-        written: of what is sent and written to that cache. Default: as `input`.
+        input: of the input.
+        output: of the answer, thoughts included.
+        cached: of input that comes from the provider's cache. Default: as `input`.
+        written: of input that is written to that cache. Default: as `input`.
         written_hour: and for an hour. Default: as `written`.
         long_from: tokens of input from above which one call costs `long`; 0 for no such tier.
-        long: what such a call costs, all of it.
+        long: prices of such a call, for all of it.
 
     Raises:
         PolicyError: one of them is no number of at least 0.
@@ -180,7 +180,7 @@ def set_prices(prices: Mapping[str, Price] | None, currency: str = "USD") -> Non
         prices: by the name of the model (`gpt-5-mini`), or of the summariser
             (`openai:gpt-5-mini`), exactly; or a list: `known_prices()`, `litellm_prices()`. A model
             that is not there has no price, and the log says so once.
-        currency: what the prices are in.
+        currency: of the prices.
 
     Raises:
         PolicyError: a price is no `Price`, or they do not stand by model.

@@ -46,7 +46,7 @@ class Spans:
     Args:
         provider: OpenTelemetry's; None for the global one.
         thread: how histories are named.
-        error_messages: whether statuses say what errors said.
+        error_messages: whether statuses hold texts of errors.
     """
 
     def __init__(

@@ -60,8 +60,8 @@ class UsageTally:
     """A listener that adds up every call of a summariser.
 
     Args:
-        most_threads: threads that are told apart; the ones not heard of for longest are forgotten
-            first, and stay in the other sums.
+        most_threads: threads that are counted apart; the ones not heard of for longest are
+            forgotten first, and stay in the other sums.
 
     Example:
         >>> tally = UsageTally()

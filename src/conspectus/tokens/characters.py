@@ -1,7 +1,7 @@
 """Common Han and Hangul characters and signs of tokenizers before 2024.
 
-Those tokenizers spend one token on a common character and two or three on any other, so that how
-common its characters are decides what a Chinese or Korean text takes.
+Those tokenizers spend one token on a common character and two or three on any other, so that the
+tokens of a Chinese or Korean text depend on how common its characters are.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def vocabulary(spec: str) -> Callable[[str], int]:
     Args:
         spec: `tiktoken:` with the name of an encoding or of one of OpenAI's models, or
             `tokenizers:` with the path of a `tokenizer.json` or the name of a model on the
-            Hugging Face hub. What is a name and not yet on this machine is downloaded.
+            Hugging Face hub. A named one that is not yet on this machine is downloaded.
 
     Returns:
         A function from a text to its tokens; special tokens in the text count as plain text.

@@ -2,8 +2,8 @@
 
 The text is cut into pieces as tokenizers cut it; each piece costs the sum of the weights of its
 traits. The weights were fitted to four tokenizers by ridge regression over texts of many kinds
-(software documentation, translations, code, generated data), with other texts held out. What a
-piece costs is remembered, so that a text of common words costs one look-up a word.
+(software documentation, translations, code, generated data), with other texts held out. The cost of
+a piece is remembered, so that a text of common words costs one look-up a word.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def estimate(text: str, family: Family = "unknown") -> int:
 
     Args:
         text: any text; lone surrogates are counted as the bytes that stand for them.
-        family: whose tokenizer. With `unknown` each piece costs what the family that takes most
-            of it would take, so that no model takes noticeably more.
+        family: whose tokenizer. With `unknown` each piece costs the most that any family takes, so
+            that no model takes noticeably more.
 
     Returns:
         Tokens; 0 for an empty text only.

@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 from conspectus.events.notes import noted
 
 Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
-"""Families of tokenizers. With `unknown` each piece of a text costs what the family that takes most
-of it would take."""
+"""Families of tokenizers. With `unknown` each piece of a text costs the most that any of them
+takes."""
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
 
@@ -19,7 +19,8 @@ KNOWN: tuple[Family, ...] = FAMILIES[:-1]
 """The families with weights of their own, in the order of the weights."""
 
 Maker = Literal["openai", "anthropic", "google", "unknown"]
-"""Whose rules say what images, documents and recordings take; with `unknown`, the most of all."""
+"""Makers of models, whose rules count images, documents and recordings; with `unknown`, the
+most."""
 
 _MAKERS: tuple[tuple[Maker, str], ...] = (
     ("anthropic", r"claude|anthropic"),
@@ -40,7 +41,7 @@ UNKNOWN = (
     + ", ".join(KNOWN)
     + "; name one of them, or give a token_counter"
 )
-"""What is said where a model is named and its family is not known."""
+"""The warning for a model whose name tells no family."""
 
 logger = logging.getLogger("conspectus")
 
@@ -61,12 +62,8 @@ def family_of(model: Any) -> Family:
         >>> family_of("openai:gpt-4.1-mini"), family_of("gpt-4-turbo"), family_of("llama3")
         ('o200k', 'cl100k', 'unknown')
     """
-    name = model if isinstance(model, str) else _name_of(model)
-    name = name.lower()
-    for family, pattern in _NAMES:
-        if re.search(pattern, name):
-            return family
-    return "unknown"
+    name = _name_of(model).lower()
+    return next((family for family, pattern in _NAMES if re.search(pattern, name)), "unknown")
 
 
 def maker_of(model: Any) -> Maker:
@@ -76,11 +73,9 @@ def maker_of(model: Any) -> Maker:
         >>> maker_of("gemini-2.5-pro"), maker_of("gpt-4o"), maker_of("llama3")
         ('google', 'openai', 'unknown')
     """
-    name = (model if isinstance(model, str) else _name_of(model)).lower()
-    for maker, pattern in _MAKERS:
-        if re.search(pattern, name):
-            return maker
-    return "openai" if family_of(model) in ("o200k", "cl100k") else "unknown"
+    name = _name_of(model).lower()
+    usual: Maker = "openai" if family_of(model) in ("o200k", "cl100k") else "unknown"
+    return next((maker for maker, pattern in _MAKERS if re.search(pattern, name)), usual)
 
 
 @lru_cache(256)
@@ -96,11 +91,13 @@ def named(model: Any) -> str:
         >>> named("gpt-4o"), named(3)
         ('gpt-4o', 'int')
     """
-    return model if isinstance(model, str) else _name_of(model) or type(model).__name__
+    return _name_of(model) or type(model).__name__
 
 
 def _name_of(model: Any) -> str:
-    for _ in range(8):  # what is bound to a model wraps it
+    if isinstance(model, str):
+        return model
+    for _ in range(8):  # bound tools wrap the model
         inner = getattr(model, "bound", None)
         if inner is None:
             break

@@ -10,7 +10,7 @@ and 3 pages in all about 7,000). OpenAI's guide to file inputs (the text of each
 image). Google's guide to media resolution (560 where nothing is set).
 
 Recordings, by the second. Google's guides to audio (32) and video (300, sound included), which are
-the most; OpenAI's guide to realtime costs (10 for what a user says).
+the most; OpenAI's guide to realtime costs (10 for a user's speech).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ANTHROPIC_DEFAULT = 1_600
 """An image of unknown size at Anthropic: the most that one takes."""
 
 GOOGLE_DEFAULT = 1_120
-"""An image at Google, whatever its size."""
+"""An image of any size at Google."""
 
 PER_MEDIA = ANTHROPIC_DEFAULT
 """Tokens of an image where neither its size nor the provider is known: the largest default."""

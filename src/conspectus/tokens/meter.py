@@ -35,7 +35,7 @@ REMEMBERED = 32_768
 class TokenMeter:
     """Counts tokens of messages, of text and of tools.
 
-    What a message takes is remembered under its key, which is made of all that it holds: a message
+    The size of a message is remembered under its key, which depends on all its content: a message
     is counted once, and one that was changed or replaced is counted anew.
 
     Args:
@@ -43,10 +43,10 @@ class TokenMeter:
             their tokens; or the name of a vocabulary, such as `"tiktoken:o200k_base"` or
             `"tokenizers:path/to/tokenizer.json"` (extra `tokens`). Default: an estimate that needs
             no vocabulary.
-        model: the model that will read the messages, as a name or a LangChain model: it decides
-            whose tokenizer is estimated and what an image takes. Default, and with a name that
-            tells no tokenizer (one line in the log says so): each piece of a text costs what the
-            family that takes most of it would take.
+        model: the model that will read the messages, as a name or a LangChain model: it decides the
+            tokenizer to estimate and the rule for images. Default, and with a name that tells no
+            tokenizer (one line in the log says so): each piece of a text costs the most that any
+            family takes.
         file_tokens: tokens of a document or a recording of which a message holds no more than an id
             or an address, as nobody can see how large it is. Default: ten full pages of a PDF,
             which is 30,000 with Anthropic's models and unknown ones, 20,050 with OpenAI's and 5,600
@@ -54,9 +54,9 @@ class TokenMeter:
 
     Attributes:
         family: the family of tokenizers.
-        maker: whose rules say what images, documents and recordings take.
+        maker: the maker whose rules count images, documents and recordings.
         exact: whether a counter or a vocabulary counts, and no report corrects it.
-        ratio: what the estimate is multiplied by; 1 unless `corrected` made the meter.
+        ratio: factor of the estimate; 1 unless `corrected` made the meter.
 
     Raises:
         PolicyError: the counter is neither, or returns something that is no count.
@@ -137,11 +137,11 @@ class TokenMeter:
         """Return this meter corrected by reports of usage; an exact one as it is.
 
         The reports are those since the last compaction: earlier ones measured another history.
-        This meter stays as it is, so that a correction is forgotten with what it was made for.
+        This meter stays as it is, so that a correction ends with its history.
 
         Args:
             reports: of one history, oldest first, with estimates of this meter.
-            overhead: tokens reserved for what is not among the messages.
+            overhead: tokens reserved beside the messages.
             limit: tokens of the window; None where it is unknown.
         """
         return self.scaled(correction(reports, overhead, limit))

@@ -1,9 +1,9 @@
 """A text cut into pieces as tokenizers cut it, and the traits of each piece.
 
 Byte-pair tokenizers first divide a text by a pattern: words with the space before them, digits in
-threes, runs of punctuation, white space. Tokens never cross these borders, so that a text takes
-what its pieces take, and a piece takes what its traits say: its kind and length, and the pairs of
-letters in it. English has few rare pairs, random letters have many.
+threes, runs of punctuation, white space. Tokens never cross these borders, so that a text costs the
+sum of its pieces, and a piece the sum of its traits: its kind and length, and the pairs of letters
+in it. English has few rare pairs, random letters have many.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _KINDS = (
 )
 
 SIGN = "sign"
-"""The trait of what counts only together with a weight of its own: a sign that no text of the fit
-had says nothing by being one."""
+"""The trait of a piece that counts only together with a weight of its own: a sign that no text of
+the fit had says nothing by being one."""
 
 _STOPS = "\u060c\u061b\u061f\u0964\u0965"
 """Punctuation that stands among the letters of its script: no part of words."""

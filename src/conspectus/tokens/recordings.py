@@ -1,8 +1,8 @@
 """The length of a recording in seconds, read or estimated from its bytes.
 
 WAV (its header has bytes a second), MP3 (the first frame has its bit rate), FLAC (samples and their
-rate) and MP4 with its kin, MOV and M4A (the movie header has a duration). What else there is, and
-what is damaged, is taken for a recording of the lowest usual quality, so that it is not too short.
+rate) and MP4 with its kin, MOV and M4A (the movie header has a duration). Other and damaged files
+are taken for a recording of the lowest usual quality, so that it is not too short.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 An agent asks before every call of its model how large its history is. A tally keeps the running
 sums of one thread; to see that nothing was replaced it compares objects, not contents, which
 takes some 20 nanoseconds a message. It holds weak references, so that it keeps no message alive.
-A message that comes back as another object, as after a checkpoint, is known by a fingerprint of
-what it holds and is not measured again either. An object whose content is changed in place is not
+A message that comes back as another object, as after a checkpoint, is known by a fingerprint of its
+content and is not measured again either. An object whose content is changed in place is not
 noticed; LangGraph's reducers and LangChain's own middleware never do that.
 """
 
@@ -34,7 +34,7 @@ MESSAGES = 262_144
 bytes each."""
 
 FINGERPRINTS = 65_536
-"""Messages known by what they hold, at most; about 200 bytes each."""
+"""Messages known by their content, at most; about 200 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Tally:
         return min(len(messages), len(self._refs)) if at is None else at
 
     def _cut(self, at: int) -> None:
-        # New lists, as whoever holds the sizes of the step before goes on reading the old ones.
+        # New lists, as the sizes of the step before go on reading the old ones.
         self._refs = self._refs[:at]
         self._sums = [sums[:at] for sums in self._sums]
         self._answers = [answer for answer in self._answers if answer.index < at]
@@ -193,7 +193,7 @@ class Tallies:
 
     Args:
         counts: how messages are counted, as for `Tally`.
-        by_content: whether a message that comes back as another object is known by what it holds;
+        by_content: whether a message that comes back as another object is known by its content;
             to look takes as long as a cheap count does.
     """
 

@@ -37,13 +37,13 @@ def bounded(ratio: float) -> float:
 def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None = None) -> float:
     """Return the factor for the estimate: 0.5 to 2, and 1 where nothing is known.
 
-    What is not among the messages is the same in all reports, so that the growth from the first
+    The rest of a request is the same in all reports, so that the growth from the first
     to the last one is that of the messages alone. A single report counts less the overhead that
     the caller knows of; beyond that it can only show that the estimate is too large.
 
     Args:
         reports: those of one history since its last compaction, oldest first.
-        overhead: tokens that were reserved for what is not among the messages.
+        overhead: tokens that were reserved beside the messages.
         limit: tokens of the window; None where it is unknown.
 
     Example:
