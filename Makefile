@@ -134,7 +134,7 @@ bench-checkpoints: $(READY)
 bench-lead-agent: $(READY)
 	@$(BIN)/python benchmarks/lead_agent_turns.py $(if $(POSTGRES),--postgres "$(POSTGRES)")
 
-# What the endpoint adds to a request; POSTGRES=an address for 200 conversations through two instances.
+# What the endpoint adds to a request, beside other proxies; POSTGRES=an address for 200 conversations through two instances.
 .PHONY: bench-serve
 bench-serve: $(READY)
 	@$(BIN)/python benchmarks/serve_latency.py $(if $(POSTGRES),--postgres "$(POSTGRES)")
