@@ -197,7 +197,10 @@ def test_what_came_after_the_snapshot_is_shown_short_too_but_not_the_newest(hear
         for message in (calling(f"c{n}"), answered(f"c{n}", f"log {n}: " + "row " * 500))
     ]
     sent = [*NEAR, wish, *reads]
+    soon = threading.Timer(5, model.going.set)  # for a step that waits
+    soon.start()
     result = compact(own, sent)
+    soon.cancel()
     assert result.preparing
     assert result.record is not None
     assert result.record.covers == ()

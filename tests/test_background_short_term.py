@@ -227,7 +227,7 @@ def test_conversations_without_a_thread_do_not_get_each_others(how: str, heard: 
     theirs[0] = HumanMessage("Quite another talk. " + "Words. " * 40, id=mine[0].id)
     caller(mine)
     other(theirs)
-    until(lambda: len(heard.steps("finished")) == 2)
+    until(lambda: len(heard.steps("finished")) == 2, 10)
     whole = until_size(620)
     caller(whole)
     other([*theirs, *whole[len(theirs) :]])

@@ -1,4 +1,4 @@
-"""One preparation of notes beside the agent: where it runs, how it is waited for and stopped."""
+"""Run one preparation of notes beside the agent, wait for it, and stop it."""
 
 from __future__ import annotations
 
@@ -62,15 +62,18 @@ class Preparation:
 
     @property
     def under_way(self) -> bool:
-        """Whether it has not ended; one that was stopped, whose event loop was closed, or whose
-        thread stayed behind in the process that this one was forked from, never goes on."""
+        """Whether it may still end by itself.
+
+        One never goes on that was stopped, whose event loop was closed, or whose thread stayed
+        behind in the process that this one was forked from.
+        """
         if self._over.is_set() or self.gate.is_shut or self._process != os.getpid():
             return False
         lost = self._loop is not None and self._loop.is_closed()
         return not lost and time.monotonic() - self.begun < LONGEST_LOOK
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it has ended; False where it has not within so many seconds."""
+        """Wait until it has ended; False if that takes longer than these seconds."""
         return self._over.wait(seconds)
 
     async def await_end(self, seconds: float | None = None) -> bool:
@@ -81,8 +84,10 @@ class Preparation:
         return self._over.is_set()
 
     def looked_at(self) -> Io:
-        """A step that lets it go on; answers with False where it cannot, as this very thread is
-        that of its event loop."""
+        """Return a step that lets it go on.
+
+        The step answers with False where this very thread is that of its event loop.
+        """
 
         def call() -> bool:
             if self._loop is not None and self.owner == threading.get_ident():
@@ -94,11 +99,11 @@ class Preparation:
         return Io(call, lambda: asyncio.sleep(LOOK_AGAIN, True))
 
     def ended(self, outcome: Outcome, reason: str = "") -> None:
-        """Say what has come of it."""
+        """Note the outcome, and the reason where there is no draft."""
         self.outcome, self.reason = outcome, reason
 
     def stop(self) -> None:
-        """Let it write nothing more, and end its task; a thread ends as its model answers."""
+        """End its writes and its task; a thread ends when its model answers."""
         self.gate.shut()
         if not self.outcome:
             self.ended("cancelled", "it was stopped")
@@ -129,13 +134,13 @@ Make = Callable[[Preparation], Flow[None]]
 
 
 def begun(job: Preparation, make: Make) -> Io:
-    """A step that begins a preparation: in a thread, or as a task of the event loop."""
+    """Return a step that begins a preparation, in a thread or as a task."""
     _LIVE[job.name] = job
     return Io(lambda: _in_thread(job, make), lambda: _as_task(job, make))
 
 
 def under_way() -> list[Preparation]:
-    """All that is being prepared in this process."""
+    """Return the preparations of this process that are under way."""
     return [job for job in list(_LIVE.values()) if job.under_way]
 
 
@@ -152,12 +157,12 @@ def stopped_flow(jobs: Iterable[Preparation]) -> Flow[None]:
 
 @atexit.register
 def _stop_all() -> None:
-    """At the end of the process: no daemon is torn out of a store that it writes to."""
+    """Stop all at the end of the process, so that no store loses its writer."""
     run(stopped_flow(list(_LIVE.values())))
 
 
 def _context(job: Preparation) -> contextvars.Context:
-    """The caller's, less the run of LangChain that it is in: what is prepared is no part of it."""
+    """Copy the caller's context without its run of LangChain, which this is no part of."""
     context = contextvars.copy_context()
     context.run(GATE.set, job.gate)
     runs = sys.modules.get("langchain_core.runnables.config")
@@ -219,12 +224,12 @@ _TASKS: set[asyncio.Task[None]] = set()
 
 
 def owner_of(job: Preparation) -> list[Any]:
-    """Names the worker of a preparation to others: machine, process, preparation."""
+    """Name the worker of a preparation: machine, process, preparation."""
     return [socket.gethostname(), os.getpid(), job.name]
 
 
 def is_at_work(owner: Sequence[Any]) -> bool:
-    """Whether a worker may still be at a preparation: one on another machine is believed."""
+    """Whether a worker may still be preparing; on another machine it always may."""
     if len(owner) != 3 or owner[0] != socket.gethostname():
         return len(owner) == 3
     process, name = owner[1:]

@@ -1,4 +1,4 @@
-"""The mark of notes that are prepared: which draft it is, from which history, and whose work."""
+"""The mark of a preparation: its draft, the history that it read, and its worker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Which draft is being prepared, or has been, and from which history.
+    """The draft of a preparation, under way or over, and the history that it read.
 
     Attributes:
         plan: names the draft.
@@ -49,7 +49,7 @@ class Prepared:
 
     @classmethod
     def read(cls, data: Mapping[str, Any] | None) -> Prepared | None:
-        """What was written; None for nothing, or what cannot be read: it only saves money."""
+        """Read a mark; None for none, or one that cannot be read: it only saves money."""
         if not data or data.get("v") != VERSION:
             return None
         try:
@@ -82,10 +82,11 @@ def save_mark_flow(session: Session, history: History, mark: Prepared | None) ->
 
 
 def notes_in_force(history: History) -> str:
-    """Names the notes in force: the last record by which messages left; empty for none. One that
-    only shows messages short changes nothing about what a draft stands for."""
-    ids = (record.id for record in reversed(history.chain) if record.covers)
-    return next(ids, history.name)
+    """Name the notes in force by the last record with which messages left; empty for none.
+
+    A record that only shows messages short changes nothing about a draft.
+    """
+    return next((record.id for record in reversed(history.chain) if record.covers), "")
 
 
 def keys_of(history: History) -> list[str]:
@@ -117,7 +118,7 @@ def identity_of(session: Session) -> str:
 
 
 def unfit(session: Session, known: Prepared, history: History) -> str:
-    """Why a draft does not belong to a history; empty if it does."""
+    """Say why a draft does not belong to a history; empty if it does."""
     if known.identity != identity_of(session):
         return "it was made with other settings"
     keys = keys_of(history)

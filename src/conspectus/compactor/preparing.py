@@ -39,10 +39,10 @@ from conspectus.events.notes import noted
 logger = logging.getLogger("conspectus")
 
 LEASE = LONGEST_LOOK
-"""Seconds for which another machine's worker is believed to be at a draft."""
+"""Seconds for which another machine's worker is taken to be at a draft."""
 
 SETTLES = 0.1
-"""Seconds after which a worker looks whether another one has begun at the same moment."""
+"""Seconds until a worker looks whether another one has begun at the same moment."""
 
 
 def begin_flow(
@@ -110,7 +110,7 @@ def _prepare(look: Flow[tuple[Session, History]], job: Preparation, beside: Sess
 
 
 def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
-    """How many messages the draft stands for that was made; the preparation says the rest."""
+    """Make the draft; return the number of its messages, 0 for no draft."""
     job.notes, job.size = notes_in_force(history), job.size or session.asked or history.size
     history, decided = session.foresees(history, jobs_of(session).setting.prepare)
     if not isinstance(decided, Compact) or not decided.evict:
@@ -155,8 +155,10 @@ def _mark(
 
 
 def _claimed(session: Session, history: History, mark: Prepared) -> Flow[bool]:
-    """Take a draft upon oneself, unless another worker does at the same moment: stores cannot
-    compare and set, so the one who wrote last has it."""
+    """Claim a draft, unless another worker does at the same moment.
+
+    Stores cannot compare and set, so the last one who wrote has it.
+    """
     yield from save_mark_flow(session, history, mark)
     if session.engine.archive is None:
         return True

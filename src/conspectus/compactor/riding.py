@@ -1,4 +1,4 @@
-"""Whether a summary may ride the cache, and the agent's last request, remembered in this process.
+"""Decide whether a summary may ride the cache; remember the agent's last request.
 
 A provider charges a beginning that it has read a moment ago at a fraction of the price. So where
 the agent's own model summarises, it may be sent the agent's last request again with one instruction
@@ -40,7 +40,7 @@ ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
 
 
 def read_kind(given: object) -> bool:
-    """Whether summaries are to ride the cache.
+    """Read `summary_request`: True for summaries that ride the cache.
 
     Raises:
         PolicyError: it is no kind of request.
@@ -52,7 +52,7 @@ def read_kind(given: object) -> bool:
 
 @dataclass(slots=True)
 class Sending:
-    """One request of an agent on its way: it is remembered once it was answered.
+    """Remember one request of an agent once it was answered.
 
     Attributes:
         remembered: of the session.
@@ -72,7 +72,7 @@ class Sending:
 
 
 def last_request_of(engine: Engine, given: object, window: int | None) -> LastRequest | None:
-    """How a plain loop sends its requests, without their messages; None where nothing rides.
+    """Describe the requests of a plain loop without messages; None where nothing rides.
 
     Args:
         engine: what compactions work with.
@@ -99,7 +99,7 @@ def last_request_of(engine: Engine, given: object, window: int | None) -> LastRe
 def riding(
     material: Material, by: str, request: SummaryRequest, last: LastRequest | None
 ) -> SummaryRequest:
-    """Return the request with the agent's last one, where that may be asked with; else as it is.
+    """Add the agent's last request to a summariser's, where that may ride on it.
 
     Args:
         material: all that the compaction reads.
@@ -126,7 +126,7 @@ def riding(
 
 
 def _unfit(material: Material, last: LastRequest) -> str:
-    """Why a request cannot be asked with for what leaves; empty if it can."""
+    """Say why a summary cannot ride on a request; empty if it can."""
     if material.redaction is not None:
         return "what is summarised is redacted, and the request is not"
     if (marks := list(cache_marks(last))) == [] and needs_marks(last):
@@ -166,7 +166,7 @@ def _shows(sent: Sequence[Any], summary: str) -> bool:
 
 
 def size_of(last: LastRequest, meter: TokenMeter) -> int:
-    """Tokens of a request: messages, and the tools that were bound."""
+    """Count the tokens of a request: messages, and the tools that were bound."""
     settings = getattr(last.model, "kwargs", None)
     tools = last.tools or (settings.get("tools") if isinstance(settings, Mapping) else ()) or ()
     size = sum(map(meter.message, last.messages))
@@ -182,7 +182,7 @@ def needs_marks(last: LastRequest) -> bool:
 
 
 def cache_marks(last: LastRequest) -> Iterator[Mapping[str, Any]]:
-    """The marks for a provider's cache in a request."""
+    """Yield the marks for a provider's cache in a request."""
     inner = getattr(last.model, "bound", last.model)
     bound = getattr(last.model, "kwargs", None) or {}
     for settings in (last.settings, bound, getattr(inner, "model_kwargs", None) or {}):

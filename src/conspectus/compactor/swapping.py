@@ -42,7 +42,7 @@ GOES_ON = "the next notes are being prepared, and the messages fit the window un
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What is to be done about a history.
+    """The decision about a history.
 
     Attributes:
         plan: the plan to carry out, or why there is none.
@@ -66,7 +66,7 @@ class Chosen:
 
 
 def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chosen]:
-    """What to do about a history for which notes are prepared.
+    """Decide about a history for which notes are prepared.
 
     Args:
         session: whose.
@@ -125,8 +125,11 @@ def settled_flow(
 
 
 def _ready(session: Session, history: History, decided: Compact) -> Flow[Chosen | Prepared | None]:
-    """The plan that puts a finished draft in force; or what is known of one that is not finished,
-    and fits; None for neither. A draft that does not belong to the history is dropped."""
+    """Return the plan that puts a finished draft in force.
+
+    For a draft that is not finished it is the mark, and None where there is no draft. One that does
+    not belong to the history is dropped.
+    """
     known = yield from find_mark_flow(session, history)
     if known is None:
         return None
@@ -160,8 +163,11 @@ def _ready(session: Session, history: History, decided: Compact) -> Flow[Chosen 
 def _shown_short(
     session: Session, history: History, decided: Compact, known: Prepared | None
 ) -> tuple[History, Compact] | None:
-    """The plan by which messages are shown short, so that the agent can go on; and the history with
-    the least sizes of its messages measured."""
+    """Plan to show messages short, so that the agent can go on.
+
+    Returns the history with the least sizes of its messages, and the plan; None where it does not
+    fit even so.
+    """
     where, room = session.engine.where, session.room
     if where is None or room is None:
         return None
@@ -174,7 +180,7 @@ def _shown_short(
 
 
 def _has_failed(session: Session, history: History) -> bool:
-    """Whether this history was tried to prepare, and could not be."""
+    """Whether a preparation of this history has failed."""
     job = jobs_of(session).latest(session.scope)
     if job is None or job.notes != notes_in_force(history):
         return False
@@ -182,7 +188,7 @@ def _has_failed(session: Session, history: History) -> bool:
 
 
 def _waited(session: Session, history: History, known: Prepared | None) -> Flow[bool]:
-    """Wait for what is under way, within a summariser's time; whether that was too short."""
+    """Wait for a draft within a summariser's time; return True if that has run out."""
     until = time.monotonic() + (session.engine.timeout or LONGEST_LOOK)
     job = jobs_of(session).latest(session.scope)
     if job is not None and job.notes in (None, notes_in_force(history)):

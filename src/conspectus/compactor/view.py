@@ -69,7 +69,6 @@ class History:
         like: the caller's kind of message.
         before: the record whose facts go on although it is none of the chain: it was made when
             there was no archive, and a chain in an archive cannot begin outside of it.
-        name: of the summary so far, where no record of the chain is behind it; else empty.
     """
 
     places: tuple[Place, ...]
@@ -77,7 +76,6 @@ class History:
     dropped: int
     like: type
     before: Record | None = None
-    name: str = ""
 
     @property
     def items(self) -> list[Item]:

@@ -36,8 +36,11 @@ def taken_flow(memory: Memory, scope: Scope, plan: str) -> Flow[bool]:
 
 
 def _short_pause(owner: int) -> Io:
-    """A step that lets the owner go on; False where it cannot, as it waits for this very thread, or
-    its own has ended, as those of the process that this one was forked from have."""
+    """Return a step that lets the owner go on.
+
+    The step answers with False where the owner waits for this very thread, or its own has ended,
+    as those of the process that this one was forked from have.
+    """
 
     def call() -> bool:
         if owner == threading.get_ident() or not lives():

@@ -133,8 +133,7 @@ class Step:
         if archive is None and running is not None:
             before = records.facts_before(running, self._where(parts, running))
         history = yield from _history(given, parts, running, standing, chain)
-        if archive is None and running is not None:
-            history = replace(history, before=before, name=name_of(running))
+        history = replace(history, before=before)
         history, decided = decide(given, history, archive is not None)
         over = history.size.tokens > given.max_tokens
         failed = self.memory.of(scope).failure(_mark(running), history.size.messages, over)
