@@ -16,7 +16,7 @@ from typing import Any
 
 from conspectus import _drive
 from conspectus.archive import Archive
-from conspectus.compactor import compaction, preparing, session
+from conspectus.compactor import calls, compaction, preparing, swapping
 from conspectus.compactor.compaction import Compaction
 
 EFFECT, STEP, STATEMENT = "effect", "step", "statement"
@@ -35,8 +35,10 @@ FLOWS: tuple[tuple[Any, str], ...] = (
     (preparing, "find_mark_flow"),
     (preparing, "save_mark_flow"),
     (preparing, "_claimed"),
-    (session, "chosen_flow"),
-    (session, "ended_flow"),
+    (swapping, "find_mark_flow"),
+    (swapping, "save_mark_flow"),
+    (calls, "chosen_flow"),
+    (calls, "settled_flow"),
 )
 """What a compaction does, one after the other; it also checks. And what is done about a draft that
 is prepared in the background."""
