@@ -113,8 +113,7 @@ class Boundaries:
         do, ado = _drive._do, _drive._ado
         for owner, name in FLOWS:
             setattr(owner, name, self.around_flow(EFFECT, getattr(owner, name)))
-        check = Compaction._checked
-        Compaction._checked = self.around(EFFECT, check)  # type: ignore[method-assign]
+        setattr(compaction, "checked", self.around(EFFECT, compaction.checked))  # noqa: B010
         _drive._do = self.around(STEP, do)
         _drive._ado = self.around_async(STEP, ado)
 
