@@ -12,7 +12,7 @@ from conspectus.summarize.compacting import cut, cut_command
 from conspectus.summarize.findings import THOUGHT_OF, fewer_sentences, tells
 from conspectus.summarize.notes import DONE, FOUND, SAID, apart, cited
 
-LENGTHS = (400, 300, 220, 170, 130, 100, 80)
+LENGTHS = (1_600, 800, 400, 300, 220, 170, 130, 100, 80)
 """Characters of a line, tried in turn where earlier segments have to give way."""
 
 REPLY = 220
@@ -20,6 +20,9 @@ REPLY = 220
 
 CONSTANT = 2
 """Times that a name has stood with one value and no other; then later lines leave the pair out."""
+
+REASONS = 0.25
+"""Share of the room that conclusions keep while deeds can still be made shorter."""
 
 LAST = 4
 """Conclusions that stay while deeds can still be made shorter."""
@@ -161,8 +164,10 @@ def condensed(
         done.shorten(most, fits)
         done.count_equal()
         if most == LENGTHS[-3]:
-            found.leave_out(thoughts[:-LAST], fits)
+            found.leave_out(thoughts[:-LAST], lambda: fits() or found.tokens <= room * REASONS)
     done.leave_out(done.looks(), fits)
+    found.leave_out(thoughts[:-LAST], lambda: fits() or found.tokens <= room * REASONS)
+    done.shorten(LENGTHS[-1], fits)
     found.leave_out(thoughts, fits)
     found.each(partial(_fewer, LENGTHS[-3]), fits)
     before = sum(int(told[1]) for line in done.left() if (told := _DROPPED.match(line)))

@@ -29,17 +29,20 @@ ROOMIEST = 1.25
 LEAST = 24
 """Characters below which a sentence concludes nothing."""
 
+BRIEF = 60
+"""Characters below which a finding stands only if it gives a reason or names a value."""
+
 WHOLE = 260
 """Characters up to which the one sentence of a thought stands whole in any room."""
 
 _FENCE = re.compile(r"^(?:```|~~~).*?(?:^(?:```|~~~)\s*$|\Z)", re.MULTILINE | re.DOTALL)
 _LABEL = re.compile(r"^\W*(?:THOUGHT|Thought|Reasoning|Analysis|DISCUSSION|思考)\W*[:：]\s*")
 _PLANS = re.compile(
-    r"^\W*(?:(?:so|now|next|first|then|okay|ok|alright|also|therefore|but|and|yes|no)[, ]+)*"
-    r"(?:i(?:'ll| will| should| need| want|'m going| am going| must| could| would|'d"
+    r"^\W*(?:(?:so|now|next|first|then|okay|ok|alright|also|therefore|but|and|or|yes|no)[, ]+)*"
+    r"(?:(?:i|we)(?:'ll| will| should| need| want|'m going| am going| must| could| would|'d"
     r"| can (?:now |also )?(?:use|try|run|check|see)) |i (?:now )?(?:verify|check|run|create|read) "
     r"|let me|let's|let us|maybe|perhaps|wait\b|hmm|what if|i wonder|possibly|to (?:proceed|do)\b"
-    r"|(?:create|run|read|modify|remove|update|add|step \d)\b)"
+    r"|(?:create|run|read|modify|remove|update|add|verify|check|test|try|look|find|search|step \d)\b)"
     r"|^(?:我(?:将|会|需要|应该|来|先)|让我|接下来|也许|可能)|(?:みましょう|してみます|します。?)$",
     re.IGNORECASE,
 )
@@ -73,7 +76,7 @@ def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]
         told = not entry.calls and not _LABEL.match(entry.own)
         text = "\n".join([_said(entry.own), *thought.pop(entry.cite, ())])
         said = _concluded(text, int((TOLD if told else THOUGHT) * min(scale, ROOMIEST)), told)
-        if said:
+        if len(said) >= BRIEF or tells(said):
             mark = "" if told else THOUGHT_OF
             found.setdefault(mark + said, []).append(entry.cite)
     return [
@@ -145,14 +148,15 @@ def _joined(kept: Mapping[int, str]) -> str:
         kept[at] if at - 1 in kept or at == min(kept, default=0) else f"… {kept[at]}"
         for at in sorted(kept)
     ]
-    return " ".join(parts)
+    text = " ".join(parts)
+    return f"{text} …" if text.endswith((":", "：")) else text
 
 
 def tells(line: str) -> bool:
     """Return whether a finding outlasts the next step: it gives a reason or names a value."""
-    if line.startswith(THOUGHT_OF):
-        return _REASONS.search(line) is not None
-    return bool(values_in(apart(line)[0]))
+    if _REASONS.search(line):
+        return True
+    return not line.startswith(THOUGHT_OF) and bool(values_in(apart(line)[0]))
 
 
 def fewer_sentences(line: str, room: int) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,7 @@ from conspectus.messages.content import Call, Result
 from conspectus.summarize.compacting import LONG, brief, compact, cut, dense, one_line, parsed
 from conspectus.summarize.edits import with_change
 from conspectus.summarize.looks import SHELL, is_look
-from conspectus.summarize.outputs import command, failed, outline, output, unwrapped
+from conspectus.summarize.outputs import SALIENT, command, failed, outline, output, unwrapped
 
 CALL, OUTCOME = 150, 150
 """Characters of a call and of its outcome at scale 1; records get three times as much."""
@@ -52,6 +53,9 @@ scale."""
 
 ID = 8
 """Characters from which an argument with a digit is taken for an id."""
+
+PROMPTS = 3
+"""Outputs that end in one line from which it is taken for a prompt."""
 
 LOOK = 60
 """Characters of a look at scale 1 where it is folded."""
@@ -140,7 +144,20 @@ def steps(entries: Sequence[Entry]) -> list[Step]:
             for line in step.result.splitlines()[:400]:
                 if len(line) >= LONG:
                     lines.setdefault(one_line(line), len(lines))
+    _without_prompts(found)
     return _counted(found)
+
+
+def _without_prompts(found: Sequence[Step]) -> None:
+    """Take out the lines with which a shell asks for the next command: ends of several outputs."""
+    ends = Counter(line for step in found for line in set((step.result or "").split("\n")[-3:]))
+    asks = {line for line, times in ends.items() if times >= PROMPTS and not SALIENT.search(line)}
+    for step in found if asks else ():
+        rows = (step.result or "").split("\n")
+        while len(rows) > 1 and (rows[-1] in asks or not rows[-1].strip()):
+            rows.pop()
+        if step.result and any(map(str.isalnum, "".join(rows))):
+            step.result = "\n".join(rows)
 
 
 def _counted(found: list[Step]) -> list[Step]:
