@@ -24,6 +24,9 @@ CONSTANT = 2
 REASONS = 0.25
 """Share of the room that conclusions keep while deeds can still be made shorter."""
 
+NAMED = 6
+"""Tools that are named of steps that stand no more, those that made most of them."""
+
 LAST = 4
 """Conclusions that stay while deeds can still be made shorter."""
 
@@ -51,7 +54,8 @@ _NAMED = re.compile(r"\b(?=\w*\d)(?=\w*[^\W\d])\w{4,}\b|\b\d{5,}\b")
 _PATH = re.compile(r"[\w.-]*/[\w./-]{8,}\b")
 
 _FIELD = re.compile(r"(?<=[\s;])(?=\w[\w.]*=)")
-_DROPPED = re.compile(r"\((\d+) earlier steps, ")
+_DROPPED = re.compile(r"\((\d+) earlier steps, (.*)")
+_TIMES_OF = re.compile(r"([^\s,:()]+) (\d+)")
 _ARGUMENT = re.compile(r"(?<=[(\s])\w+=(?=\S)")
 _COLUMNS = re.compile(r" ?\[[a-z][^\[\]→]{12,}\](?=:| \(all )")
 _PAIR = re.compile(
@@ -170,16 +174,49 @@ def condensed(
     done.shorten(LENGTHS[-1], fits)
     found.leave_out(thoughts, fits)
     found.each(partial(_fewer, LENGTHS[-3]), fits)
-    before = sum(int(told[1]) for line in done.left() if (told := _DROPPED.match(line)))
+    gone = Counter[str]()
+    for line in done.left():
+        gone.update(_counts(line))
     deeds = [line for line in done.left() if not _DROPPED.match(line)]
     done = _Lines(deeds, count)
+    looks = [n for n, line in enumerate(deeds) if journal.looked(line)]
+    done.leave_out(looks, fits)
+    found.leave_out(range(len(every)), lambda: fits() or found.tokens <= room * REASONS)
+    done.leave_out(range(len(deeds)), fits)
     found.leave_out(range(len(every)), fits)
-    dropped = before + done.leave_out(range(len(deeds)), fits)
-    deeds = done.left()
-    if dropped:
+    left = done.left()
+    gone.update(_tool(line) for line in deeds if line not in left)
+    if gone:
         away = "one recall away" if archived else "left out"
-        deeds.insert(0, f"({dropped} earlier steps, {away})")
-    return [{SAID: said, DONE: deeds, FOUND: found.left()}]
+        left.insert(0, _earlier(gone, away))
+    return [{SAID: said, DONE: left, FOUND: found.left()}]
+
+
+def _tool(line: str) -> str:
+    """The name of the tool, or the program, that a line tells of."""
+    if line.startswith(journal.LOOKED):
+        return "looks"
+    return re.split(r"[(\s]", line.removeprefix("$ "), maxsplit=1)[0][:24]
+
+
+def _earlier(gone: Counter[str], away: str) -> str:
+    """The line on steps that stand no more: their number, and the tools that made most of them.
+
+    Example:
+        >>> _earlier(Counter({"book_train": 2, "pytest": 1}), "left out")
+        '(3 earlier steps, left out: book_train 2, pytest 1)'
+    """
+    names = [f"{name} {times}" for name, times in gone.most_common(NAMED)]
+    return f"({gone.total()} earlier steps, {away}: {', '.join(names)})"
+
+
+def _counts(line: str) -> Counter[str]:
+    """The steps that a line of earlier steps counts, by tool; none for any other line."""
+    if (told := _DROPPED.match(line)) is None:
+        return Counter()
+    named = Counter({name: int(times) for name, times in _TIMES_OF.findall(told[2])})
+    rest = int(told[1]) - named.total()
+    return named + Counter({"others": max(rest, 0)})
 
 
 def _without_undone(lines: Sequence[str]) -> list[str]:

@@ -32,6 +32,9 @@ LEAST = 24
 BRIEF = 60
 """Characters below which a finding stands only if it gives a reason or names a value."""
 
+ANSWER = 160
+"""Characters of the first sentence of a reply that stand in any room."""
+
 WHOLE = 260
 """Characters up to which the one sentence of a thought stands whole in any room."""
 
@@ -42,7 +45,8 @@ _PLANS = re.compile(
     r"(?:(?:i|we)(?:'ll| will| should| need| want|'m going| am going| must| could| would|'d"
     r"| can (?:now |also )?(?:use|try|run|check|see)) |i (?:now )?(?:verify|check|run|create|read) "
     r"|let me|let's|let us|maybe|perhaps|wait\b|hmm|what if|i wonder|possibly|to (?:proceed|do)\b"
-    r"|(?:create|run|read|modify|remove|update|add|verify|check|test|try|look|find|search|step \d)\b)"
+    r"|(?:create|run|read|modify|remove|update|add|verify|check|test|try|look|find|search)\b"
+    r"|step \d)"
     r"|^(?:我(?:将|会|需要|应该|来|先)|让我|接下来|也许|可能)|(?:みましょう|してみます|します。?)$",
     re.IGNORECASE,
 )
@@ -123,9 +127,9 @@ def _reply(said: Sequence[str], room: int) -> str:
     named = [at for at, one in enumerate(said) if values_in(one)]
     order = [*range(len(said))[:1], *named[-1:], *named, *reversed(range(len(said)))]
     for at in dict.fromkeys(order):
-        if len(said[at]) > room:
-            if room >= LEAST and not kept:
-                kept[at] = cut(said[at], room)
+        if len(said[at]) > (room if kept else max(room, ANSWER)):
+            if not kept:
+                kept[at] = cut(said[at], max(room, ANSWER))
             break
         kept[at] = said[at]
         room -= len(said[at]) + 1

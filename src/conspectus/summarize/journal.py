@@ -67,6 +67,7 @@ _STRESSED = re.compile(
     r"\b(?:NOT|MUST|NEVER|ALWAYS|ONLY|IMPORTANT|CRITICAL|DON'T|REQUIRED)\b|必须|禁止"
 )
 _NAMED = re.compile(r"`[^`]+`|\w_\w|\{\w+\}|(?<![\w/])/\w+/")
+_NAMES = re.compile(r"(?:^|_)(?:id|uuid|key|number|code)$|Id$")
 _CITED = re.compile(r"^>[ \t]?", re.MULTILINE)
 _LISTS = re.compile(r"todo|task_?list|checklist|update_plan|write_plan", re.I)
 _ITEMS = ("todos", "todo", "items", "tasks", "plan", "list", "steps")
@@ -191,10 +192,20 @@ def _owners(step: Step) -> list[tuple[str, str]]:
     return [(key, value) for key, value in step.args.items() if isinstance(value, str) and value]
 
 
+def looked(line: str) -> bool:
+    """Return whether a line tells of a call that only looked around or worked something out."""
+    call = line.partition(" → ")[0]
+    if call.startswith("$ "):
+        return is_look(Call("", "shell", ""), {"command": call[2:]})
+    return call.startswith(LOOKED) or is_look(Call("", call.partition("(")[0], ""), {})
+
+
 def _alike(before: str | None, now: str | None) -> bool:
     old, new = parsed(before or ""), parsed(now or "")
     if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
         return False
+    if any(old[key] != new[key] for key in old.keys() & new.keys() if _NAMES.search(key)):
+        return False  # another thing of the same kind
     return 2 * len(old.keys() & new.keys()) > max(len(old), len(new))
 
 

@@ -15,7 +15,7 @@ _LOOKS = frozenset(
     """get read list search find look lookup view fetch show describe query check open ls grep
     glob cat browse scroll think retrieve recall inspect head tail tree stat status diff log
     history help exists count pwd which wc nl less more file rg fd ag sed awk type whoami env
-    echo printenv du df ps top""".split()
+    echo printenv du df ps top calculate compute calculator convert compare""".split()
 )
 _GIT_LOOKS = frozenset(
     "status log diff show blame grep branch ls-files remote describe rev-parse".split()

@@ -55,6 +55,9 @@ NOW_OF = 5
 ROOMY = 3
 """Where there is room, they take one token for so many that leave."""
 
+ANSWERS = 3
+"""Newest conclusions that stay while deeds can still be made shorter."""
+
 FEW = 50
 """Tokens up to which the newest words stand instead of those that bind."""
 
@@ -293,7 +296,7 @@ def _give_way(draft: _Draft, *, chatter: bool) -> None:
             return
         draft.now[name] = []
     if chatter:
-        draft.leave_out(draft.lines[FOUND])
+        draft.leave_out(draft.lines[FOUND], least=ANSWERS)
     old, own = [items(text) for text in draft.notes.segments], [dict(draft.lines)]
     count, archived = draft.request.count, draft.request.archived
     rooms = {id(old): _others(old, count), id(own): _others(own, count)}
