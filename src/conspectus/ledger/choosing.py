@@ -41,7 +41,7 @@ BLOCK = 600
 PASSES = 3
 """Times that the room is filled up: pieces that stand together take less than each by itself."""
 
-SHORT = 400
+SHORT = 1_200
 """Characters of a message that a person types by the way; harnesses and pastes are longer, and
 give way to it: their task has a share of its own."""
 

@@ -33,6 +33,11 @@ _KANA, _HANGUL, _HAN = (
 _QUESTION = re.compile(
     r"[?？][\"'”’»)」』*_\s]*$|(?:ですか|ますか|でしょうか|ませんか|까요|나요|吗|呢)[。.!]?$"
 )
+_YES = re.compile(
+    r"\W*(?:yes|yep|ok(?:ay)?|agreed|approved|go ahead|ja|sí|oui|sim|да)\b[,.]? +\w+ \w+"
+    r"|(?:はい|네|예|好的?|可以|是的|同意)[、，,。 ]?\w{2}",
+    re.IGNORECASE,
+)
 _TAG = re.compile(
     r"[,、，]\s*(?:ok(?:ay)?|right|alright|please|yes|deal|understood|got it|will you|would you|ja|gell|oder|bitte|vale|sí|por favor"
     r"|de acuerdo|d'accord|hein|non|va bene|certo|ладно|хорошо|好吗|好吧|行吗|可以吗|いいですか|いいですね|알겠죠|알았죠|됐죠)\s*[?？]\W*$",
@@ -125,6 +130,8 @@ def statements(text: str, role: str = "user") -> list[Statement]:
             elif not _ITEM.match(mark):
                 headed = False
         read.append(_read(sentence, start, end, headed=headed))
+        if sentence.endswith((":", "：", ":**")) and read[-1].kind == "rule":
+            headed = True  # "always, for all of us:" binds each item below
     return read
 
 
@@ -175,6 +182,7 @@ def _read(sentence: str, start: int, end: int, *, headed: bool) -> Statement:
             if name == "lean" and hits and words.match(low.lstrip('*_"“«¡¿ ')):
                 found["bind"] += 1  # "never", where a sentence begins, is an order
     found["bind"] += headed + (_LOUD.search(said) is not None)
+    found["decide"] += _YES.match(said) is not None
     values = values_in(said)
     score, kind = judged(found, values, sentence)
     marks = tuple(name for name in _PURPOSES if found[name])
