@@ -96,6 +96,16 @@ bench-steps: $(READY)
 bench-short-term: $(READY)
 	@$(BIN)/python -W ignore benchmarks/short_term.py
 
+# Where the tokens of requests go that no prompt cache holds: FOLDER=transcripts.
+.PHONY: bench-requests
+bench-requests: $(READY)
+	@$(BIN)/python -m benchmarks.request_parts $(FOLDER)
+
+# Whether the notes' constants were fitted: SCRIPT=an outside measure with exams of sessions.
+.PHONY: bench-folds
+bench-folds: $(READY)
+	@$(BIN)/python -m benchmarks.cross_validation $(SCRIPT)
+
 bench-facts: $(READY)
 	@$(BIN)/python benchmarks/gold_facts.py
 
