@@ -30,7 +30,7 @@ LEAST = 24
 """Characters below which a sentence concludes nothing."""
 
 BRIEF = 60
-"""Characters below which a finding stands only if it gives a reason or names a value."""
+"""Characters below which a thought stands only if it gives a reason."""
 
 ANSWER = 160
 """Characters of the first sentence of a reply that stand in any room."""
@@ -80,7 +80,7 @@ def conclusions(entries: Sequence[Entry], scale: float) -> list[tuple[str, str]]
         told = not entry.calls and not _LABEL.match(entry.own)
         text = "\n".join([_said(entry.own), *thought.pop(entry.cite, ())])
         said = _concluded(text, int((TOLD if told else THOUGHT) * min(scale, ROOMIEST)), told)
-        if len(said) >= BRIEF or tells(said):
+        if len(said) >= (BRIEF if not told else 1) or tells(said):
             mark = "" if told else THOUGHT_OF
             found.setdefault(mark + said, []).append(entry.cite)
     return [
