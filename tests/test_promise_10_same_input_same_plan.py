@@ -21,6 +21,7 @@ from histories import agent, talk
 CORE = Path(conspectus._core.__file__).parent
 ALLOWED = {
     "__future__", "bisect", "collections", "collections.abc", "conspectus", "dataclasses",
+    "functools",
     "hashlib", "itertools", "json", "math", "typing",
 }  # fmt: skip
 

@@ -11,7 +11,8 @@ import pytest
 from conspectus import ChatModelSummarizer, Compactor
 from conspectus.messages import read_messages
 from conspectus.summarize import journal
-from conspectus.summarize.notes import DONE, Notes, items
+from conspectus.summarize.condensing import condensed
+from conspectus.summarize.notes import DONE, FOUND, Notes, items
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import compacted, engine
 from histories import assistant, talk, user
@@ -180,3 +181,40 @@ def test_looking_around_gives_way_before_any_deed_does() -> None:
     assert sent == sorted(sent)
     assert len(sent) + (int(dropped[1]) if dropped else 0) >= 40
     assert all(f"S{n:03}" in line for line in lines for n in sent if f"person-{n}@" in line)
+
+
+def test_another_booking_is_no_change_of_the_one_before() -> None:
+    history: list[Message] = []
+    for booking in ("T-1", "T-2"):
+        moved = json.dumps({"id": booking, "date": "2031-05-15", "fee": 0.0, "status": "moved"})
+        history += deed("move_train", {"booking": booking, "card": "card-88"}, moved, booking)
+    lines = lines_of(history)
+    assert len(lines) == 2
+    assert not any("(was " in line for line in lines)
+
+
+def test_a_condensation_leaves_out_records_that_were_looked_up_before_any_deed() -> None:
+    price = "price=120.0 seats=41 option=flex class=second"
+    looks = [f"search_trains(day={n}) → id=R{n} {price} [m{n}]" for n in range(20)]
+    deeds = [f"book_train(train=R{n}) → id=T{n} paid=120.0 [m{n}]" for n in range(20, 24)]
+    [after] = condensed([{DONE: deeds[:2] + looks + deeds[2:]}], 160, lambda text: len(text) // 4)
+    assert [line for line in after[DONE] if "book_train" in line] == deeds
+    counted = re.match(
+        r"\((\d+) earlier steps, one recall away: search_trains (\d+)\)", after[DONE][0]
+    )
+    assert counted is not None
+    assert counted[1] == counted[2]
+    kept = [line for line in after[DONE] if "search_trains" in line]
+    assert len(kept) - 1 + int(counted[1]) == len(looks)
+
+
+def test_answers_keep_a_share_of_the_room_where_deeds_can_still_be_made_shorter() -> None:
+    deeds = [f"edit_file(path=part_{n}.py) → edited at line {n} [m{n}]" for n in range(60)]
+    told = [
+        f"Offer {n} is not allowed, as rule {n}.2 asks for two chargers. [m9{n}]" for n in range(9)
+    ]
+    room = 400
+    [after] = condensed([{DONE: deeds, FOUND: told}], room, lambda text: len(text) // 4)
+    stand = sum(len(line) // 4 for line in after[FOUND])
+    assert stand >= room // 5
+    assert set(after[FOUND]) <= set(told), "each whole"
