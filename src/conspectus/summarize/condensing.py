@@ -24,6 +24,9 @@ CONSTANT = 2
 REASONS = 0.25
 """Share of the room that conclusions keep while deeds can still be made shorter."""
 
+RULES = 700
+"""Characters that the rules of a file keep while other lines can still be made shorter."""
+
 NAMED = 6
 """Tools that are named of steps that stand no more, those that made most of them."""
 
@@ -358,6 +361,8 @@ def _fewer(most: int, line: str) -> str:
 def _shorter(line: str, most: int) -> str:
     text, cites = apart(line)
     most += sum(map(len, _COLUMNS.findall(text)))  # names of columns take no room from the rows
+    if journal.SAYS in text:  # rules of a file that the agent goes by
+        most = max(most, RULES)
     if len(text) <= most:
         return line
     call, arrow, came = text.partition(" → ")

@@ -60,6 +60,9 @@ PROMPTS = 3
 LOOK = 60
 """Characters of a look at scale 1 where it is folded."""
 
+SAYS = ", which says: "
+"""Stands before the rules of a file that was read."""
+
 LOOKED = "looked at: "
 """Begins a line of folded looks, by which a later condensation knows it."""
 
@@ -236,7 +239,7 @@ def lines(found: Sequence[Step], scale: float, more: int = 0) -> list[tuple[str,
         if step.looks and (rules := says(step, int(RULES * min(max(scale, 0.6), 1.5)))):
             close()
             call = call_text(step.call, step.args, int(LOOK * max(scale, 0.5)), content=0)
-            told.append((f"{call}, which says: {rules}", step.cites[-1:]))
+            told.append((f"{call}{SAYS}{rules}", step.cites[-1:]))
             continue
         plain = not (step.record and (scale >= RECORDS_FROM or dense(step.result or "")))
         if step.looks and plain:
