@@ -46,7 +46,7 @@ _PLANS = re.compile(
     r"| can (?:now |also )?(?:use|try|run|check|see)) |i (?:now )?(?:verify|check|run|create|read) "
     r"|let me|let's|let us|maybe|perhaps|wait\b|hmm|what if|i wonder|possibly|to (?:proceed|do)\b"
     r"|(?:create|run|read|modify|remove|update|add|verify|check|test|try|look|find|search)\b"
-    r"|step \d)"
+    r"|(?:reading|checking|running|looking|searching|verifying|testing|trying)\b|step \d)"
     r"|^(?:我(?:将|会|需要|应该|来|先)|让我|接下来|也许|可能)|(?:みましょう|してみます|します。?)$",
     re.IGNORECASE,
 )
