@@ -202,13 +202,14 @@ class _Telling(list[str]):
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    """The id of a row, which has letters and digits, and its date; else its first two values."""
+    """The id of a row, which has letters and digits, its date and amount; else two values."""
     plain = [str(one) for one in row.values() if _plain(one) and not is_empty(one)]
     found = next(((n, one) for n, one in enumerate(plain) if _ID.fullmatch(one)), None)
     if found is None:
         return " ".join(plain[:2])
     dates = [one for n, one in enumerate(plain) if n != found[0] and _DATE.match(one)]
-    return " ".join([found[1], *dates[:1]])
+    amounts = [str(one) for one in row.values() if type(one) in (int, float)]
+    return " ".join([found[1], *dates[:1], *amounts[:1]])
 
 
 def _named_once(atoms: Sequence[str], before: Collection[str]) -> list[str]:
