@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import pickle
 import threading
 from collections.abc import Iterator
@@ -355,6 +356,30 @@ def test_a_copy_of_a_node_prepares_by_itself() -> None:
     again = pickle.loads(pickle.dumps(node))
     assert again._background.setting.prepare == 0.5
     assert again._background is not node._background
+
+
+def test_a_copy_of_a_node_leaves_the_archive_to_the_first(tmp_path: Path) -> None:
+    with ours.SummarizationNode(
+        model=TOLD_BY, archive=tmp_path / "a.db", thread_id="t", on_failure="raise", **SIZES
+    ) as node:
+        copy.copy(node).close()
+        assert "summarized_messages" in node.invoke({"messages": until_size(1_100)})
+
+
+def test_threads_of_two_archives_with_one_name_wait_for_their_own_model(heard: Heard) -> None:
+    slow, quick = Held(), Held()
+    quick.going.set()
+    try:
+        with Archive.open("memory:") as one, Archive.open("memory:") as other:
+            Caller(slow, "function", archive=one, thread_id="t")(until_size(450))
+            assert slow.asked.wait(LIMIT)
+            caller = Caller(quick, "function", archive=other, thread_id="t")
+            caller(until_size(450))
+            assert quick.asked.wait(LIMIT / 4)
+            slow.going.set()
+            ours.close_background(LIMIT)
+    finally:
+        slow.going.set()
 
 
 def told_by(messages: list[Any]) -> Any:

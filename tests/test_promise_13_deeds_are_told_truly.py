@@ -218,3 +218,49 @@ def test_answers_keep_a_share_of_the_room_where_deeds_can_still_be_made_shorter(
     stand = sum(len(line) // 4 for line in after[FOUND])
     assert stand >= room // 5
     assert set(after[FOUND]) <= set(told), "each whole"
+
+
+@pytest.mark.parametrize(
+    ("results", "stands"),
+    [
+        (
+            [f"plan for s{n}: 2\nDRY RUN: nothing was applied" for n in range(3)],
+            "nothing was applied",
+        ),
+        (
+            [f"Transfer {n} of 90 EUR\nStatus: pending approval" for n in range(3)],
+            "pending approval",
+        ),
+        ([f"Ran {n + 2} cases in 0.1s\n\nOK" for n in range(3)], "OK"),
+        (
+            [json.dumps({"id": f"B{n}", "status": "waitlisted"}, indent=2) for n in range(3)],
+            "status=waitlisted",
+        ),
+        ([f"step {n} is done\nprogress: 50%" for n in range(3)], "50%"),
+    ],
+)
+def test_the_end_of_an_outcome_stands_though_others_end_the_same(
+    results: list[str], stands: str
+) -> None:
+    deeds = [deed("apply_change", {"n": n}, text, f"e{n}") for n, text in enumerate(results)]
+    steps = journal.steps(read_messages([message for one in deeds for message in one]))
+    told = [line for line, _ in journal.lines(steps, 1.0)]
+    assert stands in told[0]
+    assert all(step.result == text for step, text in zip(steps, results, strict=True))
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "\n(Open file: n/a)\n(Current directory: /repo)\nbash-$",
+        "\nroot@box:/app# ",
+        "\n(venv) me@host:~/src$ ",
+        "\nsh-5.1$ ",
+        "\nPS C:\\work> ",
+        "\n>>> ",
+    ],
+)
+def test_the_prompt_of_a_shell_is_no_outcome(asks: str) -> None:
+    deeds = [deed("apply_change", {"n": n}, f"made {n}{asks}", f"p{n}") for n in range(3)]
+    steps = journal.steps(read_messages([message for one in deeds for message in one]))
+    assert [step.result for step in steps] == [f"made {n}" for n in range(3)]

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from langchain_core.messages import AnyMessage
 from langchain_core.messages.utils import count_tokens_approximately
@@ -164,12 +165,21 @@ async def aclose_background(timeout: float | None = None) -> None:
 def _closed_flow(timeout: float | None) -> Flow[None]:
     check_seconds(timeout)
     while _BESIDE:
-        _, (background, _memory) = _BESIDE.popitem()
-        yield from background.close_flow(timeout)
+        _, beside = _BESIDE.popitem()
+        for background, _memory in tuple(beside.values()):
+            yield from background.close_flow(timeout)
 
 
-_BESIDE: dict[Background, tuple[Preparations, Memory]] = {}
-"""What calls of the functions prepare and remember, by their setting."""
+class _Nowhere:
+    """Stands for the archive of calls that have none."""
+
+
+_NOWHERE = _Nowhere()
+
+_BESIDE: WeakKeyDictionary[object, dict[Background, tuple[Preparations, Memory]]]
+_BESIDE = WeakKeyDictionary()
+"""What calls of the functions prepare and remember, by archive and setting: threads of two archives
+may have one name."""
 
 
 def _step(given: Mapping[str, Any]) -> Step:
@@ -188,7 +198,8 @@ def _step(given: Mapping[str, Any]) -> Step:
                 "background=True uses the archive after the call: open it once with "
                 f"Archive.open({str(archive)!r}) and pass that"
             )
-        background, memory = _BESIDE.setdefault(setting, (Preparations(setting), memory))
+        beside = _BESIDE.setdefault(_NOWHERE if archive is None else archive, {})
+        background, memory = beside.setdefault(setting, (Preparations(setting), memory))
     thread = given.get("thread_id") or configured_thread()
     return Step(ShortTermSettings(**settings), memory, thread, background)
 

@@ -138,9 +138,13 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
         return given
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copy without what was counted, what failed and what is prepared."""
+        """Copy without what was counted, what failed and what is prepared.
+
+        The archive stays the first one's to close.
+        """
         setting = self._background and self._background.setting
-        return {**vars(self), "_counted": None, "_memory": None, "_background": setting}
+        dropped = dict.fromkeys(("_counted", "_memory", "_opened"))
+        return {**vars(self), **dropped, "_background": setting}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         background = Preparations.of(state["_background"])

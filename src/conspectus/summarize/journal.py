@@ -21,7 +21,7 @@ from conspectus.messages.content import Call, Result
 from conspectus.summarize.compacting import LONG, brief, compact, cut, dense, one_line, parsed
 from conspectus.summarize.edits import with_change
 from conspectus.summarize.looks import SHELL, is_look
-from conspectus.summarize.outputs import SALIENT, command, failed, outline, output, unwrapped
+from conspectus.summarize.outputs import command, failed, outline, output, unwrapped
 
 CALL, OUTCOME = 150, 150
 """Characters of a call and of its outcome at scale 1; records get three times as much."""
@@ -71,6 +71,14 @@ _STRESSED = re.compile(
 )
 _NAMED = re.compile(r"`[^`]+`|\w_\w|\{\w+\}|(?<![\w/])/\w+/")
 _NAMES = re.compile(r"(?:^|_)(?:id|uuid|key|number|code)$|Id$")
+_PROMPT = re.compile(
+    r"(?=.{1,120}$)(?:>>>|(?:PS )?[A-Za-z]:\\[^<>|]*>"
+    r"|(?:\([\w.-]+\) ?)?(?:[\w.-]+@[^\s:]+[: ]?\S*|\w*sh-[\d.]*|\[\S+@[^\]]+\]|[~/]\S*)? ?[$#%❯])"
+    r"\s*$"
+)
+_PLACE = re.compile(r"\([A-Z][\w ]+: (?:n/a|[~/]\S*)\)\s*$")
+"""How a shell asks for the next command, and says above that in which file and folder it is."""
+
 _CITED = re.compile(r"^>[ \t]?", re.MULTILINE)
 _LISTS = re.compile(r"todo|task_?list|checklist|update_plan|write_plan", re.I)
 _ITEMS = ("todos", "todo", "items", "tasks", "plan", "list", "steps")
@@ -153,14 +161,20 @@ def steps(entries: Sequence[Entry]) -> list[Step]:
 
 
 def _without_prompts(found: Sequence[Step]) -> None:
-    """Take out the lines with which a shell asks for the next command: ends of several outputs."""
+    """Take out the lines with which a shell asks for the next command: ends of several outputs.
+
+    Any other line may say how a deed ended, however often it comes.
+    """
     ends = Counter(line for step in found for line in set((step.result or "").split("\n")[-3:]))
-    asks = {line for line, times in ends.items() if times >= PROMPTS and not SALIENT.search(line)}
+    asks = {line for line, times in ends.items() if times >= PROMPTS}
     for step in found if asks else ():
-        rows = (step.result or "").split("\n")
-        while len(rows) > 1 and (rows[-1] in asks or not rows[-1].strip()):
+        rows = (step.result or "").rstrip().split("\n")
+        if rows[-1].rstrip() not in map(str.rstrip, asks) or not _PROMPT.match(rows[-1]):
+            continue
+        rows.pop()
+        while rows and (not rows[-1].strip() or (rows[-1] in asks and _PLACE.match(rows[-1]))):
             rows.pop()
-        if step.result and any(map(str.isalnum, "".join(rows))):
+        if any(map(str.isalnum, "".join(rows))):
             step.result = "\n".join(rows)
 
 
