@@ -46,8 +46,11 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
     ROOT / "examples" / "lead_agent" / "README.md",
 ]
-STARTING = "README cli config deep_agents evaluate mcp replay sdk serve telemetry".split()
-"""Pages whose blocks start processes, or replay a session."""
+STARTING = [
+    *"README cli config deep_agents evaluate mcp replay serve telemetry".split(),
+    *"sdk_clients sdk_litellm sdk_openai_agents".split(),
+]
+"""Pages whose blocks start processes or a server, or replay a session."""
 
 
 def _has_examples(module: pkgutil.ModuleInfo) -> bool:
