@@ -480,3 +480,21 @@ def test_edits_of_a_file_that_was_put_back_are_counted_before_anything_is_shorte
     staged = [*lines[:4], "$ git add -A → ok [m5s]", *lines[4:8]]
     [kept] = condensed([{DONE: staged}], 110, count)
     assert "2 edits above undone" in "".join(kept[DONE]), "what was staged stays"
+
+
+def test_files_that_were_written_and_not_removed_are_named_once_at_the_end() -> None:
+    work = [
+        *step("write_file", {"path": "plan.md", "content": "# Plan"}, "OK", "1"),
+        *step("bash", {"command": "cat <<'EOF' > try.py\nif a > b.c:\n    pass\nEOF"}, "", "2"),
+        *step("bash", {"command": "sed -i '3s/a/b/' src/cafe/menu.py && make"}, "", "3"),
+        *step("bash", {"command": 'python -c "print(3 > x.y)" 2>/dev/null'}, "True", "4"),
+        *step("write_file", {"path": "lost.md", "content": "-"}, "Error: read-only", "5"),
+        *step("read_file", {"path": "seen.md"}, "text", "6"),
+    ]
+    line = "files written or changed: "
+    assert line + "plan.md, try.py, src/cafe/menu.py" in written(work)[OPEN]
+    gone = [
+        *work,
+        *step("bash", {"command": "rm -f try.py && git checkout src/cafe/menu.py"}, "", "7"),
+    ]
+    assert line + "plan.md" in written(gone)[OPEN]

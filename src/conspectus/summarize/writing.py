@@ -19,6 +19,7 @@ from conspectus.summarize.base import SummaryRequest
 from conspectus.summarize.checks import cut_short
 from conspectus.summarize.compacting import cut
 from conspectus.summarize.condensing import condensed, tokens_of
+from conspectus.summarize.files import files_line
 from conspectus.summarize.findings import conclusions
 from conspectus.summarize.notes import (
     DONE,
@@ -139,7 +140,7 @@ def write(request: SummaryRequest, answer: Answer) -> str:
     entries = [entry for entry in request.entries if not _stands(entry, request.standing)]
     draft = _Draft(request, standing, len(standing.segments) + 1)
     draft.summary = answer.summary
-    steps = journal.steps(entries) if {"done", "index"} & set(parts) else []
+    steps = journal.steps(entries) if {"done", "index", "open"} & set(parts) else []
     draft.now = _now(request, answer, standing, parts, steps)
     rest = (
         limit - count(section((GOAL, OPEN, NEXT, SKILLS, REST), draft.now)) - count(answer.summary)
@@ -241,7 +242,10 @@ def _now(
     }
     now[SKILLS] = skills(request.ledger)
     if "open" in parts:
-        now[OPEN] = open_work(request.entries, request.kept, standing.now.get(OPEN, ()))
+        before = standing.now.get(OPEN, ())
+        now[OPEN] = open_work(request.entries, request.kept, before)
+        if line := files_line(steps, before):
+            now[OPEN].append(line)
         room -= sum(map(len, now[OPEN]))
     if "index" in parts and request.archived and room > 0:
         now[REST] = index(request.entries, steps, standing.now.get(REST, ()), min(room, 300))

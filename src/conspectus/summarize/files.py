@@ -1,0 +1,81 @@
+"""The files that an agent has written or changed and not removed, for part 4 of the notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from conspectus.messages.framing import as_notes
+from conspectus.summarize.compacting import cut
+from conspectus.summarize.journal import Step
+from conspectus.summarize.looks import SHELL
+from conspectus.summarize.notes import apart
+
+FILES = "files written or changed: "
+"""Begins the line, by which the next compaction knows it."""
+
+MOST = 12
+"""Files that are named, the newest ones."""
+
+_KEYS = ("path", "file_path", "filename", "file", "target_file")
+_MAKES = re.compile(
+    r"(?:^|_)(?:write|create|edit|replace|insert|append|save|patch|update|str)", re.I
+)
+_REMOVES = re.compile(r"(?:^|_)(?:delete|remove|rm|unlink)", re.I)
+_PATH = r"([\w.~/-]*\w\.\w+|[\w.-]+/[\w./-]+)"
+_WRITTEN = re.compile(rf"(?<![<&\d=-])>{{1,2}}\s*{_PATH}|\btee (?:-a )?{_PATH}")
+_CHANGED = re.compile(rf"\bsed -i\S*\s(?:'[^']*'|\"[^\"]*\"|\S+)\s+{_PATH}")
+_GONE = re.compile(r"\brm (?:-\w+ )*([^&|;\n]+)|\bgit (?:checkout|restore)(?: --)? ([^&|;\n]+)")
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+_HEREDOC = re.compile(r"(<<-?\s*\\?['\"]?(\w+)['\"]?[^\n]*\n).*?\n\s*\2(?=\s|$)", re.DOTALL)
+
+
+def files_line(steps: Sequence[Step], standing: Sequence[str]) -> str:
+    """Return the line that names the files that stand, or nothing.
+
+    Args:
+        steps: the steps that leave, in order.
+        standing: the lines of part 4 so far.
+    """
+    known: dict[str, None] = {}
+    for line in standing:
+        if line.startswith(FILES):
+            text = apart(line)[0].removeprefix(FILES)
+            known.update(dict.fromkeys(text.partition(" (")[0].split(", ")))
+    for step in steps:
+        if step.failed or step.result is None:
+            continue
+        for path, stands in _touched(step):
+            known.pop(path, None)
+            if stands:
+                known[path] = None
+    names = list(known)
+    more = f" (and {len(names) - MOST} before them)" if len(names) > MOST else ""
+    return as_notes(FILES + ", ".join(names[-MOST:]) + more) if names else ""
+
+
+def _touched(step: Step) -> Iterator[tuple[str, bool]]:
+    """Each file that a step wrote or changed, or has taken away or put back."""
+    args = step.args
+    shell = next((args[key] for key in SHELL if isinstance(args.get(key), str)), None)
+    if shell is not None:
+        text = _HEREDOC.sub(r"\1", shell)
+        bare = _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), text)
+        for found in sorted(
+            [*_WRITTEN.finditer(bare), *_CHANGED.finditer(text), *_GONE.finditer(text)],
+            key=lambda match: match.start(),
+        ):
+            path = next((group for group in found.groups() if group), "")
+            if found.re is not _GONE:
+                if not path.startswith("/dev/"):
+                    yield path, True
+                continue
+            for word in path.split():
+                yield word.strip("'\""), False
+        return
+    path = next((args[key] for key in _KEYS if isinstance(args.get(key), str)), "")
+    if path and not step.looks:
+        if _REMOVES.search(step.call.name):
+            yield cut(path, 120), False
+        elif _MAKES.search(step.call.name):
+            yield cut(path, 120), True
