@@ -257,7 +257,9 @@ def caller(compactor: Compactor, own: str) -> Flow[tuple[list[Any], str]]:
         flow = compact_flow(compactor._session(Scope(LOCAL, own, "main")), [*view, *new], False, "")
         view = (yield from flow).messages
     scope = Scope(LOCAL, own, "main")
-    found = yield from compactor._recall(scope, "room of note 0", None, None, 400)
+    found = yield from compactor._recall(
+        scope, query="room of note 0", id=None, range=None, tokens=400
+    )
     return view, found.text
 
 

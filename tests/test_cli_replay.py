@@ -263,4 +263,4 @@ def test_the_benchmark_fails_where_a_promise_is_broken(benchmark_script: ModuleT
     row = benchmark_script.one_row("a", agent(30))
     assert row.wrong == []
     worse = benchmark_script.Row(row.replay, row.theirs, row.ours)
-    assert any("originals missing" in line for line in worse.wrong)
+    assert any("originals are neither" in line for line in worse.wrong)

@@ -26,6 +26,7 @@ from conspectus_lab.evaluate import (
     texts,
     words,
 )
+from conspectus_lab.pairs import broken_pairs
 
 SHARED = Path(os.environ.get("CONSPECTUS_SHARED") or Path(__file__).parents[2] / "shared")
 KEEP = ("messages", 20)
@@ -84,7 +85,7 @@ def test_words_identifiers_and_pairs_are_read_alike(script: ModuleType) -> None:
         for path in files(kind, "")[::4]:
             messages = script.load(path)
             (transcript,), _ = read_transcripts([path])
-            assert texts.broken_pairs(messages) == script.broken_pairs(messages)
+            assert len(broken_pairs(messages)) == script.broken_pairs(messages)
             if kind == "agent":
                 assert [texts.text_of(m) for m in transcript.messages] == [
                     script.text_of(m) for m in messages
