@@ -35,7 +35,8 @@ Delta = list[str | list[int]]
 class Shelf:
     """The records of an archive.
 
-    A record is written whole, or as a delta of its parent's text with a digest of that. Whoever
+    A record is written whole, or as a delta of its parent's text with a digest of that. Branches
+    may commit the same record with other bills, so the bill stands beside that text. Whoever
     reads a chain reads the parents anyway; a record whose parent is gone says nothing alone, as
     what its chain covers is not known.
 
@@ -53,16 +54,18 @@ class Shelf:
 
     def ops_flow(self, scope: Place, records: Sequence[Record]) -> Flow[list[Op]]:
         """What writes records; the parent of one is among them, or in the store, or unknown."""
-        given = {one.id: dumps(one.to_json()) for one in records}
+        given = {one.id: _text(one) for one in records}
         ops: list[Op] = []
         for one in records:
             base = given.get(one.parent or "")
             if base is None and one.parent is not None:
                 found = yield from self._back_flow(scope, one.parent, whole_chain=False)
                 base = found[0].text if found else None
-            data = {"record": one.to_json()}
+            data: dict[str, Any] = {"record": json.loads(given[one.id])}
             if base is not None:
                 data = _short(one.id, str(one.parent), base, given[one.id])
+            if one.bill:
+                data["bill"] = dict(one.bill)
             ops.append(self._wire.put_op(scope.namespace("records"), one.id, data))
         return ops
 
@@ -76,8 +79,7 @@ class Shelf:
             base = every.get(read.record.parent or "")
             if "record" in by_id[name] and base is not None:
                 data = _short(name, base.record.id, base.text, read.text)
-                if "expires" in by_id[name]:
-                    data["expires"] = by_id[name]["expires"]
+                data |= {key: by_id[name][key] for key in ("expires", "bill") if key in by_id[name]}
                 ops.append(self._wire.put_op(scope.namespace("records"), name, data))
         return ops
 
@@ -110,7 +112,7 @@ class Shelf:
             # The newest is always asked for: if it is there, so is what it stands on.
             known = self._known.get((scope, wanted)) if steps else None
             if known is not None:
-                steps[wanted] = _Read(known, dumps(known.to_json()))
+                steps[wanted] = _Read(known, _text(known))
                 wanted = known.parent if whole_chain else None
                 continue
             place = scope.namespace("records")
@@ -131,7 +133,7 @@ class Shelf:
     def _remember(self, scope: Place, read: _Read) -> None:
         """Keep a record, which never changes; what can expire is asked for each time, and so is
         what a newer version has written more than we know of."""
-        if self._wire.ttl is None and dumps(read.record.to_json()) == read.text:
+        if self._wire.ttl is None and _text(read.record) == read.text:
             self._known.put((scope, read.record.id), read.record)
 
 
@@ -141,6 +143,11 @@ class _Read:
 
     record: Record
     text: str
+
+
+def _text(record: Record) -> str:
+    """Return the text on which children stand: without the bill, which may differ each time."""
+    return dumps({key: value for key, value in record.to_json().items() if key != "bill"})
 
 
 def _made(name: str, data: Mapping[str, Any], before: _Read | None) -> _Read | None:
@@ -158,6 +165,8 @@ def _made(name: str, data: Mapping[str, Any], before: _Read | None) -> _Read | N
             text = applied(before.text, data["delta"])
         plain = json.loads(text)
         check_version(plain.get("v"), FORMAT)
+        if "bill" in data:
+            plain["bill"] = data["bill"]
         record = Record.from_json(plain)
         return _Read(record, text) if record.id == name else None
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError):
