@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -279,3 +280,17 @@ class TestFileStore(ArchiveConformance):
         assert [one.value["n"] for one in store.search((), limit=9)] == [1, 2]
         assert [one.namespace for one in store.search((), limit=1, offset=1)] == [("c",)]
         assert [one.namespace for one in store.search(("a",), limit=9)] == [("a", "b")]
+
+
+def test_a_record_that_two_branches_commit_with_other_bills_keeps_its_children() -> None:
+    store = InMemoryStore()
+    archive = Archive(store)
+    first = record_of(talk("message 1"), None)
+    child = record_of(talk("message 2"), first)
+    archive.commit(SCOPE, replace(first, bill={"seconds": 1.5}))
+    archive.commit(SCOPE, child)
+    archive.commit(SCOPE, replace(first, bill={"seconds": 0.25, "money": 0.01}))
+    for reader in (archive, Archive(store)):
+        found = {one.id: one for one in reader.records(SCOPE)}
+        assert found == {first.id: first, child.id: child}
+    assert found[first.id].bill == {"seconds": 0.25, "money": 0.01}
