@@ -6,7 +6,7 @@ import socket
 import threading
 from contextlib import suppress
 from typing import Self
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 
 class Proxy:
@@ -28,7 +28,8 @@ class Proxy:
         port = self._listener.getsockname()[1]
         parts = urlsplit(target)
         user = parts.netloc.rpartition("@")[0]
-        query = urlencode([(k, v) for k, v in parse_qsl(parts.query) if k not in ("host", "port")])
+        kept = [(k, v) for k, v in parse_qsl(parts.query) if k not in ("host", "port")]
+        query = urlencode(kept, quote_via=quote)  # libpq reads no + as a blank
         netloc = f"{user}@127.0.0.1:{port}" if user else f"127.0.0.1:{port}"
         self.address = urlunsplit(parts._replace(netloc=netloc, query=query))
         self._flows = threading.Event()
