@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from conspectus.messages.framing import as_notes
 from conspectus.summarize.compacting import cut
 from conspectus.summarize.journal import Step
-from conspectus.summarize.looks import SHELL
+from conspectus.summarize.looks import QUOTED, SHELL
 from conspectus.summarize.notes import apart
 
 FILES = "files written or changed: "
@@ -26,7 +26,6 @@ _PATH = r"([\w.~/-]*\w\.\w+|[\w.-]+/[\w./-]+)"
 _WRITTEN = re.compile(rf"(?<![<&\d=-])>{{1,2}}\s*{_PATH}|\btee (?:-a )?{_PATH}")
 _CHANGED = re.compile(rf"\bsed -i\S*\s(?:'[^']*'|\"[^\"]*\"|\S+)\s+{_PATH}")
 _GONE = re.compile(r"\brm (?:-\w+ )*([^&|;\n]+)|\bgit (?:checkout|restore)(?: --)? ([^&|;\n]+)")
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
 _HEREDOC = re.compile(r"(<<-?\s*\\?['\"]?(\w+)['\"]?[^\n]*\n).*?\n\s*\2(?=\s|$)", re.DOTALL)
 
 
@@ -60,7 +59,7 @@ def _touched(step: Step) -> Iterator[tuple[str, bool]]:
     shell = next((args[key] for key in SHELL if isinstance(args.get(key), str)), None)
     if shell is not None:
         text = _HEREDOC.sub(r"\1", shell)
-        bare = _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), text)
+        bare = QUOTED.sub(lambda quoted: "_" * len(quoted[0]), text)
         for found in sorted(
             [*_WRITTEN.finditer(bare), *_CHANGED.finditer(text), *_GONE.finditer(text)],
             key=lambda match: match.start(),

@@ -26,7 +26,9 @@ _WRITES = re.compile(
     r"(?<![0-9&>])>{1,2}(?!&|\s*/dev/null)|\btee\b|\bxargs\s+(?:rm|mv|sed -i)|-delete\b"
     r"|-exec\s+(?:rm|mv|sed)"
 )
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"")
+"""A quoted string of a shell command."""
+
 _IN_PLACE = re.compile(r"\bsed\b[^|;&]*\s(?:-\w*i\w*|--in-place)\b|\bperl\b[^|;&]*\s-\w*i")
 
 
@@ -45,7 +47,7 @@ def _shell_looks(text: str) -> bool:
     text = text.replace("\\\n", " ")
     if _WRITES.search(text) or _IN_PLACE.search(text):
         return False
-    text = _QUOTED.sub("''", text)
+    text = QUOTED.sub("''", text)
     verbs = []
     for piece in _PIECES.split(text):
         for part in piece.split("|"):
