@@ -11,13 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
 
-from conspectus._core.boundaries import (
-    Exchanges,
-    exchanges,
-    legal_cuts,
-    must_stay,
-    never_clipped,
-)
+from conspectus._core.boundaries import Exchanges, exchanges, legal_cuts, must_stay, never_clipped
 from conspectus._core.items import (
     Clip,
     Compact,

@@ -1,4 +1,4 @@
-"""The address of an archive: its form, and how it may be shown."""
+"""Check the address of an archive, and hide its password."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _POSTGRES = re.compile(
     (?:\?[a-z_]+=[^\s=&@]*(?:&[a-z_]+=[^\s=&@]*)*)?""",
     re.VERBOSE,
 )
-"""An address that the driver and we cut into the same parts. Where a password holds an `@` or a `/`
-as it is, the driver takes a part of it for a host, which its errors would show."""
+"""The addresses that the driver and we cut into the same parts. Where a password holds an `@` or a
+`/` as it is, the driver takes a part of it for a host, which its errors would show."""
 
 _ENCODED_WRONG = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 _MEANT = re.compile(r"(?i)\s*postgres[\w+]*\s*:")
@@ -28,11 +28,7 @@ _OPTION = re.compile(r"(?i)\b(\w*(?:password|passwd|pwd|secret|token)\w*=)[^&\s;
 
 
 def check_address(where: str) -> None:
-    """Refuse a malformed address before anybody else sees it, and show no part of it.
-
-    Raises:
-        InputError: it is meant for a PostgreSQL server and cannot be read as an address of one.
-    """
+    """Refuse a malformed PostgreSQL address, and show no part of it."""
     if _well_formed(where):
         return
     scheme, mark, _ = where.partition("://")
@@ -56,15 +52,13 @@ def _well_formed(where: str) -> bool:
 
 
 def without_password(where: str) -> str:
-    """An address, or a text that may hold one, as it may be shown.
+    """Hide the password in an address, or in a text that may hold one.
 
     Example:
         >>> without_password("postgresql://ann:secret@db/x")
         'postgresql://ann:***@db/x'
         >>> without_password("postgresql://db/x?user=ann&password=secret")
         'postgresql://db/x?user=ann&password=***'
-        >>> without_password("postgres:/ann:secret@db/x")
-        'postgres:/***'
     """
     text = _OPTION.sub(r"\1***", _USER.sub(r"\1:***@", where))
     return _TOKEN.sub(lambda found: found[0] if _well_formed(found[0]) else f"{found[1]}***", text)

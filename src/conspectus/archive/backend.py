@@ -1,4 +1,4 @@
-"""Opening a store: a private SQLite file, PostgreSQL, or memory."""
+"""Open a store: a private SQLite file, PostgreSQL, or memory."""
 
 from __future__ import annotations
 
@@ -25,20 +25,19 @@ if TYPE_CHECKING:
     from langgraph.store.sqlite import SqliteStore
 
 BUSY = 5.0
-"""Seconds to wait for another process that is writing to the same file."""
+"""Seconds to wait for another process that writes to the same file."""
 
 PAUSE = 0.05
 """Seconds between two tries to make the tables."""
 
 CONNECT = 5
-"""Seconds to wait for a PostgreSQL server to answer at all."""
+"""Seconds to wait for a PostgreSQL server to accept a connection."""
 
 WAIT_FOR_POOL = 10
-"""Seconds to wait until one of the pool's connections to PostgreSQL is free."""
+"""Seconds to wait for a free connection of the pool."""
 
 KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
-"""In seconds and tries: a server that is gone without a word is noticed within half a minute, and
-what waited for it gives its connection back."""
+"""Seconds and tries: a dead server is noticed within half a minute, which frees its connections."""
 
 SQLITE_HEADER = b"SQLite format 3\x00"
 
@@ -49,16 +48,10 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """An open store.
+    """An open store, and the calls that keep its file in order.
 
-    Attributes:
-        store: the store.
-        close: gives up its connections.
-        sweep: deletes what has expired.
-        scrub: makes sure that nothing deleted is left in the file's journal.
-        renewed: brings a file up to the form of this version; after that its answer is used
-            instead. None where there is no file.
-        shrink: gives back what the file no longer needs.
+    `scrub` takes deleted values out of the file's journal. `renewed` brings a file up to the form
+    of this version and returns the backend to use from then on.
     """
 
     store: BaseStore | FileStore
@@ -70,8 +63,7 @@ class Backend:
 
 
 def default_archive_path() -> Path:
-    """Where the archive lies when nobody says otherwise: `conspectus/archive.db` in
-    `XDG_DATA_HOME`, by default `~/.local/share`."""
+    """Return `conspectus/archive.db` in `XDG_DATA_HOME` (`~/.local/share`)."""
     data = os.environ.get("XDG_DATA_HOME", "")
     # The XDG rules say that a relative path is to be ignored.
     base = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
@@ -108,15 +100,14 @@ def open_backend(where: str | Path) -> Backend:
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder, and those above it that are missing, for its owner alone."""
+    """Make a folder and its missing parents, for their owner alone."""
     if not path.exists():
         private_folder(path.parent)
         path.mkdir(mode=0o700, exist_ok=True)
 
 
 def private_file(path: Path) -> None:
-    """Make sure that a file exists that can be written to; a new or an empty one is for its owner
-    alone.
+    """Make sure that a writable file exists; a new or empty one becomes private.
 
     SQLite gives its journal files the mode of the database, so they are private too.
     """
@@ -205,10 +196,10 @@ def _in_file(store: FileStore | SqliteStore, connection: sqlite3.Connection, pat
 
 
 def _set_up(store: FileStore | SqliteStore) -> None:
-    """Make the tables; another process may be making the same ones at this moment.
+    """Make the tables, while another process may be making the same ones.
 
-    SQLite does not wait for a lock while the journal's mode is changed or two processes begin to
-    write at once, whatever its time-out, so it is tried again here for as long.
+    Whatever its time-out, SQLite does not wait for a lock while the journal's mode changes or two
+    processes begin to write at once, so it is tried again here for as long.
     """
     tries = int(BUSY / PAUSE)
     for turn in range(tries + 1):

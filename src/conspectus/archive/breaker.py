@@ -1,4 +1,4 @@
-"""Whether a store that hung is asked again: not at once, and then by one caller first."""
+"""Decide whether a store that timed out is asked again."""
 
 from __future__ import annotations
 
@@ -8,13 +8,10 @@ from time import monotonic
 
 
 class Breaker:
-    """Spares callers the wait for a store that has just not answered in time.
+    """Spare callers the wait for a store that has just timed out.
 
-    For `seconds` after a time-out nobody asks it; then one caller does, and the others wait for
-    what comes of it, or for as long again. Any answer ends this, also one that is an error.
-
-    Args:
-        seconds: how long it is left alone; None where it has no time in which to answer.
+    For `seconds` after a time-out no call is made; then one caller tries, and the others wait for
+    its outcome, or for as long again. Any answer, an error too, ends this. None: never wait.
     """
 
     def __init__(self, seconds: float | None) -> None:
@@ -23,7 +20,7 @@ class Breaker:
         self._lock = threading.Lock()
 
     def left(self) -> int:
-        """Whole seconds for which it is not asked; 0 where the caller may ask it now."""
+        """Return the whole seconds left to wait; 0 if the caller may ask the store now."""
         with self._lock:
             if self._until is None or self._seconds is None:
                 return 0
@@ -34,12 +31,12 @@ class Breaker:
             return 0
 
     def hung(self) -> None:
-        """It did not answer in time."""
+        """Note a time-out."""
         if self._seconds is not None:
             with self._lock:
                 self._until = monotonic() + self._seconds
 
     def answered(self) -> None:
-        """It did."""
+        """Note an answer."""
         with self._lock:
             self._until = None

@@ -1,7 +1,7 @@
-"""The form of an archive's file: what an earlier version made, and how it becomes ours.
+"""Bring the file of an earlier version up to the form of this one.
 
-Earlier versions kept their values in the table `store` of `SqliteStore`. Others may keep
-their own there too, so nothing but our values is touched.
+Earlier versions kept their values in the table `store` of `SqliteStore`. Other programs may use
+that table too, so only our values are touched.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _OURS = f"prefix = '{ROOT}' OR (prefix > '{ROOT}.' AND prefix < '{ROOT}/')"
 
 
 def is_old(connection: sqlite3.Connection) -> bool:
-    """Whether an earlier version has made the archive, and nobody has brought it up."""
+    """Return whether an earlier version made the archive and it was never brought up."""
     return holds_old(connection) and not _has(connection, "kept")
 
 
 def holds_old(connection: sqlite3.Connection) -> bool:
-    """Whether values of ours lie where earlier versions kept them."""
+    """Return whether values of ours are in the table of earlier versions."""
     if not _has(connection, "store"):
         return False
     found = connection.execute(f"SELECT 1 FROM store WHERE {_OURS} LIMIT 1").fetchone()
@@ -28,15 +28,15 @@ def holds_old(connection: sqlite3.Connection) -> bool:
 
 
 def shape(connection: sqlite3.Connection) -> None:
-    """Set what can only be set while the file is empty; elsewhere nothing changes."""
+    """Set the options that SQLite takes only while a file is empty."""
     connection.execute(f"PRAGMA page_size={PAGE}")
     connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
 
 
 def bring_up(connection: sqlite3.Connection) -> None:
-    """Move the values of an earlier version to where this one keeps them, all at once or none.
+    """Move the values of an earlier version to the tables of this one, all or none.
 
-    A value that is there already stays: where both are, a worker of this version has written last.
+    A value that is there already stays: a worker of this version wrote it later.
     """
     if not holds_old(connection):
         return
@@ -69,8 +69,8 @@ def bring_up(connection: sqlite3.Connection) -> None:
 def shrink(connection: sqlite3.Connection) -> None:
     """Write the file anew, without free pages and with pages of our size.
 
-    SQLite changes the size of pages only outside of WAL, and leaves WAL only where nobody else has
-    the file open; where somebody has, pages keep their size.
+    SQLite changes the page size only outside of WAL, and leaves WAL only where no other process has
+    the file open; otherwise pages keep their size.
     """
     try:
         connection.execute("PRAGMA journal_mode=DELETE")

@@ -1,8 +1,8 @@
-"""A store in a SQLite file, small on disk: what an archive in a file lies in.
+"""Keep values in a SQLite file that is small on disk.
 
-LangGraph's own keeps the namespace three times for each value and its key twice, which for a short
-message is more than the message. Here a namespace is a number, a key that is hexadecimal takes half
-its length, and a packed value stays bytes.
+LangGraph's store keeps the namespace three times for each value and its key twice, which is longer
+than a short message. Here a namespace is a number, a hexadecimal key takes half its length, and a
+packed value stays bytes.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import Any
 from conspectus.archive.operations import FileItem, GetOp, NamespacesOp, Op, PutOp, SearchOp
 
 PAGE = 1024
-"""Bytes of a page of the file. What is large takes pages of its own, the last of them half empty on
-average; small pages leave less empty."""
+"""Bytes of a page of the file. Large values take whole pages, so small pages waste less."""
 
 TABLES = (
     "CREATE TABLE IF NOT EXISTS places (place INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)",
@@ -35,24 +34,21 @@ _NUMBERED = re.compile(r"([0-9a-f]{28})-(0|[1-9][0-9]{0,6})")
 
 
 class FileStore:
-    """Values by namespace and key, in one SQLite file.
+    """Values by namespace and key in one SQLite file, without semantic index or filters.
 
-    It has no index by meaning and no filters: an archive needs none.
-
-    Args:
-        connection: to the file, without transactions of its own (`isolation_level=None`).
+    The connection must have no transactions of its own (`isolation_level=None`).
     """
 
     supports_ttl = True
     takes_bytes = True
-    """A value `{"v": ..., "z": ...}` may hold bytes."""
+    """Whether a value `{"v": ..., "z": ...}` may hold bytes."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.conn = connection
         self.lock = threading.RLock()
 
     def setup(self) -> None:
-        """Make the tables, where they are not there yet."""
+        """Make the missing tables."""
         with self.lock:
             for statement in TABLES:
                 self.conn.execute(statement)
@@ -73,7 +69,7 @@ class FileStore:
         return answers
 
     def sweep_ttl(self) -> int:
-        """Delete what has expired; answers how many values that were."""
+        """Delete expired values and return their number."""
         with self.lock:
             return self.conn.execute("DELETE FROM kept WHERE expires <= ?", (time.time(),)).rowcount
 
@@ -139,7 +135,7 @@ class FileStore:
 
 
 def drop_empty_places(connection: sqlite3.Connection) -> None:
-    """Forget the names of namespaces in which nothing is kept any more."""
+    """Delete the names of empty namespaces."""
     connection.execute("DELETE FROM places WHERE place NOT IN (SELECT place FROM kept)")
 
 
@@ -150,7 +146,7 @@ def _name(namespace: tuple[str, ...]) -> str:
 
 
 def written_key(key: str) -> str | bytes:
-    """A key as it is kept. Those of messages are hexadecimal, some with a number behind."""
+    """Return the stored form of a key: bytes if it is hexadecimal."""
     if _HEX.fullmatch(key):
         return bytes.fromhex(key)
     if numbered := _NUMBERED.fullmatch(key):
@@ -167,19 +163,19 @@ def _long(kept: str | bytes) -> str:
 
 
 def _written(value: Mapping[str, Any]) -> bytes:
-    """A packed value as a byte of its version and its bytes; any other as JSON."""
+    """Return a packed value as a version byte and its bytes; any other as JSON."""
     if value.keys() == {"v", "z"} and isinstance(value["z"], bytes) and 0 < value["v"] < 32:
         return bytes([value["v"]]) + value["z"]
     return json.dumps(dict(value)).encode()
 
 
 def written_text(value: Any) -> bytes:
-    """A value that another store kept as JSON, as it is kept here."""
+    """Return the stored form of a value that another store kept as JSON."""
     return value if isinstance(value, bytes) else str(value).encode()
 
 
 def _read(raw: Any) -> Any:
-    """What `_written` wrote; None where it is damaged."""
+    """Return the value that `_written` wrote; None if it is damaged."""
     if not isinstance(raw, bytes) or not raw:
         return None
     if raw[0] < 32:

@@ -1,4 +1,4 @@
-"""Everything the archive does, once, as flows; `Archive` drives them with and without a loop."""
+"""The archive's work, once, as flows; `Archive` drives them with and without a loop."""
 
 from __future__ import annotations
 
@@ -37,42 +37,33 @@ logger = logging.getLogger("conspectus")
 
 HEAD, INDEX = "head", "index"
 TIMEOUT = 30.0
-"""Seconds that a store has for one batch, where nobody says otherwise."""
+"""Seconds that a store has for one batch, by default."""
 
 WRITES = 3
-"""Times that the pointer is written where it is read back as it was before."""
+"""Times that the head is written until it is read back as written."""
 
 PAGE = 200
-"""Values that are looked up and deleted at a time."""
+"""Values looked up and deleted at a time."""
 
 
 ASIDE = ("turns", SLIPS)
-"""Where notes of a program around the archive are."""
+"""Kinds of the notes of a program around the archive."""
 
 
 class Follower(Protocol):
-    """Something that is built from an archive's records, such as an index for search."""
+    """An index that is built from an archive's records."""
 
     def committed_flow(self, scope: Scope, record_id: str) -> Flow[None]:
-        """Take up a record that was put in force."""
+        """Add a record that was committed."""
 
     def forgotten(self, tenant: str, thread: str | None) -> None:
-        """Forget a tenant, or one thread; its values in the store are deleted already."""
+        """Drop a tenant, or one thread, whose values are deleted already."""
 
 
 class ArchiveFlows:
     """The archive's work as flows, for callers that are flows themselves.
 
-    Args:
-        backend: an open store, and what belongs to it.
-        ttl: seconds after which what is written is gone; None for no end.
-        timeout: seconds that the store has for one batch; None for no limit.
-
-    Attributes:
-        wire: the store.
-        shelf: the records in it.
-        originals: the messages in it.
-        follower: is called at every commit and every `forget`; None for nobody.
+    `follower`, if set, is called at every commit and every `forget`.
     """
 
     def __init__(
@@ -123,13 +114,13 @@ class ArchiveFlows:
 
     @observed("read_back", counts=True)
     def missing_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[tuple[str, ...]]:
-        """Keys of those that do not come back equal."""
+        """Return the keys of entries that do not come back equal."""
         wanted = {entry.key: entry for entry in entries}
         found = yield from self.originals.read_flow(scope, list(wanted))
         return tuple(key for key, entry in wanted.items() if not same(found.get(key), entry))
 
     def get_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[list[Archived]]:
-        """Originals in the order asked."""
+        """Return originals in the order of their keys."""
         found = yield from self.find_flow(scope, keys)
         if gone := [key for key in dict.fromkeys(keys) if key not in found]:
             shown = ", ".join(gone[:5]) + (f" and {len(gone) - 5} more" if len(gone) > 5 else "")
@@ -141,7 +132,7 @@ class ArchiveFlows:
 
     @observed("read", counts=True)
     def find_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[dict[str, Archived]]:
-        """Originals by key; those that are gone are left out."""
+        """Return originals by key, without those that are gone."""
         found = yield from self.originals.read_flow(scope, keys)
         return {key: from_data(key, data) for key, data in found.items()}
 
@@ -151,10 +142,10 @@ class ArchiveFlows:
         return self.wire.semantic
 
     def meant_flow(self, scope: Scope, query: str, limit: int) -> Flow[list[tuple[str, float]]]:
-        """Keys of the messages nearest in meaning, the best first, each with its score.
+        """Return keys and scores of the messages nearest in meaning, best first.
 
-        Nothing where the store has no semantic index, or where that cannot be asked just now: words
-        find what they find without it.
+        Empty if the store has no semantic index, or it cannot be asked now: words still find their
+        matches.
         """
         place = scope.namespace("messages")
         if not self.wire.semantic:
@@ -181,7 +172,7 @@ class ArchiveFlows:
 
     @observed("find_draft")
     def find_draft_flow(self, scope: Scope, plan: str) -> Flow[Draft | None]:
-        """The draft of a plan; None if there is none that can be used."""
+        """Return the draft of a plan; None if there is none that can be used."""
         found = yield from self.wire.read(scope.namespace("drafts"), [plan])
         try:
             data = (found.get(plan) or {})["draft"]
@@ -191,12 +182,12 @@ class ArchiveFlows:
 
     @observed("save_draft")
     def save_prepared_flow(self, scope: Scope, name: str, data: Mapping[str, Any]) -> Flow[None]:
-        """Say which draft is being prepared, or has been, for the record in force of this name."""
+        """Note which draft is being prepared for the record of this name."""
         yield from self._put_one(scope, "drafts", label_hash(name), data)
 
     @observed("find_draft")
     def find_prepared_flow(self, scope: Scope, name: str) -> Flow[dict[str, Any] | None]:
-        """What `save_prepared_flow` has said; None for nothing."""
+        """Return the note of `save_prepared_flow`, or None."""
         key = label_hash(name)
         return (yield from self.wire.read(scope.namespace("drafts"), [key])).get(key)
 
@@ -204,13 +195,12 @@ class ArchiveFlows:
     def commit_flow(
         self, scope: Scope, record: Record, *, alone: bool = True, seen: str | None = None
     ) -> Flow[None]:
-        """Put a record in force: the record first, then the pointer to it, then both read back.
+        """Commit a record: write it, then the head, then read both back.
 
-        Unless `alone`, the head is told by something else and the pointer only helps those who
-        read: another branch may have moved it by now. With `seen`, the record that the pointer
-        named when this one was planned (empty for none), nothing is written where another worker
-        has moved it since. Stores cannot compare and set, so the two may still pass each other;
-        then the pointer names the later one, and neither has lost anything.
+        Unless `alone`, the head is kept elsewhere too and another branch may have moved this one.
+        With `seen`, the head when this record was planned (empty for none), nothing is written if
+        another worker has moved it since. Stores cannot compare and set, so two workers may still
+        pass each other; then the head names the later record, and neither has lost anything.
         """
         if seen is not None:
             self._check_overtaken((yield from self.pointer_flow(scope)), record, seen)
@@ -253,17 +243,17 @@ class ArchiveFlows:
             )
 
     def name_flow(self, scope: Scope, name: str, record_id: str) -> Flow[None]:
-        """Let a record be found by another name too; see `chain_of_flow`."""
+        """Give a record a further name; see `chain_of_flow`."""
         yield from self._put_one(scope, "summaries", label_hash(name), {"record": record_id})
 
     @observed("move_head")
     def set_head_flow(self, scope: Scope, record_id: str | None) -> Flow[None]:
-        """Point to a record that is there already, or to none: the history went back to it."""
+        """Point the head to an existing record, or to none: the history was rewound."""
         yield from self._put_one(scope, "head", HEAD, {"record": record_id})
 
     @observed("find_head")
     def pointer_flow(self, scope: Scope) -> Flow[str | None]:
-        """Id of the record that is pointed to; empty for none, None where there is no pointer."""
+        """Return the id of the head; empty for no record, None without a head."""
         found = yield from self.wire.read(scope.namespace("head"), [HEAD])
         if HEAD not in found:
             return None
@@ -271,12 +261,9 @@ class ArchiveFlows:
 
     @observed("copy")
     def copy_flow(self, source: Scope, target: Scope, head: str) -> Flow[None]:
-        """Put a chain, with all that it answers for, into another scope too, in force there.
+        """Copy the chain of a head, with its originals, into another scope.
 
-        Args:
-            source: where it is.
-            target: where it goes; what is there already is not written again.
-            head: id of its last record.
+        Values that are in the target already are not written again.
         """
         chain = yield from self.chain_at_flow(source, head)
         keys = manifest(chain)
@@ -293,24 +280,23 @@ class ArchiveFlows:
 
     @observed("chain")
     def chain_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
-        """Records from the first to the head.
+        """Return the records from the first to the head.
 
-        A record whose ancestors are not all there and sound cannot say what it covers, so nothing
-        of such a chain is trusted: it is empty.
+        Empty if an ancestor is missing or damaged: what such a chain covers is not known.
         """
         return (yield from self._named_chain(scope, "head", HEAD))
 
     @observed("chain")
     def chain_at_flow(self, scope: Scope, head: str) -> Flow[tuple[Record, ...]]:
-        """The chain up to the record of this id; empty if there is none, or it is not sound."""
+        """Return the chain up to a record; empty if there is none, or it is damaged."""
         return tuple(reversed((yield from self.shelf.ancestry_flow(scope, head)) or ()))
 
     @observed("chain")
     def chain_of_flow(self, scope: Scope, name: str) -> Flow[tuple[Record, ...]]:
-        """The chain whose head has this name; empty if there is none, or it is not sound.
+        """Return the chain whose head has this name; empty as in `chain_at_flow`.
 
-        This is how a history that comes back with an older summary, or with that of another
-        branch, finds its records again.
+        A history that comes back with an older summary, or with that of another branch, finds its
+        records so.
         """
         return (yield from self._named_chain(scope, "summaries", label_hash(name)))
 
@@ -325,7 +311,7 @@ class ArchiveFlows:
         yield from self.wire.batch([self.wire.put_op(scope.namespace(kind), key, data)])
 
     def records_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
-        """Every sound record of a scope, abandoned branches too; parents before children."""
+        """Return every sound record, abandoned branches too; parents first."""
         by_id = {one.id: one for one in (yield from self.shelf.every_flow(scope))}
 
         def depth(record: Record) -> int:
@@ -339,13 +325,13 @@ class ArchiveFlows:
         return tuple(sorted(by_id.values(), key=lambda record: (depth(record), record.id)))
 
     def threads_flow(self, tenant: str) -> Flow[tuple[str, ...]]:
-        """Names of a tenant's threads, sorted."""
+        """Return the names of a tenant's threads, sorted."""
         found = yield from self.wire.everything(tenant_namespace(tenant, THREADS))
         return tuple(sorted({name for data in found if (name := name_of(data)) is not None}))
 
     @observed("forget")
     def forget_flow(self, tenant: str, thread: str | None) -> Flow[int]:
-        """Delete everything of a tenant, or of one thread; answers with the number of values."""
+        """Delete a tenant or one thread, and return the number of deleted values."""
         if thread is None:
             count = yield from self._delete_under(tenant_namespace(tenant))
         else:
@@ -361,7 +347,7 @@ class ArchiveFlows:
         return count
 
     def compact_flow(self) -> Flow[int]:
-        """Bring an archive of an earlier version up; answers how many values were rewritten."""
+        """Bring an older archive up, and return the number of rewritten values."""
         if self._backend.renewed is not None:
             yield aside(self._renewed)
         count = yield from renew_flow(self.wire)
@@ -377,12 +363,10 @@ class ArchiveFlows:
     def slips_flow(
         self, names: Sequence[str], place: str | Scope
     ) -> Flow[dict[str, dict[str, Any]]]:
-        """Notes of a program around the archive, by name; those that are not there are left out.
+        """Return the notes of a program around the archive, by name.
 
-        Args:
-            names: of the notes.
-            place: a tenant, for notes that name threads; a scope, for what a thread holds beside
-                its messages and is forgotten with it.
+        `place` is a tenant, or the scope of a thread: its notes are deleted with it. Missing notes
+        are left out.
         """
         by_key = {label_hash(name): name for name in names}
         found = yield from self.wire.read(_slips(place), list(by_key))
@@ -398,7 +382,7 @@ class ArchiveFlows:
         yield from self.wire.batch(ops)
 
     def export_flow(self, scope: Scope, chain: Chain | None) -> Flow[list[dict[str, Any]]]:
-        """One row of plain JSON data for each original of a chain that is there."""
+        """Return one row of plain JSON for each original of a chain that is there."""
         if chain is None:
             chain = yield from self.chain_flow(scope)
         keys = manifest(chain)
@@ -412,7 +396,7 @@ class ArchiveFlows:
         )
 
     def _delete_under(self, prefix: tuple[str, ...]) -> Flow[int]:
-        """Look and delete until nothing is found: no order and no paging is relied on."""
+        """Look and delete until nothing is found, without relying on order or pages."""
         deleted: set[tuple[tuple[str, ...], str]] = set()
         while True:
             items = (yield from self.wire.batch([SearchOp(prefix, PAGE)]))[0]

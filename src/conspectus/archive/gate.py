@@ -1,8 +1,7 @@
-"""A gate before the store: work beside the agent goes through it, and it can be shut.
+"""Gate the calls of a store, so that background work can be stopped.
 
-A store's owner closes its connections when he is done. A thread that is using one then would take
-the interpreter down (SQLite), so whoever ends the work shuts its gate first: calls that are inside
-come to their end, and no other begins.
+A store's owner may close its connections. A thread that uses one then would crash the interpreter
+(SQLite), so the gate of the work is shut first: running calls end, and no other begins.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from contextvars import ContextVar
 
 
 class Stopped(BaseException):
-    """Work beside the agent has come to a gate that is shut. No `Exception`: nobody mends it."""
+    """Background work has come to a gate that is shut. Not an `Exception`: no handler may mend it.
+    Background work has come to a gate that is shut. Not an `Exception`: no handler may mend it."""
 
 
 class Gate:
@@ -36,26 +36,21 @@ class Gate:
 
     @property
     def is_shut(self) -> bool:
-        """Whether no call goes through any more."""
         return self._shut
 
     @property
     def is_idle(self) -> bool:
-        """Whether no call is inside."""
+        """Whether no call is running."""
         return not self._inside
 
     def shut(self) -> None:
-        """Let no further call through; those inside come to their end."""
+        """Let no further call through; running calls end."""
         with self._lock:
             self._shut = True
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """One call.
-
-        Raises:
-            Stopped: the gate is shut.
-        """
+        """Make one call, or raise `Stopped` if the gate is shut."""
         with self._lock:
             if self._shut:
                 raise Stopped("what was prepared in the background was stopped")
@@ -68,16 +63,12 @@ class Gate:
 
 
 GATE: ContextVar[Gate | None] = ContextVar("conspectus gate", default=None)
-"""The gate of the work that this is part of; None for work that nobody ends."""
+"""The gate of the current work; None if the work is never stopped."""
 
 
 @contextmanager
 def inside() -> Iterator[None]:
-    """Make one call of a store, through the gate of the work that it is made for.
-
-    Raises:
-        Stopped: the gate is shut.
-    """
+    """Make one call of a store through the gate of the current work, if any."""
     gate = GATE.get()
     with nullcontext() if gate is None else gate.inside():
         yield

@@ -1,4 +1,4 @@
-"""Operations of the archive as events."""
+"""Report operations of the archive as events."""
 
 from __future__ import annotations
 
@@ -17,11 +17,9 @@ T = TypeVar("T")
 def observed(
     operation: str, *, counts: bool = False
 ) -> Callable[[Callable[P, Flow[T]]], Callable[P, Flow[T]]]:
-    """Report each call of a method of the archive, a flow, as an event.
+    """Report each call of an archive's flow method as an event.
 
-    Args:
-        operation: its name in the event.
-        counts: whether its second argument is the originals, which the event counts.
+    With `counts`, the event counts the method's second argument, the originals.
     """
 
     def around(method: Callable[P, Flow[T]]) -> Callable[P, Flow[T]]:

@@ -1,7 +1,6 @@
-"""What a store is asked to do: LangGraph's operations, without an import of LangGraph.
+"""The operations of a store: LangGraph's fields, without an import of LangGraph.
 
-The fields are those of LangGraph's operations, as far as an archive uses them. A file's store is
-given these; a store of LangGraph gets its own kind, at the last moment.
+`FileStore` takes these; LangGraph's stores get LangGraph's own classes at the last moment.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ class GetOp(NamedTuple):
 
 
 class PutOp(NamedTuple):
-    """Write a value, or delete it where the value is None; the time to live is in minutes."""
+    """Write a value, or delete it if the value is None; `ttl` is in minutes."""
 
     namespace: tuple[str, ...]
     key: str
@@ -52,7 +51,7 @@ Op = GetOp | PutOp | SearchOp | NamespacesOp
 
 
 class Item(Protocol):
-    """A value as a store gives it back."""
+    """A value as a store returns it."""
 
     @property
     def namespace(self) -> tuple[str, ...]: ...
@@ -65,7 +64,7 @@ class Item(Protocol):
 
 
 class FileItem(NamedTuple):
-    """A value as a file's store gives it back."""
+    """A value as `FileStore` returns it."""
 
     namespace: tuple[str, ...]
     key: str

@@ -1,7 +1,7 @@
-"""Originals in a store: messages whose long texts are kept once a session, and read back whole.
+"""Keep original messages; long texts are kept once a session.
 
-A message points to a long text by its digest. The texts lie in the session's own namespace, so that
-none is shared across a session, a thread or a tenant, and `forget` takes them along.
+A message points to a long text by its digest. The texts are in the session's own namespace, so none
+is shared across sessions, threads or tenants, and `forget` deletes them too.
 """
 
 from __future__ import annotations
@@ -17,20 +17,16 @@ from conspectus.archive.wire import Wire
 from conspectus.messages.codec import TAG
 
 TEXTS: Kind = "texts"
-"""Last label of the namespace in which the long texts of a session lie."""
+"""Last label of the namespace of a session's long texts."""
 
 LEAST = 512
-"""Characters of a text that is kept apart. Apart it takes some 90 bytes more, once."""
+"""Characters of the shortest text kept apart, which costs some 90 bytes more, once."""
 
 _TEXT = "text"
 
 
 class Originals:
-    """The messages of an archive, as plain data.
-
-    Args:
-        wire: the store.
-    """
+    """The messages of an archive, as plain data."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -38,10 +34,10 @@ class Originals:
     def ops(
         self, scope: Place, data: Mapping[str, dict[str, Any]], meanings: Mapping[str, str]
     ) -> list[Op]:
-        """What writes messages by key, their texts first: nothing points to what is not there.
+        """Return the operations that write messages by key, after the texts they point to.
 
-        A text that is there is written again, so that it lives as long as the latest that points
-        to it.
+        An existing text is written again, so that it lives as long as the latest message that
+        points to it.
         """
         texts: dict[str, dict[str, Any]] = {}
         messages: list[Op] = []
@@ -59,11 +55,9 @@ class Originals:
     def read_flow(
         self, scope: Place, keys: Sequence[str]
     ) -> Flow[dict[str, dict[str, Any] | None]]:
-        """Messages by key. One that is not there or has expired is left out; a damaged one, or one
-        of which a text is gone, is None.
+        """Return messages by key, without those missing or expired.
 
-        Raises:
-            ArchiveError: the store fails, or a value was written by a newer version.
+        A damaged message, or one of which a text is gone, is None.
         """
         found = yield from self._wire.read(scope.namespace("messages"), keys)
         wanted: dict[str, None] = {}
@@ -81,7 +75,7 @@ class Originals:
 
 
 def _longer(before: dict[str, Any] | None, text: str, ends: float | None) -> dict[str, Any]:
-    """A text that lives as long as the last message that points to it."""
+    """Return a text that lives as long as the last message that points to it."""
     if ends is None or (before is not None and "expires" not in before):
         return {"text": text}
     return {"text": text, "expires": max(ends, before["expires"] if before else ends)}
@@ -97,12 +91,7 @@ def _whole(data: dict[str, Any] | None, texts: Mapping[str, str]) -> dict[str, A
 
 
 def _parted(value: Any, texts: dict[str, str]) -> Any:
-    """Plain JSON data with its long texts replaced by pointers to them.
-
-    Args:
-        value: the data.
-        texts: to which the long texts are added, by digest.
-    """
+    """Replace the long texts in plain JSON data by pointers, and add them to `texts`."""
     if isinstance(value, str):
         if len(value) < LEAST:
             return value
@@ -128,11 +117,7 @@ def _pointers(value: Any, found: dict[str, None]) -> None:
 
 
 def _joined(value: Any, texts: Mapping[str, str]) -> Any:
-    """The data that `_parted` was given.
-
-    Raises:
-        KeyError: one of its texts is not there.
-    """
+    """Undo `_parted`; a missing text is a `KeyError`."""
     if isinstance(value, Mapping):
         if value.get(TAG) == _TEXT:
             return texts[value["value"]]

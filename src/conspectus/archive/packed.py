@@ -1,4 +1,4 @@
-"""Plain JSON data as few bytes: deflate, primed with what every value of an archive begins with."""
+"""Pack plain JSON data: deflate, primed with the usual beginning of a value."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import zlib
 from typing import Any
 
 LEVEL = 6
-"""How hard is tried: zlib's own default; 9 takes twice as long for a hundredth less."""
+"""zlib's own default; 9 takes twice as long for a hundredth less."""
 
 PRIMER = (
     b'{"record":{"v":1,"id":"","parent":null,"covers":[],"clips":[{"key":"","shown":"","limit":'
@@ -35,12 +35,12 @@ PRIMER = (
     b'{"form":"dict","message":{"role":"user","content":""},"id":null,"derived":"","cite":"",'
     b'"role":"user","name":null,"date":null,"at":"2026-01-01T00:00:00+00:00","lossless":true}'
 )
-"""What is likely in a value, the likeliest last. It belongs to the form of a value: another primer
-is another form, as what was packed with this one is read with no other."""
+"""Text that is likely in a value, the likeliest last. It belongs to the format: stored values
+cannot be read with another primer."""
 
 
 def packed(data: Any) -> bytes:
-    """Plain JSON data as bytes.
+    """Return plain JSON data as bytes.
 
     Example:
         >>> unpacked(packed({"content": "hello"}))
@@ -53,11 +53,7 @@ def packed(data: Any) -> bytes:
 
 
 def unpacked(raw: bytes) -> Any:
-    """The data that `packed` was given.
-
-    Raises:
-        ValueError: these are not such bytes, or not all of them.
-    """
+    """Undo `packed`; bytes of another form, or cut off, are a `ValueError`."""
     inflate = zlib.decompressobj(zdict=PRIMER)
     try:
         text = inflate.decompress(raw) + inflate.flush()

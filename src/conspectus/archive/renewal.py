@@ -1,7 +1,7 @@
-"""An archive of an earlier version brought up to the form of this one.
+"""Bring an archive of an earlier version up to the form of this one.
 
-Only what never changes is rewritten: originals, records and drafts. What names the record in force
-is small, and may be moved by an agent at the same moment.
+Only values that never change are rewritten: originals, records and drafts. The head is small, and
+an agent may move it at the same moment.
 """
 
 from __future__ import annotations
@@ -16,18 +16,14 @@ from conspectus.archive.shelf import Shelf
 from conspectus.archive.wire import FORMAT, Wire, expired, unpack
 
 LABELS = 5
-"""Labels of a namespace of one history."""
+"""Labels of the namespace of one history."""
 
 AT_ONCE = 200
-"""Values rewritten in one batch: whoever is stopped between two batches goes on from there."""
+"""Values rewritten in one batch; after an interruption the next run goes on from there."""
 
 
 def renew_flow(wire: Wire) -> Flow[int]:
-    """Rewrite what an earlier version wrote; answers how many values that were.
-
-    Raises:
-        ArchiveError: the store fails, or does not list its namespaces; what was rewritten stays so.
-    """
+    """Rewrite the values of an earlier version, and return their number."""
     count = 0
     for place in (yield from wire.namespaces((ROOT,))):
         if len(place) != LABELS:
@@ -52,8 +48,10 @@ def renew_flow(wire: Wire) -> Flow[int]:
 
 
 def _old(item: Item) -> dict[str, Any] | None:
-    """What a value of an earlier form holds. One with an index by meaning stays as it is, as it
-    would have to be embedded again."""
+    """Return the data of an older value, but not if it has a semantic index.
+
+    Such a value would have to be embedded again.
+    """
     value: Any = item.value
     if not isinstance(value, dict) or value.get("v") == FORMAT or "text" in value:
         return None

@@ -1,8 +1,8 @@
-"""Whose history it is, and where it lies in a store: labels become hashes, so walls cannot leak.
+"""Name a history and its namespace: labels become hashes, so that histories stay apart.
 
-Stores join namespaces with dots, refuse empty labels, and differ in what they do with NUL and lone
-surrogates. A hash of each label is safe in all of them, and no crafted label can reach into
-another's place.
+Stores join namespaces with dots, refuse empty labels, and differ in how they treat NUL and lone
+surrogates. A hash of each label is safe in all of them, and no crafted label reaches another
+namespace.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ROOT = "conspectus"
 
 
 def label_hash(label: str) -> str:
-    """32 hexadecimal characters for a label of any characters, lone surrogates included."""
+    """Return 32 hexadecimal characters for any label, lone surrogates included."""
     if not isinstance(label, str):
         raise InputError(
             f"a tenant, thread or session is named by text, not by {type(label).__name__}; pass "
@@ -35,7 +35,7 @@ def label_hash(label: str) -> str:
 
 
 def written(thread: str) -> dict[str, str]:
-    """A thread's name as a store keeps it: JSON would join two surrogates in a row."""
+    """Return a thread's name as a store keeps it: JSON would join two surrogates in a row."""
     found = {"thread": thread}
     if json.loads(json.dumps(thread)) != thread:
         found["thread_utf8"] = thread.encode("utf-8", "surrogatepass").hex()
@@ -43,7 +43,7 @@ def written(thread: str) -> dict[str, str]:
 
 
 def name_of(data: Mapping[str, object]) -> str | None:
-    """The name that `written` wrote; None where there is none."""
+    """Return the name that `written` wrote, or None."""
     exact, name = data.get("thread_utf8"), data.get("thread")
     if isinstance(exact, str):
         with suppress(ValueError):
@@ -52,20 +52,19 @@ def name_of(data: Mapping[str, object]) -> str | None:
 
 
 class Place(Protocol):
-    """Where one agent's own history lies in a store."""
+    """The namespaces of one agent's history."""
 
     def namespace(self, kind: Kind) -> tuple[str, ...]:
-        """Where values of one kind lie."""
+        """Return the namespace of values of one kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A history of which only the namespace is known, as names cannot be told from hashes."""
+    """A history of which only the hashed namespace is known."""
 
     start: tuple[str, ...]
 
     def namespace(self, kind: Kind) -> tuple[str, ...]:
-        """Where values of one kind lie in a store."""
         return (*self.start, kind)
 
 
@@ -74,12 +73,12 @@ class Scope:
     """One agent's own history.
 
     Attributes:
-        tenant: whose it is.
+        tenant: its owner.
         thread: the conversation.
         session: one agent's history inside the thread; `main` unless there are subagents.
 
     Raises:
-        InputError: one of them is no text.
+        InputError: one of them is not text.
 
     Example:
         >>> Scope("ann", "support-7").namespace("messages")[0]
@@ -96,7 +95,7 @@ class Scope:
 
     @property
     def hashes(self) -> tuple[str, str, str]:
-        """Hash of tenant, thread and session."""
+        """The hashes of tenant, thread and session."""
         return label_hash(self.tenant), label_hash(self.thread), label_hash(self.session)
 
     @property
@@ -105,20 +104,19 @@ class Scope:
         return Whose(self.tenant, self.thread, self.session)
 
     def namespace(self, kind: Kind) -> tuple[str, ...]:
-        """Where values of one kind lie in a store."""
+        """Return the namespace of values of one kind."""
         return (ROOT, *self.hashes, kind)
 
 
 def tenant_namespace(tenant: str, *below: str) -> tuple[str, ...]:
-    """Give the namespace of a tenant, or one below it."""
+    """Return the namespace of a tenant, or one below it."""
     return (ROOT, label_hash(tenant), *below)
 
 
 def thread_namespace(tenant: str, thread: str) -> tuple[str, ...]:
-    """Give the namespace of a thread, in all its sessions."""
+    """Return the namespace of a thread, with all its sessions."""
     return tenant_namespace(tenant, label_hash(thread))
 
 
 THREADS, SLIPS = "threads", "slips"
-"""Namespaces below a tenant's: names of threads, and notes of a program around the archive. No hash
-is spelt so."""
+"""Namespaces below a tenant's: names of threads, and notes of a program around the archive."""

@@ -1,6 +1,6 @@
-"""Records in a store: each as its difference from its parent, so that a long chain stays small.
+"""Keep records as differences from their parents, so that a long chain stays small.
 
-A record repeats most of the facts of its parent, and a good part of its summary.
+A record repeats most facts of its parent, and a good part of its summary.
 """
 
 from __future__ import annotations
@@ -20,28 +20,24 @@ from conspectus.archive.scope import Place
 from conspectus.archive.wire import Wire, check_version, dumps
 
 REMEMBERED = 256
-"""Records remembered, of all scopes together, so that a chain is not read anew each time."""
+"""Records cached, over all scopes."""
 
 _PIECE = re.compile(r"(?s).+?(?:\\n|[}\]],|\Z)")
-"""Of the JSON of a record: a line of a text in it, a fact, or an item of a list."""
+"""In the JSON of a record: a line of a text, a fact, or an item of a list."""
 
 LEAST = 24
-"""Characters of a piece that is worth pointing to."""
+"""Characters of the shortest piece that is pointed to."""
 
 Delta = list[str | list[int]]
-"""Text of its own, or the first piece of the base and how many: `["new", [12, 40], "new"]`."""
+"""Text, or a first piece of the base and a count: `["new", [12, 40], "new"]`."""
 
 
 class Shelf:
     """The records of an archive.
 
-    A record is written whole, or as a delta of its parent's text with a digest of that. Branches
-    may commit the same record with other bills, so the bill stands beside that text. Whoever
-    reads a chain reads the parents anyway; a record whose parent is gone says nothing alone, as
-    what its chain covers is not known.
-
-    Args:
-        wire: the store.
+    A record is written whole, or as a delta of its parent's text with that text's digest. Branches
+    may commit the same record with other bills, so the bill is kept beside that text. Readers of a
+    chain read the parents anyway, and without its parent a record's coverage is unknown.
     """
 
     def __init__(self, wire: Wire) -> None:
@@ -49,11 +45,14 @@ class Shelf:
         self._known: Newest[tuple[Place, str], Record] = Newest(REMEMBERED)
 
     def forget(self) -> None:
-        """Remember no record any more."""
+        """Empty the cache."""
         self._known.clear()
 
     def ops_flow(self, scope: Place, records: Sequence[Record]) -> Flow[list[Op]]:
-        """What writes records; the parent of one is among them, or in the store, or unknown."""
+        """Return the operations that write records.
+
+        The parent of a record is among them, in the store, or unknown.
+        """
         given = {one.id: _text(one) for one in records}
         ops: list[Op] = []
         for one in records:
@@ -70,7 +69,7 @@ class Shelf:
         return ops
 
     def shorter_flow(self, scope: Place) -> Flow[list[Op]]:
-        """What writes as deltas the records that lie there whole, and could be deltas."""
+        """Return the operations that rewrite whole records as deltas where possible."""
         values = yield from self._wire.everything(scope.namespace("records"))
         by_id = {name: data for data in values if (name := _id_of(data)) is not None}
         ops: list[Op] = []
@@ -84,17 +83,17 @@ class Shelf:
         return ops
 
     def one_flow(self, scope: Place, record_id: str) -> Flow[Record | None]:
-        """A record; None if it is not there, or damaged, or stands on one that is."""
+        """Return a record; None if it or one that it is made of is missing or damaged."""
         found = yield from self._back_flow(scope, record_id, whole_chain=False)
         return found[0].record if found else None
 
     def ancestry_flow(self, scope: Place, record_id: str) -> Flow[list[Record] | None]:
-        """A record and all before it, the newest first; None if one is missing or damaged."""
+        """Return a record and its ancestors, newest first; None if one is missing or damaged."""
         found = yield from self._back_flow(scope, record_id, whole_chain=True)
         return None if found is None else [one.record for one in found]
 
     def every_flow(self, scope: Place) -> Flow[list[Record]]:
-        """All sound records of a scope, in no order."""
+        """Return all sound records of a scope, in no order."""
         values = yield from self._wire.everything(scope.namespace("records"))
         by_id = {name: data for data in values if (name := _id_of(data)) is not None}
         return [one.record for one in _all(by_id).values()]
@@ -102,8 +101,10 @@ class Shelf:
     def _back_flow(
         self, scope: Place, record_id: str, *, whole_chain: bool
     ) -> Flow[list[_Read] | None]:
-        """A record and those before it, the newest first, up to the first or to one that is whole;
-        None if one is missing or damaged."""
+        """Return a record and those before it, up to the first or to one that is whole.
+
+        Newest first; None if one is missing or damaged.
+        """
         steps: dict[str, _Read | Mapping[str, Any]] = {}
         wanted: str | None = record_id
         while wanted is not None:
@@ -131,15 +132,14 @@ class Shelf:
         return found[::-1]
 
     def _remember(self, scope: Place, read: _Read) -> None:
-        """Keep a record, which never changes; what can expire is asked for each time, and so is
-        what a newer version has written more than we know of."""
+        """Cache a record, unless it can expire or a newer version wrote more than we know of."""
         if self._wire.ttl is None and _text(read.record) == read.text:
             self._known.put((scope, read.record.id), read.record)
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A record, and the very text that stands for it."""
+    """A record and its stored text."""
 
     record: Record
     text: str
@@ -151,11 +151,7 @@ def _text(record: Record) -> str:
 
 
 def _made(name: str, data: Mapping[str, Any], before: _Read | None) -> _Read | None:
-    """The record that a value holds; None if it is damaged, or not the one of this name.
-
-    Raises:
-        ArchiveError: it was written by a newer version.
-    """
+    """Return the record in a value; None if it is damaged or has another id."""
     try:
         if "delta" not in data:
             text = dumps(data["record"])
@@ -178,7 +174,7 @@ def _short(name: str, parent: str, base: str, text: str) -> dict[str, Any]:
 
 
 def _all(by_id: Mapping[str, Mapping[str, Any]]) -> dict[str, _Read]:
-    """The sound records among some values."""
+    """Return the sound records among some values."""
     made: dict[str, _Read | None] = {}
     for name in by_id:
         for one in reversed(list(_down(name, by_id, made))):
@@ -201,7 +197,7 @@ def _parent_of(data: Mapping[str, Any]) -> str | None:
 def _down(
     name: str, by_id: Mapping[str, Mapping[str, Any]], made: Mapping[str, Any]
 ) -> Iterator[str]:
-    """A record's name and those of the records that it is made of, as far as none is made yet."""
+    """Yield a record's name and those it is made of, as far as they are not made yet."""
     seen: set[str] = set()
     while name in by_id and name not in made and name not in seen:
         seen.add(name)
@@ -212,12 +208,11 @@ def _down(
 
 
 def digest(text: str) -> str:
-    """What tells one base from another."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def delta(base: str, text: str) -> Delta:
-    """What makes a text of a base.
+    """Return the delta that makes a text of a base.
 
     Example:
         >>> delta('{"facts":[{"quote":"one is here"},{"quote":"two"}]}',
@@ -244,11 +239,7 @@ def delta(base: str, text: str) -> Delta:
 
 
 def applied(base: str, made: Sequence[Any]) -> str:
-    """The text that a delta makes of its base.
-
-    Raises:
-        ValueError: it is no delta of this base.
-    """
+    """Apply a delta to its base; one of another base is a `ValueError`."""
     pieces = _PIECE.findall(base)
     parts: list[str] = []
     for one in made:

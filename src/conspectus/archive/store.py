@@ -23,21 +23,20 @@ if TYPE_CHECKING:
 
 
 class Archive(ArchiveFlows):
-    """Originals, content-addressed, with the drafts and records that say what became of them.
+    """Originals by content hash, with the drafts and records of their compactions.
 
-    Each method has a twin for event loops, named with an `a` in front. Whatever a store raises
-    becomes an `ArchiveError` that says what to do; what the archive held before stays as it was.
+    Each method has a twin for event loops, named with an `a` in front. Any failure of the store
+    becomes an `ArchiveError` that says what to do; values stored before stay as they were.
 
     Args:
-        store: any LangGraph store. It stays the caller's: `close` leaves it open.
-        ttl: seconds after which what is written is gone; None for no end. Originals live that
-            long from when they were archived, records from the latest commit of their chain.
-        timeout: seconds that the store has for one batch of reads or writes; None for no limit.
-            One that takes longer is a store that failed (`ArchiveTimeout`), so that it cannot hang
-            an agent. A SQLite file waits for its own time-out instead. Default: 30.
+        store: any LangGraph store. `close` leaves it open: it stays the caller's.
+        ttl: seconds after which values expire; None for no end. Originals live that long from when
+            they were archived, records from the latest commit of their chain.
+        timeout: seconds that the store has for one batch of reads or writes, else `ArchiveTimeout`;
+            None for no limit. A SQLite file waits for its own time-out instead. Default: 30.
 
     Raises:
-        PolicyError: the ttl or the timeout means nothing, or the store keeps no ttl.
+        PolicyError: the ttl or the timeout is invalid, or the store keeps no ttl.
 
     Example:
         >>> with Archive.open("memory:") as archive:
@@ -59,18 +58,17 @@ class Archive(ArchiveFlows):
     def open(
         cls, where: str | Path, *, ttl: float | None = None, timeout: float | None = TIMEOUT
     ) -> Self:
-        """Open an archive and make what it needs.
+        """Open an archive, and make its tables if needed.
 
         Args:
-            where: a file's path or `sqlite:///path` (with four slashes for an absolute path) for
-                a SQLite file, which is made for its owner alone, in a folder that is there;
-                `postgresql://...` for a server; `memory:` for one that ends with the process.
+            where: a path or `sqlite:///path` (four slashes for an absolute path) for a private file
+                in an existing folder; `postgresql://...` for a server; `memory:` for one that ends
+                with the process.
             ttl, timeout: as above, in seconds.
 
         Raises:
-            InputError: the address is of no known form, or malformed; no part of a password is
-                shown.
-            PolicyError: the ttl or the timeout means nothing, or the store keeps no ttl.
+            InputError: the address is unknown or malformed; no part of a password is shown.
+            PolicyError: the ttl or the timeout is invalid, or the store keeps no ttl.
             ArchiveError: it cannot be opened, or an extra is missing; says what to do.
         """
         backend = open_backend(where)
@@ -88,7 +86,7 @@ class Archive(ArchiveFlows):
         return archive
 
     def close(self) -> None:
-        """Give up connections; a store that the caller gave stays open."""
+        """Close connections; a store that the caller gave stays open."""
         self._backend.close()
 
     def __enter__(self) -> Self:
@@ -98,14 +96,14 @@ class Archive(ArchiveFlows):
         self.close()
 
     def put(self, scope: Scope, entries: Sequence[Entry]) -> None:
-        """Write originals; those that are there already are left as they are.
+        """Write originals; existing ones are left as they are.
 
         Args:
-            scope: whose history.
-            entries: messages as `conspectus.messages.read_messages` gives them.
+            scope: the history.
+            entries: messages from `conspectus.messages.read_messages`.
 
         Raises:
-            ArchiveError: the store fails; some of them may have been written, which harms nothing.
+            ArchiveError: the store fails; some may have been written, which does no harm.
         """
         run(self.put_flow(scope, entries))
 
@@ -114,7 +112,7 @@ class Archive(ArchiveFlows):
         await arun(self.put_flow(scope, entries))
 
     def missing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
-        """Keys of those that do not come back equal; empty when all are safe."""
+        """Return the keys of entries that do not come back equal; empty when all are safe."""
         return run(self.missing_flow(scope, entries))
 
     async def amissing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -122,7 +120,7 @@ class Archive(ArchiveFlows):
         return await arun(self.missing_flow(scope, entries))
 
     def get(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
-        """Originals in the order asked.
+        """Return originals in the order of their keys.
 
         Raises:
             NotFoundError: some are gone (expired, forgotten, never put); says which.
@@ -143,7 +141,7 @@ class Archive(ArchiveFlows):
         await arun(self.save_draft_flow(scope, plan, draft))
 
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
-        """The draft of a plan; None if there is none that this version can use."""
+        """Return the draft of a plan; None if there is none that this version can use."""
         return run(self.find_draft_flow(scope, plan))
 
     async def afind_draft(self, scope: Scope, plan: str) -> Draft | None:
@@ -151,11 +149,11 @@ class Archive(ArchiveFlows):
         return await arun(self.find_draft_flow(scope, plan))
 
     def commit(self, scope: Scope, record: Record) -> None:
-        """Put a record in force; committing it twice is the same as once.
+        """Commit a record; committing it twice is the same as once.
 
         Raises:
-            ArchiveUnconfirmed: the store does not give the record back as the one in force.
-            ArchiveError: the store fails; the record before is still in force, or this one is.
+            ArchiveUnconfirmed: the store does not return the record as the head.
+            ArchiveError: the store fails; the head is the record before, or this one.
         """
         run(self.commit_flow(scope, record))
 
@@ -164,10 +162,9 @@ class Archive(ArchiveFlows):
         await arun(self.commit_flow(scope, record))
 
     def chain(self, scope: Scope) -> tuple[Record, ...]:
-        """Records from the first of a thread to the one in force.
+        """Return the records from the first of a thread to its head.
 
-        Empty where an ancestor is missing or damaged: what such a chain covers is not known for
-        sure, so it is not trusted.
+        Empty if an ancestor is missing or damaged: what such a chain covers is not known.
 
         Raises:
             ArchiveError: the store fails, or a newer version has written a record.
@@ -179,10 +176,7 @@ class Archive(ArchiveFlows):
         return await arun(self.chain_flow(scope))
 
     def records(self, scope: Scope) -> tuple[Record, ...]:
-        """Every sound record, abandoned branches included; parents before their children.
-
-        A record says what it adds to its parent, so of one whose parent is gone nothing is known.
-        """
+        """Return every sound record, abandoned branches too; parents before children."""
         return run(self.records_flow(scope))
 
     async def arecords(self, scope: Scope) -> tuple[Record, ...]:
@@ -190,7 +184,7 @@ class Archive(ArchiveFlows):
         return await arun(self.records_flow(scope))
 
     def threads(self, tenant: str) -> tuple[str, ...]:
-        """Names of a tenant's threads, sorted."""
+        """Return the names of a tenant's threads, sorted."""
         return run(self.threads_flow(tenant))
 
     async def athreads(self, tenant: str) -> tuple[str, ...]:
@@ -198,15 +192,15 @@ class Archive(ArchiveFlows):
         return await arun(self.threads_flow(tenant))
 
     def forget(self, tenant: str, thread: str | None = None) -> int:
-        """Delete all that is kept of one thread, in all its sessions, or of a whole tenant.
+        """Delete one thread with all its sessions, or a whole tenant.
 
-        The search index goes too. What graphs hold in their checkpoints is not ours to delete.
+        The search index goes too; checkpoints of graphs are not touched.
 
         Returns:
-            How many values were deleted: messages, drafts, records, pointers, names of threads.
+            The number of deleted values: messages, drafts, records, heads, names of threads.
 
         Raises:
-            ArchiveError: the store fails or does not delete; forget again, it goes on from there.
+            ArchiveError: the store fails or does not delete; call again to go on.
         """
         return run(self.forget_flow(tenant, thread))
 
@@ -217,20 +211,15 @@ class Archive(ArchiveFlows):
     def compact(self) -> int:
         """Bring an archive of an earlier version up to the form of this one, which is smaller.
 
-        A file is written anew, which takes as much free space as it has. Stop whatever writes to
-        the archive meanwhile: it would have to open it again. Stopped half way, the archive is
-        sound; compact it again. Messages with an index by meaning stay as they are.
+        A file is written anew, which takes as much free space again. Stop all writers first: they
+        would have to open it again. After an interruption the archive is sound; call again.
+        Messages with a semantic index stay as they are.
 
         Returns:
-            How many values were rewritten; 0 where there was nothing to do.
+            The number of rewritten values.
 
         Raises:
             ArchiveError: the store fails; says what to do.
-
-        Example:
-            >>> with Archive.open("memory:") as archive:
-            ...     archive.compact()
-            0
         """
         return run(self.compact_flow())
 
@@ -239,13 +228,13 @@ class Archive(ArchiveFlows):
         return await arun(self.compact_flow())
 
     def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
-        """One row for each original that a chain answers for, in the order of the conversation.
+        """Return a row for each original of a chain, in the order of the conversation.
 
         Rows are plain JSON data: key, id, cite, role, name, date, archived_at, lossless, form
-        (`langchain` or `dict`) and the message. Originals that have expired have no row.
+        (`langchain` or `dict`) and the message. Expired originals have no row.
 
         Args:
-            scope: whose history.
+            scope: the history.
             chain: records from the first to the head; by default those in force.
         """
         return run(self.export_flow(scope, chain))

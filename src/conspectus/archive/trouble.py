@@ -1,4 +1,4 @@
-"""What a store's failure means, and what to do about it, in one sentence."""
+"""Explain a store's failure, and what to do about it, in one sentence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _POSTGRES = (
     ("40", _LOCKED),
     ("42P01", "the store has no tables yet; call its setup() once before using it"),
 )
-"""By the beginning of SQLSTATE."""
+"""Advice by the beginning of SQLSTATE."""
 
 _OURS = ("sqlite3", "aiosqlite", "psycopg", "psycopg_pool")
 
@@ -48,13 +48,15 @@ ON_ITS_LOOP = (
 
 
 def is_of_a_database(error: BaseException) -> bool:
-    """Whether it comes from the system or a database, and from no mistake in a program."""
+    """Return whether an error comes from the system or a database, not from a program."""
     return isinstance(error, OSError) or _package(error) in _OURS
 
 
 def unquoted(error: ArchiveError) -> str:
-    """What happened, for a line in the log, where an embedding model may be behind it: providers
-    quote in their errors what they were sent, which may hold a secret."""
+    """Describe an error for the log, without quotes of an embedding model's provider.
+
+    Providers quote the request in their errors, which may hold a secret.
+    """
     cause = error.__cause__
     if cause is None or isinstance(error, ArchiveTimeout) or is_of_a_database(cause):
         return str(error)
@@ -62,10 +64,9 @@ def unquoted(error: ArchiveError) -> str:
 
 
 def explain(error: BaseException) -> str:
-    """What happened and what to do.
+    """Say what happened and what to do.
 
-    A store may fail again while it cleans up after a failure, so the whole chain of errors is
-    looked through for one that tells something.
+    A store may fail again while it cleans up, so the whole chain of errors is searched for advice.
     """
     chain = list(_chain(error))
     for one in chain:
@@ -90,7 +91,7 @@ def explain(error: BaseException) -> str:
 
 
 def _of_postgres(error: BaseException, text: str) -> str | None:
-    """What an error of psycopg means; None where the error itself says more."""
+    """Explain an error of psycopg; None if the error itself says more."""
     state = getattr(error, "sqlstate", None) or ""
     for beginning, advice in _POSTGRES:
         if state.startswith(beginning):

@@ -1,4 +1,4 @@
-"""What the archive holds of one message, how it is written, and the order in which it is read."""
+"""Write a message for the archive, read it back, and order it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ class Archived:
 
     Attributes:
         key: identity and version.
-        id: its id; a derived one where it had none.
-        cite: how summaries name it.
-        role: who speaks.
+        id: its id; a derived one if it had none.
+        cite: its name in summaries.
+        role: of the speaker.
         name: the speaker's or the tool's name, if given.
         date: when it was said, as the caller wrote it, if known.
         archived_at: when the archive took it, in UTC, as ISO 8601.
         message: the original, equal to what was put.
-        text: what a reader would see of it, tool calls included.
-        lossless: whether the original could be kept whole; False where secrets were taken out of
-            it, or a part of it, such as an artifact that is some object of a program, is only
-            described.
+        text: its readable text, tool calls included.
+        lossless: whether the original was kept whole; False if secrets were taken out, or a part,
+            such as an object of a program, is only described.
         calls: tool calls that it makes.
         answers: ids of the calls whose results it holds.
-        speaks: somebody says something in it himself, beside results of tools.
+        speaks: whether it holds text besides results of tools.
     """
 
     key: str
@@ -53,10 +52,10 @@ class Archived:
 
 
 def manifest(chain: Chain) -> tuple[str, ...]:
-    """Keys of all originals that a chain answers for, in the order of the conversation.
+    """Return the keys of all originals of a chain, in the order of the conversation.
 
-    A message that stayed in view while others behind it left stands where it stood. Messages that
-    are only shown short so far come last, unless their place is known: they are still in view.
+    A message that stayed in view while later ones left keeps its position. Messages that are only
+    clipped so far come last, unless their position is known: they are still in view.
     """
     placed = dict.fromkeys(key for record in chain for key in record.order or record.covers)
     covered = {key for record in chain for key in record.covers}
@@ -66,7 +65,7 @@ def manifest(chain: Chain) -> tuple[str, ...]:
 
 
 def to_data(entry: Entry) -> dict[str, Any]:
-    """One message as plain data; its reading text is left out, as it follows from the message."""
+    """Return one message as plain data, without its reading text, which follows from it."""
     form, message, lossless = to_json(entry.source)
     return {
         "form": form,
@@ -83,7 +82,7 @@ def to_data(entry: Entry) -> dict[str, Any]:
 
 
 def same(data: Mapping[str, Any] | None, entry: Entry) -> bool:
-    """Whether a stored value gives back this very message."""
+    """Return whether a stored value equals this message."""
     if data is None or data.get("form") != entry.encoded.form or data.get("id") != entry.given_id:
         return False
     return json.dumps(data.get("message"), sort_keys=True, separators=(",", ":")) == (
@@ -92,11 +91,7 @@ def same(data: Mapping[str, Any] | None, entry: Entry) -> bool:
 
 
 def from_data(key: str, data: Mapping[str, Any] | None) -> Archived:
-    """The message that `to_data` wrote.
-
-    Raises:
-        ArchiveError: the value is damaged.
-    """
+    """Return the message that `to_data` wrote; a damaged one is an `ArchiveError`."""
     try:
         if data is None:
             raise ValueError("its value is no JSON")
@@ -125,7 +120,7 @@ def from_data(key: str, data: Mapping[str, Any] | None) -> Archived:
 
 
 def to_row(key: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """One message as a row of an export: plain JSON data."""
+    """Return one message as a row of an export: plain JSON data."""
     parts = {part: data.get(part) for part in ("cite", "role", "name", "date", "lossless", "form")}
     return {
         "key": key,
@@ -146,7 +141,7 @@ def _with_id(data: Mapping[str, Any]) -> Any:
 
 
 def _comes_back(entry: Entry) -> bool:
-    """Whether the message, written and read, is equal to itself."""
+    """Return whether the message, written and read, is equal to itself."""
     try:
         again = decode(entry.encoded.form, entry.encoded.text, entry.given_id)
     except MessageError:

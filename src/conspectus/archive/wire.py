@@ -1,9 +1,9 @@
-"""A store's two primitives as steps of a flow, with its failures explained.
+"""The two primitives of a store as steps of a flow, with explained failures.
 
 A value in a store is `{"v": 2, "z": <base64 of packed JSON>}`: NUL, lone surrogates, bytes and
-integers beyond 64 bits lie inside, where no store can choke on them. A store that takes bytes gets
-them. Earlier versions wrote `{"v": 1, "json": <ASCII text>}`, which is read as well. Where the
-store has a semantic index, a message has its plain text beside that, for the index alone.
+integers beyond 64 bits are inside, where no store fails on them. A store that takes bytes gets
+bytes. Earlier versions wrote `{"v": 1, "json": <ASCII text>}`, which is read as well. For a store
+with a semantic index, a message also has its plain text, for the index alone.
 """
 
 from __future__ import annotations
@@ -48,14 +48,13 @@ FORMAT = 2
 """Version of the form above; a newer one is refused."""
 
 CHUNK = 500
-"""Operations in one batch at most."""
+"""Most operations in one batch."""
 
 MOST_MEANT = 8_000
-"""Characters of a message or a query from which its meaning is taken, as models for that read
-little."""
+"""Characters of a text that are embedded; embedding models read little more."""
 
 CHUNK_SIZE = 8_000_000
-"""Bytes of packed values in one batch at most, unless a single value is larger."""
+"""Most bytes of packed values in one batch, unless a single value is larger."""
 
 Namespace = tuple[str, ...]
 
@@ -63,16 +62,12 @@ _UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 
 
 def dumps(data: Any) -> str:
-    """ASCII JSON with keys in their own order, as the order of tool arguments is kept too."""
+    """Return ASCII JSON with keys in their own order, as tool arguments keep it."""
     return json.dumps(data, ensure_ascii=True, separators=(",", ":"))
 
 
 def check_ttl(store: Store, ttl: float | None) -> None:
-    """Refuse a time to live that means nothing, or that the store would not keep.
-
-    Raises:
-        PolicyError: says which of both it is.
-    """
+    """Refuse an invalid time to live, or one that the store would not keep."""
     _check_seconds("ttl", ttl, "end")
     if ttl is not None and not store.supports_ttl:
         raise PolicyError(
@@ -82,11 +77,6 @@ def check_ttl(store: Store, ttl: float | None) -> None:
 
 
 def _check_seconds(name: str, given: object, none: str) -> None:
-    """Refuse a number of seconds that means nothing.
-
-    Raises:
-        PolicyError: says what is expected.
-    """
     number = isinstance(given, (int, float)) and not isinstance(given, bool) and given
     if given is not None and not 0 < number < math.inf:
         raise PolicyError(
@@ -95,13 +85,7 @@ def _check_seconds(name: str, given: object, none: str) -> None:
 
 
 class Wire:
-    """One store, reached through flows.
-
-    Args:
-        store: any LangGraph store, or that of a file.
-        ttl: seconds after which what is written is gone; None for no end.
-        timeout: seconds that the store has for one batch; None for no limit.
-    """
+    """One store, reached through flows; `ttl` and `timeout` (of a batch) are in seconds."""
 
     def __init__(self, store: Store, ttl: float | None, timeout: float | None = None) -> None:
         check_ttl(store, ttl)
@@ -117,32 +101,34 @@ class Wire:
 
     @property
     def semantic(self) -> bool:
-        """Whether the store was given an index by meaning."""
+        """Whether the store has a semantic index."""
         return bool(getattr(self.store, "index_config", None))
 
     @property
     def _patience(self) -> float | None:
-        """How long to wait. Waiting takes a thread, which stores that cannot hang are spared: a
-        dict in memory, and a SQLite file, which waits for its own time-out and no longer."""
+        """How long to wait. Waiting takes a thread, which stores that cannot hang are spared:
+
+        a dict in memory, and a SQLite file, which has its own time-out.
+        """
         sure = isinstance(self.store, FileStore) or _is_langgraphs(self.store, "memory", "sqlite")
         plain = sure and not self.semantic
         return None if plain else self.timeout
 
     @property
     def _shared(self) -> bool:
-        """Whether a batch comes to its end before a cancellation goes on: others are on the same
-        connection. One in a thread does so by itself, and a dict in memory has no transactions."""
+        """Whether a batch ends before a cancellation goes on: others share the connection.
+
+        A call in a thread does so by itself, and a dict in memory has no transactions.
+        """
         return self._memory_lock is None and not self._in_thread
 
     def put_op(
         self, namespace: Namespace, key: str, data: Mapping[str, Any], meaning: str | None = None
     ) -> PutOp:
-        """Write one value; a store with a semantic index is told to embed its text and no more.
+        """Return the operation that writes one value.
 
-        Args:
-            namespace, key: where.
-            data: plain JSON data; with `expires`, as it is read, it keeps the end that it has.
-            meaning: text by whose meaning it is to be found; None for values that are not searched.
+        Data with `expires`, as it is read, keeps its end. `meaning` is the text for a semantic
+        index.
         """
         body = dict(data)
         ttl = self.ttl
@@ -163,28 +149,24 @@ class Wire:
     def read(
         self, namespace: Namespace, keys: Sequence[str]
     ) -> Flow[dict[str, dict[str, Any] | None]]:
-        """Values by key. One that is not there or has expired is left out; a damaged one is None.
-
-        Raises:
-            ArchiveError: the store fails, or a value was written by a newer version.
-        """
+        """Return values by key, without those missing or expired; a damaged one is None."""
         wanted = list(dict.fromkeys(keys))
         items = yield from self.batch([GetOp(namespace, key) for key in wanted])
         found = {key: unpack(item) for key, item in zip(wanted, items, strict=True) if item}
         return {key: data for key, data in found.items() if not expired(data)}
 
     def everything(self, namespace: Namespace) -> Flow[list[dict[str, Any]]]:
-        """All sound values in a namespace; asked for at once, as unordered pages may overlap."""
+        """Return all sound values of a namespace, at once: unordered pages may overlap."""
         items = yield from self.items(namespace)
         found = (unpack(item) for item in items)
         return [data for data in found if data is not None and not expired(data)]
 
     def items(self, namespace: Namespace) -> Flow[list[Item]]:
-        """Everything in a namespace, as the store holds it."""
+        """Return everything in a namespace, as the store holds it."""
         return (yield from self._all(partial(SearchOp, namespace)))
 
     def namespaces(self, beginning: Namespace) -> Flow[list[Namespace]]:
-        """All namespaces that begin so, in order."""
+        """Return all namespaces with this beginning, sorted."""
         found = yield from self._all(partial(NamespacesOp, beginning))
         return sorted(map(tuple, found))
 
@@ -196,7 +178,7 @@ class Wire:
         return list(found)
 
     def batch(self, ops: Sequence[Op]) -> Flow[list[Any]]:
-        """Run operations, so many at a time, and give their answers in order.
+        """Run operations in batches, and return their answers in order.
 
         Raises:
             ArchiveTimeout: the store does not answer in time, or did not a moment ago.
@@ -276,7 +258,7 @@ class Wire:
         return await in_a_daemon(partial(self._call, ops))
 
     def _roll_back(self) -> None:
-        """A commit that failed leaves its transaction open, and every later batch would fail."""
+        """End the transaction of a failed commit, or every later batch would fail."""
         connection, lock = getattr(self.store, "conn", None), getattr(self.store, "lock", None)
         if isinstance(connection, sqlite3.Connection) and lock is not None:
             # One that is closed or broken for good says so itself at the next call.
@@ -292,14 +274,14 @@ class Wire:
 
 
 def _is_meant(op: Op) -> bool:
-    """Whether an embedding model is asked for it."""
+    """Return whether an operation needs an embedding model."""
     if isinstance(op, PutOp):
         return isinstance(op.index, list)
     return isinstance(op, SearchOp) and op.query is not None
 
 
 def aside(call: Callable[[], object], timeout: float | None = None) -> Io:
-    """A step beside the store's primitives, whose failure is explained in the same way."""
+    """Return a step beside the store's primitives, with its failure explained too."""
 
     @inside()
     def guarded() -> object:
@@ -314,7 +296,7 @@ def aside(call: Callable[[], object], timeout: float | None = None) -> Io:
 
 
 def meaning_op(namespace: Namespace, query: str, limit: int) -> SearchOp:
-    """The values nearest in meaning to a query, the best first, up to a limit."""
+    """Return the search for the values nearest in meaning, best first."""
     wanted = _UNSENDABLE.sub("\ufffd", query[:MOST_MEANT])
     return SearchOp(namespace, query=wanted, limit=limit)
 
@@ -334,11 +316,7 @@ def _chunks(ops: Sequence[Op]) -> Iterator[list[Op]]:
 
 
 def unpack(item: Item) -> dict[str, Any] | None:
-    """What a stored value holds; None if it is damaged.
-
-    Raises:
-        ArchiveError: it was written by a newer version.
-    """
+    """Return the data of a stored value; None if it is damaged."""
     value: Any = item.value
     if not isinstance(value, Mapping):
         return None
@@ -355,11 +333,7 @@ def unpack(item: Item) -> dict[str, Any] | None:
 
 
 def check_version(version: object, known: int) -> None:
-    """Refuse what a newer version of the library has written.
-
-    Raises:
-        ArchiveError: says to upgrade.
-    """
+    """Refuse data that a newer version of the library has written."""
     if isinstance(version, int) and version > known:
         raise ArchiveError(
             f"the archive holds data of format {version}, and this version of Conspectus knows "
@@ -368,12 +342,12 @@ def check_version(version: object, known: int) -> None:
 
 
 def expired(data: Mapping[str, Any] | None) -> bool:
-    """Whether a value's time to live is over, swept or not."""
+    """Return whether a value's time to live is over, swept or not."""
     ends = data.get("expires") if data is not None else None
     return isinstance(ends, (int, float)) and time.time() >= ends
 
 
 def _is_langgraphs(store: object, *kinds: Literal["memory", "sqlite"]) -> bool:
-    """Whether it is LangGraph's own store of such a kind, and none derived from it."""
+    """Return whether it is exactly LangGraph's own store of such a kind."""
     names = {"memory": "InMemoryStore", "sqlite": "SqliteStore"}
     return any(type(store) is known(f"langgraph.store.{one}", names[one]) for one in kinds)

@@ -47,8 +47,7 @@ def export(
         str, typer.Option(help="Which agent's own history, where several share a thread.")
     ] = "main",
     out: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Write here. Default: standard output."),
+        Path | None, typer.Option("-o", "--output", help="Write here. Default: standard output.")
     ] = None,
 ) -> None:
     """Write the archived originals as JSON lines: one a line, oldest first."""

@@ -30,7 +30,7 @@ def compact(
         typer.Option(
             help="When to compact: tokens:8000, messages:50, fraction:0.8 of the window; several "
             "that must all hold joined with +. Repeat it for alternatives. Default: 85% of "
-            "--window, else 170,000 tokens.",
+            "--window, else 170,000 tokens."
         ),
     ] = None,
     keep: Annotated[

@@ -143,10 +143,7 @@ def _archive(config: SummarizationConfig) -> Iterator[Found]:
     if where is None or where in ("memory:", ":memory:"):
         return
     if re.search(r"\$(?:\{|[A-Z_][A-Z0-9_]{2,})", where):
-        yield (
-            ("archive",),
-            "a variable stands for a whole value; put the whole address into one",
-        )
+        yield (("archive",), "a variable stands for a whole value; put the whole address into one")
         return
     scheme, mark, rest = where.partition("://")
     if mark:

@@ -95,14 +95,7 @@ def unasked_flow(
         return None
     try:
         found = yield from recall_flow(
-            archive,
-            scope,
-            chain,
-            query=query,
-            tokens=tokens,
-            without=own,
-            cited=False,
-            count=count,
+            archive, scope, chain, query=query, tokens=tokens, without=own, cited=False, count=count
         )
     except InputError:  # no word in it to look for
         return None
