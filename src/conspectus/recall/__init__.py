@@ -1,4 +1,4 @@
-"""Recall: archived originals found again by id, by range or by query."""
+"""Find archived originals again by id, by range or by query."""
 
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,4 @@
-"""All that a chain's messages are found by, as one: its parts side by side, in the order of the
-history, with what follows what."""
+"""The index parts of a chain, joined in the order of the history."""
 
 from __future__ import annotations
 
@@ -14,21 +13,11 @@ from conspectus.recall.steps import Kind, Steps
 class Corpus:
     """The passages of a history.
 
-    Args:
-        parts: of the index, all of the chain and of nothing else.
-        covered: keys of its messages, in the order of the history.
-
-    Attributes:
-        covered: as given.
-        numbers: by place, the numbers of its passages.
-        place: by number of a passage, the place of its message; -1 where it does not count.
-        starts, ends, sizes: by number of a passage, see `Passage`; calls: those that are calls.
-        total: how many passages count.
-        gone: keys of messages that no part knows.
-        expires: when the first message is gone, in seconds since 1970; None for never.
-        mean: terms in a passage.
-        long: places of messages of several passages.
-        steps: which messages follow which.
+    `covered` holds the keys of its messages in order; a place is a position in it. `numbers` gives
+    the passages of a place, `place` the place of a passage (-1 if it does not count); `starts`,
+    `ends`, `sizes` and `calls` are by passage. `total` counts passages, `mean` is their terms on
+    average, `gone` holds keys that no part knows, `long` the places of messages of several
+    passages, and `expires` is in seconds since 1970.
     """
 
     def __init__(self, parts: Sequence[Part], covered: Sequence[str]) -> None:
@@ -71,7 +60,7 @@ class Corpus:
         self.steps = Steps(kinds, self.long)
 
     def doc(self, place: int) -> Doc | None:
-        """What is known of the message at a place; None for one that is gone."""
+        """Return the facts of the message at a place; None if it is gone."""
         row = self._rows[place]
         if row < 0:
             return None
@@ -82,9 +71,11 @@ class Corpus:
         return doc
 
     def lends(self, place: int) -> Sequence[int]:
-        """Numbers of the passages whose words others may borrow: a short message, the start of
-        each call and of a result. What somebody says at length is about all that stands around
-        it, and tells nothing of it apart."""
+        """Return the passages of a message whose words others may borrow.
+
+        These are a short message, and the start of each call and of a result. A long text of a
+        speaker is about everything around it, so it lends nothing.
+        """
         numbers = self.numbers[place]
         if len(numbers) < 2:
             return numbers
@@ -94,7 +85,7 @@ class Corpus:
         return list({self.calls.get(n, ""): n for n in reversed(numbers)}.values())
 
     def holding(self, term: str) -> Mapping[int, int]:
-        """Numbers of the passages that hold a term, and how often each does."""
+        """Return how often each passage that holds a term holds it."""
         place = self.place
         return {
             first + number: count
@@ -104,7 +95,7 @@ class Corpus:
         }
 
     def named(self, name: str) -> list[str]:
-        """Keys of messages with this id, or cited by it, or whose key starts with it, in order."""
+        """Return keys of messages by id, citation or start of the key, in order."""
         wanted, start = digest(name), name if is_start(name) else ""
         rows = [names for _, part in self._parts for names in part.names]
         return [
@@ -115,5 +106,5 @@ class Corpus:
 
 
 def is_start(name: str) -> bool:
-    """Whether a name is long enough to be the start of a key."""
+    """Return whether a name is long enough to be the start of a key."""
     return len(name) >= 8 and all(c in "0123456789abcdef" for c in name)

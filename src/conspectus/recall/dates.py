@@ -1,4 +1,4 @@
-"""Dates in a text as terms, so that `2023-05-08`, `May 8th, 2023` and `8 May` meet."""
+"""Dates in a text as terms, so that `2023-05-08`, `May 8th, 2023` and `8 May` match."""
 
 from __future__ import annotations
 
@@ -28,15 +28,13 @@ _HAS_NAME = re.compile(rf"\b(?=[adfjmnos]){_MONTH}", re.IGNORECASE)
 
 
 def date_terms(text: str) -> tuple[str, ...]:
-    """What the dates of a text are found by: the day, the day of any year, and the month.
+    """Return the terms of the dates in a text: day, day of any year, and month.
 
-    A bare year or month is a word like any other. Relative dates mean nothing without a clock.
+    A bare year or month is a plain word. Relative dates mean nothing without a clock.
 
     Example:
         >>> date_terms("on May 8th, 2023")
         ('day20230508', 'day0508', 'month202305')
-        >>> date_terms("in May 2023")
-        ('month202305',)
     """
     forms = list(_NUMERIC)
     if "月" in text:

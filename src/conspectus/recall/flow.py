@@ -1,4 +1,4 @@
-"""Recall: archived originals found again by id, by range or by query, as text with no authority."""
+"""Recall originals by id, range or query, as text without authority."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from conspectus.recall.search import Match, search_flow
 from conspectus.recall.words import query_of
 
 WHOLE_UP_TO = 720
+"""Characters up to which a found message is shown whole."""
 
 AT_ONCE = 50
 """Messages read at a time, as the last of them seldom fit."""
@@ -27,13 +28,13 @@ AT_ONCE = 50
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """What was recalled.
+    """Recalled messages, and the text that shows them.
 
     Attributes:
         hits: the messages, in the order of the text.
-        text: all of them as one text to show to a model; empty where nothing was found or fits.
+        text: the text to show to a model; empty if nothing was found or fits.
         tokens: size of the text.
-        truncated: something was shortened or left out for lack of room.
+        truncated: whether something was shortened or left out to fit.
     """
 
     hits: tuple[Hit, ...]
@@ -57,35 +58,28 @@ def recall_flow(
     cited: bool = True,
     count: Callable[[str], int],
 ) -> Flow[RecallResult]:
-    """Find archived originals among those that a chain answers for.
+    """Find originals of a chain; give exactly one of `query`, `id` and `range`.
 
-    Exactly one of `query`, `id` and `range` is given. Messages found by a query come best first,
-    with those around them that complete them; what follows each other stands together. What fits
-    far worse than the best, or only says again what is there already, is left out.
+    Messages found by a query come best first, with neighbours that complete them; consecutive
+    messages are grouped. Messages that fit far worse than the best, or repeat others, are left out.
+    Messages of abandoned branches are not found.
 
     Args:
-        archive: where the originals are.
-        scope: whose history.
-        chain: the records in force; what only an abandoned branch holds is not found.
+        archive, scope, chain: where to look.
         query: words, names, paths, in any language.
-        id: a message's id, or how a summary cites it.
+        id: a message's id, or its citation in a summary.
         range: the first and the last message, each by id or citation.
-        start: characters of a message asked for by id that are left out at its beginning, to read
-            on in one that does not fit.
-        tokens: the most that the text may take.
-        most: the most messages that a query may find; None for as many as there is room for.
+        start: characters to skip in a message asked for by id, to read on in a long one.
+        tokens: the largest size of the text.
+        most: the most messages for a query; None for no limit.
         without: ids of messages that a query does not show.
-        cited: each message is named by its citation; without it only those that are shortened,
-            which leaves room for more of them.
-        count: tokens of a text.
+        cited: whether all messages show their citation, or only shortened ones, to save tokens.
+        count: counts the tokens of a text.
 
     Raises:
-        InputError: not exactly one way of asking, or one that cannot mean anything.
+        InputError: not exactly one way of asking, or an invalid one.
         NotFoundError: no message of the chain has that id.
         ArchiveError: the archive cannot be read.
-
-    Example:
-        `run(recall_flow(archive, scope, chain, query="database password", count=len))`
     """
     asked = {"query": query, "id": id, "range": range}
     kind = next((name for name, given in asked.items() if given is not None), "")
@@ -115,7 +109,7 @@ def recall_flow(
 
 
 def unknown_thread(tenant: str, thread: str) -> NotFoundError:
-    """The error for a thread of which nothing is kept: a slip must not look like an empty one."""
+    """Return the error for an unknown thread: a typing error must not look like an empty one."""
     return NotFoundError(
         f"the archive keeps no thread {_shown(thread)} of {_shown(tenant)}; 'conspectus archive "
         "list', or Archive.threads in Python, names those that it keeps"
@@ -186,7 +180,7 @@ def _by_range(
 def _take(
     archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: Room, start: int = 0
 ) -> Flow[None]:
-    """Messages in order until the room is used up."""
+    """Add messages in order until the text is full."""
     for first in range(0, len(keys), AT_ONCE):
         part = keys[first : first + AT_ONCE]
         found = yield from archive.find_flow(scope, part)
@@ -215,7 +209,7 @@ def _keys(archive: ArchiveFlows, scope: Scope, chain: Chain, name: str) -> Flow[
 
 
 def _again(one: Archived) -> bool:
-    """Whether it only shows what was recalled once: as a neighbour it would crowd out others."""
+    """Return whether a message only repeats an earlier recall, which would crowd out others."""
     return one.role == "tool" and says_again(one.text)
 
 

@@ -1,9 +1,9 @@
 """The search index of an archive: parts in the archive's own store, beside the originals.
 
-Each record has a part: what its messages are found by. Many parts in a row become one, so that a
-long thread has few. A part is a cache: it may be lost or damaged at any time, and is built again
-from the originals. It lies in its thread's namespace, so it has the walls, the file and the time
-to live of the thread, and goes with it. Two processes that build the same part write the same.
+Each record has a part with the terms of its messages. Many parts in a row become one, so that a
+long thread has few. A part is a cache: if it is lost or damaged, it is built again from the
+originals. It is in its thread's namespace, so it shares the thread's isolation, file and time to
+live, and is forgotten with it. Two processes that build the same part write the same.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from conspectus.recall.words import names_of, terms_of
 logger = logging.getLogger("conspectus")
 
 TOGETHER = 16
-"""Parts in a row of which one is made."""
+"""Parts in a row that become one."""
 
 REMEMBERED = 200_000
-"""Passages in memory, of all histories together."""
+"""Passages cached, over all histories."""
 
 AT_ONCE = 200
 """Messages read at a time."""
 
 LAST = 400
-"""Characters at the end of a message in which its question mark is looked for."""
+"""Characters at the end of a message that are searched for its question mark."""
 
 WHOLE = "="
-"""Opens a whole identifier where it stands among words; no word holds it."""
+"""Opens a whole identifier among words; no word holds it."""
 
 _MAKING = Lock()
 _SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\]]{0,40}?)\s?[:：]")
-"""How a transcript names who speaks, where the message itself does not: `[date] Name: ...`."""
+"""The speaker's name in a transcript, if the message has none: `[date] Name: ...`."""
 
 _ASKS = re.compile(r"[?？][\s\"'”’)»」』]*(?:\[[^\]]*\]\s*)?\Z")
-"""A text that ends in a question, but for a bracket behind it, such as a picture's description."""
+"""The end of a question, perhaps with a bracket behind it, such as a picture's description."""
 
 
 def index_of(archive: ArchiveFlows) -> SearchIndex:
@@ -70,11 +70,7 @@ def index_of(archive: ArchiveFlows) -> SearchIndex:
 
 
 class SearchIndex:
-    """The index of one archive; see `index_of`.
-
-    Args:
-        archive: whose messages are indexed, and in whose store the index lies.
-    """
+    """The index of one archive, in the archive's own store; see `index_of`."""
 
     def __init__(self, archive: ArchiveFlows) -> None:
         self._wire, self._shelf = archive.wire, archive.shelf
@@ -84,16 +80,7 @@ class SearchIndex:
         self._names: dict[object, dict[object, list[str]]] = {}
 
     def corpus_flow(self, scope: Scope, chain: Chain, anew: bool = False) -> Flow[Corpus]:
-        """What the messages of a chain are found by.
-
-        Args:
-            scope: whose history.
-            chain: the records in force.
-            anew: build it from the originals, as what is kept turned out to be damaged.
-
-        Raises:
-            ArchiveError: the archive cannot be read.
-        """
+        """Return the corpus of a chain; `anew` rebuilds it, as cached parts are damaged."""
         if not chain:
             return Corpus([], [])
         name = scope, chain[-1].id
@@ -119,12 +106,9 @@ class SearchIndex:
         return corpus
 
     def named_flow(self, scope: Scope, chain: Chain, name: str) -> Flow[list[str]]:
-        """Keys of messages with an id or cited by a name, in order.
+        """Return keys of messages by id or citation, in order.
 
         A store in memory has no index before the first query, and none is built for a name.
-
-        Raises:
-            ArchiveError: the archive cannot be read.
         """
         head = (scope, chain[-1].id) if chain else None
         with self._lock:
@@ -147,10 +131,10 @@ class SearchIndex:
         return [key for key in keys if key in named]
 
     def committed_flow(self, scope: Scope, record_id: str) -> Flow[None]:
-        """Index a record, and put parts together where they are many.
+        """Index a record, and join parts if there are many.
 
-        Where this fails, a later recall does it. A store in memory is indexed by that alone, as no
-        other process asks it.
+        If this fails, a later recall does it. A store in memory is indexed by recall alone, as no
+        other process reads it.
         """
         if is_memory_store(self._wire.store):
             return
@@ -163,7 +147,7 @@ class SearchIndex:
                 yield from self._parts_flow(scope, [tuple(reversed(found[:size]))])
 
     def drop_flow(self, scope: Scope, chain: Chain, keys: Collection[str]) -> Flow[None]:
-        """Forget the parts of a chain that know some messages; they are built again without."""
+        """Delete the parts of a chain that know some messages; they are built again without."""
         wanted = set(keys)
         held = [block for block in _blocks(chain) if wanted.intersection(manifest(block))]
         with self._lock:
@@ -171,7 +155,7 @@ class SearchIndex:
         yield from self._delete(scope, held)
 
     def forgotten(self, tenant: str, thread: str | None = None) -> None:
-        """Forget what is remembered of a tenant or of one thread."""
+        """Empty the cache of a tenant or of one thread."""
         with self._lock:
             self._forget(lambda one: one.tenant == tenant and thread in (None, one.thread))
 
@@ -220,7 +204,7 @@ class SearchIndex:
         return whole
 
     def _write(self, scope: Scope, block: Chain, part: Part) -> Flow[None]:
-        """Keep a part; a store that cannot be written to is searched all the same."""
+        """Write a part; a store that is read-only is searched all the same."""
         if not part.keys:
             return
         place, name = scope.namespace("index"), _name(block)
@@ -250,7 +234,7 @@ def _later(failed: str) -> Iterator[None]:
 
 
 def _blocks(chain: Chain) -> list[Chain]:
-    """A chain in pieces, the largest first: each of a power of `TOGETHER` records."""
+    """Divide a chain, the largest blocks first: each of a power of `TOGETHER` records."""
     blocks, at = [], 0
     size = 1
     while size * TOGETHER <= len(chain):
@@ -264,7 +248,7 @@ def _blocks(chain: Chain) -> list[Chain]:
 
 
 def _name(block: Chain) -> str:
-    """A record's id names all before it, too; so it says which records a block has."""
+    """Name a block; the last record's id stands for all before it."""
     return f"{len(block)}-{block[-1].id}"
 
 
@@ -300,7 +284,7 @@ def _read(one: Archived) -> tuple[str, Doc, list[Passage]]:
 
 
 def _pieces(one: Archived) -> Iterator[tuple[int, int, str]]:
-    """The passages of a message; of several calls each has its own."""
+    """Yield the passages of a message; each of several calls has its own."""
     calls = one.calls if len(one.calls) > 1 else ()
     at = len(one.text) - sum(len(call.reading) + 1 for call in calls)
     if at > 0 or not calls:
@@ -314,7 +298,7 @@ def _pieces(one: Archived) -> Iterator[tuple[int, int, str]]:
 
 
 def kind_of(one: Archived) -> Kind:
-    """What a message does. Calls that a provider answers itself, in the message, are none here."""
+    """Return the kind of a message; calls answered by the provider in it do not count."""
     if any(call.id not in one.answers for call in one.calls):
         return Kind.CALLS
     return Kind.RESULT if one.answers and not one.speaks else Kind.SAYS

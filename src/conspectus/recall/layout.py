@@ -1,4 +1,4 @@
-"""How recalled messages look: one framed line each, which no text in it can imitate."""
+"""Lay out recalled messages: one framed line each, which no text in it can imitate."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from conspectus.archive.values import Archived
 from conspectus.messages.framing import as_notes
 
 LEAST = 40
-"""Characters of a message that are worth showing."""
+"""Least characters of a message that are shown."""
 
 NEAR = 600
-"""Characters around which the best place in a long message is looked for."""
+"""Characters within which marks count as close together."""
 
 _UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One message recalled.
+    """One recalled message.
 
     Attributes:
-        id: its id; a derived one where it had none.
-        cite: how summaries name it.
+        id: its id; a derived one if it had none.
+        cite: its name in summaries.
         key: identity and version.
-        role: who speaks.
+        role: of the speaker.
         name: the speaker's or the tool's name, if given.
         date: when it was said, as the caller wrote it, if known.
-        text: what is shown of it, without its frame; a part where it was shortened.
-        score: how well it fits the query, higher is better, comparable within one answer only; 0
-            where there was no query.
-        neighbour: it holds hardly anything asked for itself, and stands near one that does.
+        text: the shown text, without its frame; a part if it was shortened.
+        score: fit to the query, higher is better, comparable within one answer only; 0 without a
+            query.
+        neighbour: whether it only stands near a message that fits the query.
     """
 
     id: str
@@ -51,13 +51,9 @@ class Hit:
 class Piece:
     """A hit with its place in the history and in its message.
 
-    Attributes:
-        hit: the hit; its `text` is the part that is shown.
-        place: of the message in the history, counted from 0.
-        follows: places of the messages that it follows, where others stand between.
-        shortened: the note on a part of a message; empty for a whole one.
-        offset: characters of the message before the part.
-        whole: characters of the message; 0 where all of it is shown.
+    `follows` holds places of the messages that it follows over others. `shortened` is the note on a
+    part of a message, `offset` the characters before the part, `whole` those of the message (0 if
+    shown whole).
     """
 
     hit: Hit
@@ -69,18 +65,20 @@ class Piece:
 
     @property
     def text(self) -> str:
-        """The part of the message that is shown."""
+        """The shown part of the message."""
         return self.hit.text
 
 
 def hit_of(one: Archived, score: float = 0.0, neighbour: bool = False) -> Hit:
-    """Make a hit of a whole original."""
+    """Return the hit of a whole original."""
     return Hit(one.id, one.cite, one.key, one.role, one.name, one.date, one.text, score, neighbour)
 
 
 def arranged(pieces: Sequence[Piece]) -> list[Piece]:
-    """Messages that follow each other side by side, in the order of the history; the groups in the
-    order of the best of each, which is the order in which they are given."""
+    """Group messages that follow each other, in the order of the history.
+
+    The groups keep the order of the best message of each.
+    """
     groups: dict[int, list[Piece]] = {}
     at = attrgetter("place")
     for piece in sorted(pieces, key=at):
@@ -95,8 +93,10 @@ def arranged(pieces: Sequence[Piece]) -> list[Piece]:
 
 
 def render(pieces: Sequence[Piece], left_out: int, *, cited: bool = True) -> str:
-    """All messages as one text, and how many there was no room for; without `cited` only those
-    that are shortened are named, as there is more of them to be read."""
+    """Return all messages as one text, with the number left out.
+
+    Without `cited`, only shortened messages are named, as more of them can be read.
+    """
     lines = [_line(piece, cited or bool(piece.shortened)) for piece in pieces]
     if left_out:
         lines.append(f"({left_out:,} more left out for lack of room)")
@@ -104,12 +104,12 @@ def render(pieces: Sequence[Piece], left_out: int, *, cited: bool = True) -> str
 
 
 def smallest(piece: Piece) -> int:
-    """Characters to which a message may be shortened at most."""
+    """Return the least characters to which a message may be shortened."""
     return min(LEAST, len(piece.text))
 
 
 def excerpt(piece: Piece, size: int, start: int) -> Piece:
-    """The message with `size` characters of its text, from a character of it on."""
+    """Return the message with `size` characters of its text, from `start` on."""
     there = len(piece.text)
     if size >= there:
         return piece
@@ -122,7 +122,7 @@ def excerpt(piece: Piece, size: int, start: int) -> Piece:
 
 
 def onwards(piece: Piece, start: int) -> Piece:
-    """The message from a character on, counted from 0."""
+    """Return the message from a character on, counted from 0."""
     whole = len(piece.text)
     if start < whole:
         return excerpt(piece, whole - start, start)
@@ -132,7 +132,7 @@ def onwards(piece: Piece, start: int) -> Piece:
 
 
 def best_place(text: str, marks: Sequence[str]) -> int:
-    """Where most different marks stand close together; 0 where none does."""
+    """Return where the most different marks stand close together; 0 without any."""
     if not marks:
         return 0
     longest_first = sorted(marks, key=len, reverse=True)
@@ -168,6 +168,6 @@ def _line(piece: Piece, cited: bool) -> str:
 
 
 def label(text: str) -> str:
-    """A name or a date on one line of 64 characters, unable to close the bracket around it."""
+    """Return a name or date on one line of 64 characters that cannot close its bracket."""
     bare = " ".join(_UNSENDABLE.sub("\ufffd", text).split())[:64]
     return as_notes(bare).translate(str.maketrans("[]·", "()-"))

@@ -1,4 +1,4 @@
-"""Recalled messages put together as one text that never takes more than its tokens."""
+"""Pack recalled messages into one text that never takes more than its tokens."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from conspectus.recall.layout import Piece, arranged, best_place, excerpt, rende
 from conspectus.recall.words import terms_of
 
 WHOLE = 2 / 3
-"""Share of the limit up to which one of several messages is shown whole, if there is room."""
+"""Share of the limit up to which one of several messages is shown whole."""
 
 PART = 1 / 2
-"""Share of the limit that a longer one gets at most, so that others get some."""
+"""Share of the limit that a longer message gets at most, so that others get some."""
 
 LARGE = 1 / 4
-"""Share of the limit above which a message is shortened to what room is left; a smaller one waits
-for none, as others may fit as they are."""
+"""Share of the limit above which a message is shortened; a smaller one that does not fit is
+skipped."""
 
 MISSES = 12
 """Messages in a row that do not fit, after which no other is tried."""
 
 ALIKE = 0.9
-"""Share of their words that two messages have in common if the second says nothing new."""
+"""Share of common words above which a second message says nothing new."""
 
 LONGEST = 128
-"""Characters of a token at most: the longest runs of blanks that vocabularies hold as one."""
+"""Most characters of a token: the longest runs of blanks in vocabularies."""
 
 READ = 4_000
 """Characters of a message that are compared with others."""
@@ -33,18 +33,11 @@ READ = 4_000
 
 @dataclass(slots=True)
 class Room:
-    """The text as it grows, held against its limit as a whole at every step.
+    """The growing text, checked as a whole against its limit at every step.
 
-    Attributes:
-        tokens: the most that the text may take.
-        count: tokens of a text.
-        marks: pieces of the query as they may stand in a text.
-        cited: whole messages are named too, not only those that are shortened.
-        most: the most messages that a query may put in; None for as many as there is room for.
-        pieces: what is in it, in the order in which it came.
-        left_out: how many others are known for which there was no room; said in the text.
-        read: how many messages were looked at.
-        missed: some of what was offered was not taken.
+    `count` counts tokens, `marks` are words of the query as they stand in texts, `left_out` counts
+    known messages that do not fit, `read` those tried, and `missed` says whether some that were
+    offered did not fit.
     """
 
     tokens: int
@@ -62,26 +55,23 @@ class Room:
 
     @property
     def full(self) -> bool:
-        """Whether it is not worth while to offer more."""
+        """Whether no more messages should be offered."""
         return self._in_a_row >= MISSES or len(self.pieces) == self.most
 
     def add(self, piece: Piece, more: int, *, alone: bool) -> bool:
-        """Put a message in, whole or shortened; False if there is no room even for a bit of it.
+        """Add a message, whole or shortened, before `more` others; False if nothing of it fits.
 
-        Args:
-            piece: the message.
-            more: how many others are still to come.
-            alone: it may have all the room; else at most half, so that others get some.
+        `alone`, it may take the whole limit; otherwise a share, so that others fit too.
         """
         self.read += 1
         share = self.tokens if alone else max(1, int(self.tokens * PART))
         return self._put(piece, more, share) or self._put_short(piece, more, share)
 
     def offer(self, piece: Piece, *, alone: bool) -> bool:
-        """Put in a message that a query found, if it has room and says something new.
+        """Add a message that a query found, if it fits and says something new.
 
-        Messages come best first. One that is too large for what is left is shortened if it is so
-        large that it would seldom fit; any other is passed over, as a smaller one may still fit.
+        Messages come best first. One that would seldom fit whole is shortened; any other is
+        skipped, as a smaller one may still fit.
         """
         self.read += 1
         said = _said(piece)
@@ -105,7 +95,7 @@ class Room:
         return taken
 
     def result(self) -> tuple[list[Piece], str, int, bool]:
-        """The messages as they stand in the text, the text, its tokens, and if anything lacks."""
+        """Return the messages in order, the text, its tokens, and whether anything is missing."""
         # What was counted step by step is counted once more, for counters that are not monotone.
         while self.pieces and not self._fits(self.pieces, self.left_out):
             self.pieces.pop()
@@ -150,7 +140,7 @@ class Room:
 
 
 def _said(piece: Piece) -> tuple[frozenset[str], frozenset[str]]:
-    """The words of a message, and what tells messages of the same words apart."""
+    """Return the words of a message, and its numbers and identifiers."""
     terms = terms_of(piece.text[:READ])
     numbers = {word for word in terms.words if any(c.isdigit() for c in word)}
     return frozenset(terms.words), frozenset(terms.wholes) | numbers
@@ -159,6 +149,6 @@ def _said(piece: Piece) -> tuple[frozenset[str], frozenset[str]]:
 def _alike(
     one: tuple[frozenset[str], frozenset[str]], other: tuple[frozenset[str], frozenset[str]]
 ) -> bool:
-    """Whether two messages say nearly the same: most words, and all numbers and identifiers."""
+    """Return whether two messages share most words, and all numbers and identifiers."""
     common = len(one[0] & other[0])
     return one[1] == other[1] and common >= ALIKE * len(one[0] | other[0])

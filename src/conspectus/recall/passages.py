@@ -1,6 +1,6 @@
-"""Where a long text divides into passages: at the ends of paragraphs, lines and sentences.
+"""Divide a long text into passages at the ends of paragraphs, lines and sentences.
 
-A passage is what is found and shown of a long message. A short message is one passage.
+A passage is the unit that is found and shown of a long message. A short message is one passage.
 """
 
 from __future__ import annotations
@@ -9,24 +9,22 @@ import re
 from collections.abc import Iterator
 
 PASSAGE = 480
-"""Bytes of a passage, about 120 tokens in any script: a few sentences, as one looks for them."""
+"""Bytes of a passage, about 120 tokens in any script: a few sentences."""
 
 SHORT = 1.5
 """Passages up to whose size a message stays whole, as a rest of a few words says little."""
 
 MOST = 2_000
-"""Passages of one message; those of a larger one are longer."""
+"""Most passages of one message; those of a larger one are longer."""
 
 _ENDS = tuple(re.compile(form) for form in (r"\n\s*\n", r"\n", r"[.!?;]\s|[。！？；…]", r"\s"))
 """Where a text divides: after a paragraph, or else a line, a sentence, a word."""
 
 
 def passages(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
-    """Give the start and the end of each passage, in characters; together they are the text.
+    """Yield start and end of each passage, in characters; together they cover the text.
 
-    Args:
-        text: what is divided.
-        start: added to each place.
+    `start` is added to each position.
 
     Example:
         >>> list(passages("Short."))
@@ -43,7 +41,7 @@ def passages(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
 
 
 def _end(text: str, least: int, most: int) -> int:
-    """The last best place for an end between two places."""
+    """Return the last best end between two positions."""
     for form in _ENDS:
         ends = [match.end() for match in form.finditer(text, least, most)]
         if ends:

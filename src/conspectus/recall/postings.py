@@ -1,7 +1,7 @@
-"""A part of a search index: what some messages are found by, packed small; it holds no text.
+"""A part of a search index: the terms of some messages, packed small, without their text.
 
-A part never changes. It knows its messages by their keys, their passages by place, and for each
-term the passages that hold it. Packed it takes about a third of what the texts take.
+A part never changes. It has its messages by key, their passages by number, and for each term the
+passages that hold it. Packed it takes about a third of the texts.
 """
 
 from __future__ import annotations
@@ -22,41 +22,37 @@ from conspectus.recall.stems import rules
 from conspectus.recall.steps import Kind
 
 VERSION = 5
-"""Of this form and of the rules for terms; a part of another version, or of other stems, is built
-again."""
+"""Of this form and of the rules for terms; parts of another version or stems are built again."""
 
 DIGEST = 12
-"""Hexadecimal digits by which ids are compared: they may hold what JSON cannot."""
+"""Hexadecimal digits by which ids are compared: they may hold text that JSON cannot."""
 
 NUMBERS = ("lengths", "starts", "ends", "sizes")
 """The columns of a part that are numbers."""
 
 KINDS = tuple((kind, asks) for kind in Kind for asks in (False, True))
-"""What a byte of `Part.kinds` stands for."""
+"""The meanings of a byte of `Part.kinds`."""
 
 BLOCK = 16_384
-"""Postings in a block: small enough to open in a millisecond, large enough to pack well (deflate
-looks back 32 KB)."""
+"""Postings in a block: opened in a millisecond, and large enough to pack well (deflate looks back
+32 KB)."""
 
 OPEN = 64
 """Blocks of a part that stay open."""
 
 UNREADABLE = ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error
-"""What reading a damaged value raises."""
+"""Errors of reading a damaged value."""
 
 MOST_COUNTED = 255
-"""How often one passage holds a term, as far as it is counted."""
+"""Largest count of a term in one passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of a message, or all of it.
+    """A piece of a message, or all of it; `start` and `end` in characters of its reading text.
 
-    Attributes:
-        start, end: where in the message's reading, in characters.
-        terms: how often it holds each of its terms.
-        size: how many terms it has, each time it stands there.
-        call: digest of the id of the call that it is, where its message makes several.
+    `terms` counts each term, `size` all of them. `call` is the digest of the call's id if its
+    message makes several.
     """
 
     start: int
@@ -67,14 +63,11 @@ class Passage:
 
 
 class Doc(NamedTuple):
-    """What an index knows of one message.
+    """The facts of one message in an index.
 
-    Attributes:
-        names: digests of its id and of how it is cited, with a space between.
-        kind: what it does.
-        asks: it ends in a question.
-        speaker: terms of the name of who speaks, or of the role where there is no name.
-        answers: digests of the ids of the calls whose results it holds.
+    `names` holds the digests of its id and citation, `asks` whether it ends in a question,
+    `speaker` the terms of the speaker's name or role, `answers` digests of the calls whose results
+    it holds.
     """
 
     names: str
@@ -91,11 +84,8 @@ class DamagedError(ValueError):
 class Block(NamedTuple):
     """Some terms in order, and the passages that hold each.
 
-    Attributes:
-        terms: each on a line of its own.
-        lasts: for each term, the end of its postings.
-        postings: numbers of passages, each as its distance from the one before.
-        counts: how often each holds the term.
+    `terms` has one a line, `lasts` the end of each term's postings, `postings` the distances
+    between passage numbers, `counts` how often each passage holds the term.
     """
 
     terms: bytes
@@ -118,7 +108,7 @@ class Block(NamedTuple):
         return cls(terms, lasts, postings, bytes(counts))
 
     def holding(self, term: bytes) -> list[tuple[int, int]]:
-        """The passages that hold a term, by number in the part, and how often each does."""
+        """Return the passages that hold a term, with their counts."""
         at = self.terms.find(b"\n" + term + b"\n")
         if at < 0:
             return []
@@ -126,7 +116,7 @@ class Block(NamedTuple):
         return self._held(self.lasts[number - 1] if number else 0, self.lasts[number])
 
     def all(self) -> Iterator[tuple[bytes, list[tuple[int, int]]]]:
-        """Each term with the passages that hold it."""
+        """Yield each term with the passages that hold it."""
         begin = 0
         for term, end in zip(self.terms.split(b"\n")[1:], self.lasts, strict=False):
             yield term, self._held(begin, end)
@@ -137,16 +127,12 @@ class Block(NamedTuple):
         return list(zip(places, self.counts[begin:end], strict=True))
 
     def pack(self) -> str:
-        """The block as text, packed small."""
+        """Return the block as text, packed small."""
         return _packed([self.terms, self.counts, _planes(self.lasts), _planes(self.postings)])
 
     @classmethod
     def unpack(cls, text: str) -> Block:
-        """The block that `pack` wrote.
-
-        Raises:
-            DamagedError: this is none.
-        """
+        """Return the block that `pack` wrote, or raise `DamagedError`."""
         try:
             terms, counts, lasts, postings = _unpacked(text)
             return cls(terms, _from_planes(lasts), _from_planes(postings), counts)
@@ -156,19 +142,12 @@ class Block(NamedTuple):
 
 @dataclass(slots=True)
 class Part:
-    """What some messages are found by, in columns.
+    """The terms of some messages, in columns.
 
-    Attributes:
-        keys: of the messages.
-        names, speakers: of the messages, see `Doc`.
-        kinds: what each message does and whether it asks, by place in `KINDS`.
-        answers: by number of a message, digests of the calls whose results it holds.
-        lengths: how many passages each has.
-        starts, ends, sizes: of the passages, one after the other; see `Passage`.
-        calls: by number of a passage, the call that it is.
-        expires: when the first message is gone, in seconds since 1970; None for never.
-        firsts: the first term of each block.
-        blocks: the terms in order, `BLOCK` postings together, packed until one is asked for.
+    `names`, `speakers`, `kinds` (see `KINDS`), `answers` and `lengths` (in passages) are by
+    message; `starts`, `ends`, `sizes` and `calls` by passage. `expires` is when the first message
+    is gone, in seconds since 1970. `firsts` has the first term of each of `blocks`, which stay
+    packed until they are read.
     """
 
     keys: list[str]
@@ -215,11 +194,7 @@ class Part:
 
     @classmethod
     def merged(cls, parts: Sequence[Part]) -> Part:
-        """Several parts as one, in their order.
-
-        Raises:
-            DamagedError: one of them cannot be read.
-        """
+        """Join parts in their order; a damaged one is a `DamagedError`."""
         found: dict[bytes, list[tuple[int, int]]] = {}
         whole = cls.of([])
         for part in parts:
@@ -253,18 +228,14 @@ class Part:
         self.blocks.append(Block.of(held).pack())
 
     def doc(self, number: int) -> Doc:
-        """What is known of a message, by its number in the part."""
+        """Return the facts of a message, by its number in the part."""
         kind, asks = KINDS[self.kinds[number]]
         return Doc(
             self.names[number], kind, asks, self.speakers[number], self.answers.get(number, ())
         )
 
     def holding(self, term: str) -> list[tuple[int, int]]:
-        """The passages that hold a term, by number in the part, and how often each does.
-
-        Raises:
-            DamagedError: its block cannot be read.
-        """
+        """Return the passages that hold a term, with their counts."""
         wanted = _bytes(term)
         at = bisect_right(self.firsts, wanted) - 1
         if at < 0:
@@ -278,12 +249,8 @@ class Part:
         return block.holding(wanted)
 
     def pack(self, manifest: Sequence[str] = ()) -> dict[str, Any]:
-        """The part as plain JSON data.
-
-        Args:
-            manifest: keys that the reader will know; where they are those of the part, they are
-                not written again.
-        """
+        """Return the part as plain JSON data; keys equal to the reader's `manifest` are left out.
+        Return the part as plain JSON data; keys equal to the reader's `manifest` are left out."""
         head = {
             "expires": self.expires,
             "keys": None if self.keys == list(manifest) else self.keys,
@@ -305,11 +272,7 @@ class Part:
 
     @classmethod
     def unpack(cls, data: Any, manifest: Sequence[str] = ()) -> Part | None:
-        """The part that `pack` wrote; None where it is damaged, or of another version or stems.
-
-        Args:
-            manifest: the keys that `pack` was given.
-        """
+        """Return the part that `pack` wrote; None if damaged, or of another version or stems."""
         try:
             if (data["version"], data["stems"]) != (VERSION, rules()):
                 return None
@@ -334,12 +297,11 @@ class Part:
 
 
 def terms_in(block: str) -> list[str]:
-    """The terms of a packed block."""
+    """Return the terms of a packed block."""
     return [term.decode("utf-8", "surrogatepass") for term, _ in Block.unpack(block).all()]
 
 
 def _packed(pieces: Sequence[bytes]) -> str:
-    """Several pieces as one text."""
     sizes = array("I", map(len, pieces))
     raw = bytes([len(pieces)]) + _little(sizes).tobytes() + b"".join(pieces)
     return base64.b64encode(zlib.compress(raw)).decode()
@@ -355,7 +317,7 @@ def _unpacked(text: str) -> list[bytes]:
 
 
 def digest(text: str) -> str:
-    """What an id is compared by."""
+    """Return the digest by which an id is compared."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST]
 
 
@@ -364,7 +326,7 @@ def _bytes(term: str) -> bytes:
 
 
 def _planes(numbers: array[int]) -> bytes:
-    """Numbers as bytes, the lowest of all of them first, behind how many bytes each has.
+    """Return numbers as bytes, all lowest bytes first, after the number of bytes of each.
 
     Most numbers are small: they pack well so, and upper bytes that are all zero are left out.
     """
@@ -386,7 +348,7 @@ def _from_planes(planes: bytes) -> array[int]:
 
 
 def _little(numbers: array[int]) -> array[int]:
-    """The numbers with their lowest byte first, whatever the machine's order."""
+    """Return the numbers with their lowest byte first, on any machine."""
     if sys.byteorder == "little":
         return numbers
     turned = numbers[:]

@@ -1,11 +1,10 @@
-"""How well messages fit a query: BM25 over a message and what was said around it, and who says it.
+"""Rank messages for a query: BM25 over a message and its surroundings, and the speaker.
 
-A message that answers often holds no word of the question: "It is 5433." Its words are in what was
-said before, so a message borrows the words of those before it, and a little of those after it,
-before they are weighed. How far it stands from them goes by steps (`steps.py`), so that an answer
-borrows from its question however many tools were called between. The weights were chosen on English
-and Chinese conversations, each left out in turn; anything near them does as well
-(`docs/benchmarks.md`).
+A message that answers often holds no word of the question: "It is 5433." Its words were said
+before, so a message borrows words of those before it, and a little of those after it. The distance
+counts in steps (`steps.py`), so that an answer borrows from its question over any number of tool
+calls. The weights were chosen on English and Chinese conversations, each left out in turn; close
+values do as well (`docs/benchmarks.md`).
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from conspectus.recall.corpus import Corpus
 from conspectus.recall.steps import BEFORE, Kind
 
 _BORROWED = {d: 0.7**d for d in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
-"""How much a word counts that was said so many steps earlier (negative: later)."""
+"""Weight of a word by the steps to its message; negative steps are later."""
 
 _CLOSE = {distance: math.sqrt(share) for distance, share in _BORROWED.items()}
-"""How much it counts for covering the query."""
+"""Its weight for covering the query."""
 
 _USUAL = sum(_BORROWED.values())
 
@@ -32,37 +31,32 @@ COVERED = 0.5
 """Weight of the share of the query, by rarity, that stands in the message or around it."""
 
 NAMED = 0.2
-"""Bonus where the query names one speaker, and this is who speaks."""
+"""Bonus if the query names one speaker, and the message is by that speaker."""
 
 QUESTION, ANSWER = -0.1, 0.06
 """A message that ends in a question seldom answers one; the message after it often does."""
 
 EXACT = 0.3
-"""Bonus of a message that holds all identifiers asked for as they stand; less for some of them."""
+"""Bonus of a message that holds all identifiers of the query; less for some of them."""
 
 WHOLE = 0.8
 """Weight of a long query as a whole, beside each of its sentences."""
 
 DIRECT = 0.1
-"""Share of what can be found, by rarity, that a message holds itself if it is no mere neighbour."""
+"""Share of the findable terms, by rarity, above which a message is no mere neighbour."""
 
 WEAK = 0.25
-"""A message that fits less than this share of how well the best one does is not shown."""
+"""Share of the best score below which a message is not shown."""
 
 WEAK_NEAR = 0.4
-"""The same for one that holds no word asked for, and only stands near."""
+"""The same for a message that holds no term of the query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One sentence of a query, and what is known of its terms.
+    """One sentence of a query, with the weights of its terms and the passages that hold them.
 
-    Attributes:
-        weights: the terms asked for, each with its weight.
-        names: all words of the sentence, among which may be a speaker's name.
-        exact: those of the terms that are whole identifiers.
-        held: for each term that anything holds, the passages and how often each does.
-        corpus: the passages.
+    `names` are all its words, as any may name a speaker; `exact` are its whole identifiers.
     """
 
     weights: Mapping[str, float]
@@ -72,13 +66,13 @@ class Asked:
     corpus: Corpus
 
     def worth(self, term: str) -> float:
-        """The weight of a term by its rarity: inverse document frequency, never negative."""
+        """Return a term's weight by rarity: inverse document frequency, never negative."""
         holding, passages = len(self.held.get(term, ())), self.corpus.total
         return self.weights[term] * math.log(1 + (passages - holding + 0.5) / (holding + 0.5))
 
 
 def plain(asked: Asked) -> dict[int, float]:
-    """BM25 of all passages that hold any of the terms, each for itself."""
+    """Return the BM25 score of each passage that holds a term, without its surroundings."""
     found: dict[int, float] = {}
     sizes, base, slope = asked.corpus.sizes, K1 * (1 - B), K1 * B / asked.corpus.mean
     before = found.get
@@ -91,13 +85,7 @@ def plain(asked: Asked) -> dict[int, float]:
 
 
 def scores(asked: Asked, hits: Sequence[int]) -> dict[int, float]:
-    """How well passages fit one sentence of a query, about 0 to 1.5: some that hold its terms, and
-    short messages near them.
-
-    Args:
-        asked: the sentence.
-        hits: numbers of passages that hold some of its terms.
-    """
+    """Return the fit (about 0 to 1.5) of the hits, and of short messages near them."""
     corpus = asked.corpus
     total = sum(map(asked.worth, asked.weights))
     if not total:
@@ -139,8 +127,7 @@ def scores(asked: Asked, hits: Sequence[int]) -> dict[int, float]:
 def _lending(
     corpus: Corpus, wanted: Collection[int]
 ) -> tuple[dict[int, list[tuple[int, int]]], dict[int, float]]:
-    """By passage, which of those wanted borrow its words, and from how many steps away; and what
-    the count of a term in each of them is weighed against."""
+    """Return by passage its borrowers with their distance, and each borrower's norm."""
     lent: dict[int, list[tuple[int, int]]] = {number: [(number, 0)] for number in wanted}
     weights = dict.fromkeys(wanted, 1.0)
     sizes = {number: corpus.sizes[number] / corpus.mean for number in wanted}
@@ -166,7 +153,7 @@ def _lending(
 
 
 def _reach(corpus: Corpus, place: int) -> set[int]:
-    """Places of the messages from which the one at a place may borrow."""
+    """Return the places that the message at a place may borrow from."""
     found, edge = {place}, {place}
     for _ in range(BEFORE):
         edge = {at for one in edge for at in corpus.steps.follows(one)} - found
@@ -175,7 +162,7 @@ def _reach(corpus: Corpus, place: int) -> set[int]:
 
 
 def holding_enough(asked: Asked, among: Iterable[int]) -> list[int]:
-    """Those of some passages that hold a good part of what is asked for themselves."""
+    """Return the passages that hold a good part of the sentence themselves."""
     terms = [term for term in asked.weights if term in asked.held]
     worth = {term: asked.worth(term) for term in terms}
     least = DIRECT * sum(worth.values())
@@ -188,18 +175,15 @@ def holding_enough(asked: Asked, among: Iterable[int]) -> list[int]:
 
 
 def _norm(weight: float, size: float) -> float:
-    """What the count of a term is weighed against: more in a long message, and in one that borrows
-    from long ones. What it could borrow from and is not there is of mean size.
+    """Return the norm of a term's count: larger for long messages and lenders.
 
-    Args:
-        weight: of all that it borrows from, itself included.
-        size: theirs as shares of the mean, each by its weight.
+    Missing lenders count as of mean size. `size` is in shares of the mean, weighted like `weight`.
     """
     return K1 * (1 - B + B * (size + max(0.0, _USUAL - weight)) / max(_USUAL, weight))
 
 
 def merged(whole: Mapping[int, float], parts: Sequence[Mapping[int, float]]) -> dict[int, float]:
-    """One ranking of a query and its sentences: a message counts by what it fits best.
+    """Rank by the best fit to the query or to one of its sentences.
 
     Each sentence is measured by its own best message, so that none crowds out another.
     """
@@ -217,13 +201,7 @@ def merged(whole: Mapping[int, float], parts: Sequence[Mapping[int, float]]) -> 
 def strong(
     found: Mapping[int, float], holding: Container[int], places: Sequence[int] | Mapping[int, int]
 ) -> list[int]:
-    """Passages by score, without the weak ones; of two that fit equally well, the later first.
-
-    Args:
-        found: how well each fits.
-        holding: those that hold some of what is asked for themselves.
-        places: of their messages.
-    """
+    """Return passages by score without the weak ones; of equals the later first."""
     best = max(found.values(), default=0.0)
 
     def fits(number: int) -> bool:
@@ -234,7 +212,7 @@ def strong(
 
 
 def fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
-    """Several rankings of the same messages as one, by reciprocal ranks.
+    """Fuse rankings of the same messages by reciprocal ranks.
 
     The score is the sum of `1 / (60 + rank)` (Cormack, Clarke and Büttcher 2009), as scores of
     different kinds cannot be added.
@@ -252,6 +230,6 @@ def fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
 
 
 def _named(speakers: Sequence[frozenset[str]], names: frozenset[str]) -> frozenset[str] | None:
-    """The one speaker that a query names; None where it names none, or several."""
+    """Return the one speaker that a query names; None for none or several."""
     named = {speaker for speaker in speakers if speaker & names}
     return named.pop() if len(named) == 1 else None

@@ -1,4 +1,4 @@
-"""Search: passages of a chain's messages that fit a query, and those near them, ranked."""
+"""Search a chain's messages for passages that fit a query, and those near them."""
 
 from __future__ import annotations
 
@@ -19,29 +19,25 @@ from conspectus.recall.rank import Asked, fused, holding_enough, merged, plain, 
 from conspectus.recall.words import Ask, Query, query_of
 
 CANDIDATES = 120
-"""Passages holding terms of a query, around which is looked; for each of several sentences half."""
+"""Passages with terms of a query whose neighbours are ranked; half for each of several sentences.
+Passages with terms of a query whose neighbours are ranked; half for each of several sentences."""
 
 EXACT = 2.0
-"""Weight of an identifier that stands in a message as it stands in the query."""
+"""Weight of an identifier that stands in a message as in the query."""
 
 MEANT = 48
-"""Messages near in meaning that are asked for."""
+"""Messages asked of a semantic index."""
 
 MEANT_WEAK = 0.5
-"""Share of the best one's nearness that others must have."""
+"""Share of the best semantic score that others must have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One passage found.
+    """One found passage.
 
-    Attributes:
-        key: of its message.
-        place: where that stands in the history.
-        score: how well it fits, higher is better.
-        direct: it holds a good part of what is asked for itself, and is no mere neighbour.
-        follows: places of those that its message follows by one step.
-        start, end: characters of the message that it is; no end for all of it.
+    `direct`: it holds a good part of the query itself. `follows`: places one step before its
+    message. `end` is None for a whole message.
     """
 
     key: str
@@ -54,13 +50,10 @@ class Match:
 
 
 def search_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, text: str) -> Flow[list[Match]]:
-    """Messages that fit a query, the best first, among those that the chain answers for.
+    """Return matches of a query in a chain, best first.
 
-    Where the store has a semantic index, its ranking and that by words are fused.
-
-    Raises:
-        InputError: there is no word in the query.
-        ArchiveError: the archive cannot be read.
+    The ranking of a semantic index, if the store has one, is fused in. A query without a word is an
+    `InputError`.
     """
     query = query_of(text)
     if not (query.whole.words or query.whole.wholes):
@@ -78,7 +71,7 @@ def search_flow(archive: ArchiveFlows, scope: Scope, chain: Chain, text: str) ->
 def _both(
     by_words: list[Match], meant: list[tuple[str, float]], keys: Sequence[str]
 ) -> list[Match]:
-    """Two rankings as one; of what is near in meaning, only what the chain answers for."""
+    """Fuse two rankings; of semantic matches only those in the chain."""
     place = {key: at for at, key in enumerate(keys)}
     least = MEANT_WEAK * max(score for _, score in meant)
     near = [place[key] for key, score in meant if key in place and (least <= 0 or score >= least)]
@@ -96,7 +89,7 @@ def _both(
 
 
 def look_up(corpus: Corpus, query: Query) -> list[Match]:
-    """Passages that fit a query, the best first."""
+    """Return the passages that fit a query, best first."""
     found = _ranked(corpus, (query.whole, *query.parts))
     if not found and query.single:
         names = query.whole.names
@@ -142,7 +135,7 @@ def _ranked(corpus: Corpus, asks: Sequence[Ask]) -> list[Match]:
 
 
 def _best(fits: Mapping[int, float], most: int, place: Sequence[int]) -> list[int]:
-    """The passages that fit best, the later of two that fit as well first."""
+    """Return the passages that fit best; of equals the later first."""
     least = min(heapq.nlargest(most, fits.values()), default=0.0)
     among = [number for number, fit in fits.items() if fit >= least]
     return heapq.nlargest(most, among, key=lambda number: (fits[number], place[number]))

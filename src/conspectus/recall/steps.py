@@ -1,9 +1,9 @@
-"""How far apart the messages of a history are: by who speaks, not by how many stand between.
+"""Measure distances in a history by who speaks, not by the messages between.
 
-An agent often answers after several rounds of tool calls. Its answer follows what the user asked,
-however long it worked; each round follows the one before it, and a result follows its own call.
-In a talk without tools a message follows the one before it, and nothing else; but a long message is
-stepped over, as a talk goes on after it where it stood before.
+An agent often answers after several rounds of tool calls. Its answer follows the user's question,
+however long it worked; each round follows the one before it, and a result follows its own call. In
+a talk without tools a message follows the one before it; but a long message is stepped over, as the
+talk continues after it.
 """
 
 from __future__ import annotations
@@ -17,25 +17,23 @@ BEFORE, AFTER = 5, 2
 """Steps before and after a message from which it borrows words."""
 
 WORK = 2
-"""Steps up to which calls of tools and their results borrow words of what came before them."""
+"""Most steps over which calls of tools and their results borrow words."""
 
 
 class Kind(IntEnum):
-    """What a message does."""
+    """The kind of a message."""
 
     SAYS = 0
     CALLS = 1
-    """It calls tools, and may say something beside that."""
+    """It calls tools, and may say something too."""
     RESULT = 2
-    """Results of tools, and nothing that anybody says."""
+    """Results of tools only."""
 
 
 class Steps:
-    """Which messages follow which.
+    """Which messages follow which, by the kinds of the messages in order.
 
-    Args:
-        kinds: what the messages of a history do, in order.
-        long: places of messages that say much: others that are said follow what these follow, too.
+    Messages after a `long` one also follow those that it follows.
 
     Example:
         >>> steps = Steps([Kind.SAYS, Kind.CALLS, Kind.RESULT, Kind.RESULT, Kind.SAYS])
@@ -64,11 +62,11 @@ class Steps:
         self._around: dict[int, dict[int, int]] = {}
 
     def follows(self, place: int) -> tuple[int, ...]:
-        """Places of the messages that the one at a place follows by one step."""
+        """Return the places one step before a message."""
         return tuple(self._earlier[self._ends[place - 1] if place else 0 : self._ends[place]])
 
     def followed(self, place: int) -> tuple[int, ...]:
-        """Places of those that follow it by one step."""
+        """Return the places one step after a message."""
         found, edge = [], self._first[place]
         while edge >= 0:
             found.append(bisect_right(self._ends, edge))
@@ -76,8 +74,10 @@ class Steps:
         return tuple(found)
 
     def around(self, place: int) -> Mapping[int, int]:
-        """Who may borrow from the message at a place, itself included: the steps to each, positive
-        for those that come later."""
+        """Return the places that may borrow from a message, with their steps.
+
+        The message itself is included; steps of later messages are positive.
+        """
         if place not in self._around:
             kinds, found = self._kinds, {place: 0}
             for ways, most, sign in ((self.followed, BEFORE, 1), (self.follows, AFTER, -1)):

@@ -1,7 +1,6 @@
-"""Terms of a text for search: words, identifiers whole and in parts, and scripts without spaces.
+"""The search terms of a text: words, identifiers and their parts, scripts without spaces.
 
-The same rules read messages and queries. What they give is safe inside an FTS5 expression: no
-term holds a quote, a space or an operator.
+The same rules apply to messages and queries.
 """
 
 from __future__ import annotations
@@ -22,17 +21,16 @@ MOST_TERMS = 64
 """Different terms of a query that count."""
 
 READ = 8_000
-"""Characters at each end of a query that are read: what is asked stands at its start or its end,
-and no more terms than `MOST_TERMS` are looked for."""
+"""Characters read at each end of a query, where a question stands."""
 
 MOST_PARTS = 8
-"""Sentences of a long query that are asked for themselves: the last ones, where questions stand."""
+"""Last sentences of a long query that are searched for separately: questions stand there."""
 
 REMEMBERED = 10_000
-"""Words and identifiers of which the terms are remembered: most come in many messages."""
+"""Pieces whose terms are cached: most occur in many messages."""
 
 SHARED = 0.75
-"""Of `n` terms made from one piece of a query, each weighs `n ** -SHARED`."""
+"""Each of `n` terms made from one piece of a query weighs `n ** -SHARED`."""
 
 # Han, Kana, Hangul; and Thai, Lao, Myanmar and Khmer, which use no spaces either.
 _DENSE = (
@@ -47,7 +45,7 @@ _SENTENCE = re.compile(r"[.?!;]+(?=\s|$)|[。？！；…\n]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+|[^\W_]+")
 _SEGMENT = re.compile(r"[/\\:@#+]+")
 _ASIDE = "¤"
-"""Opens a term that holds other ASCII than letters and digits, written in hexadecimal."""
+"""Opens a term with other ASCII than letters and digits, in hexadecimal."""
 
 
 # A query leaves these out unless it holds nothing else; the index keeps them.
@@ -70,16 +68,15 @@ DENSE = re.compile(
     "でしたか|でした|ですか|です|ましたか|ました|ますか|ます|ください|どうして|どんな|どこ|どの|いつ|"
     "だれ|なぜ|何|誰|무엇|무슨|어디|언제|누구|어떻게|얼마"
 )
-"""Chinese, Japanese and Korean, which put no space between them and what is asked about."""
+"""Function words of Chinese, Japanese and Korean, which put no space around them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a text is found by.
+    """The terms of a text.
 
-    Attributes:
-        words: stems, parts of identifiers, characters and bigrams, in order, with repeats.
-        wholes: identifiers as they stand, and those inside paths and addresses.
+    `words` are stems, parts of identifiers, characters and bigrams, in order, with repeats;
+    `wholes` are identifiers, also those inside paths and addresses.
     """
 
     words: tuple[str, ...]
@@ -88,13 +85,10 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One thing asked for.
+    """The terms of one sentence of a query, with their weights.
 
-    Attributes:
-        words: terms, each with its weight. The parts of one identifier, and the bigrams of one
-            run of characters, say nearly the same, so a long one weighs little more than a word.
-        wholes: identifiers as they stand.
-        names: all its words, function words too, as any may be somebody's name.
+    The parts of one identifier, or bigrams of one run, share a weight little above that of a word.
+    `names` are all its words, function words too, as any may name a speaker.
     """
 
     words: dict[str, float]
@@ -104,13 +98,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a query asks for.
+    """A query as a whole and by sentences, if it has several.
 
-    Attributes:
-        whole: all of it.
-        parts: its sentences, where it has several: each is asked for itself.
-        single: characters of scripts without spaces, for when nothing else is found.
-        surfaces: pieces of the query as they may stand in a text, to find the best place in it.
+    `single` are characters of scripts without spaces, for when nothing else is found; `surfaces`
+    are pieces of the query as they may stand in a text, to find the best excerpt.
     """
 
     whole: Ask
@@ -120,7 +111,7 @@ class Query:
 
 
 def terms_of(text: str) -> Terms:
-    """The terms of a message.
+    """Return the terms of a message.
 
     Example:
         >>> terms_of("getUser failed").words
@@ -143,7 +134,7 @@ def terms_of(text: str) -> Terms:
 
 
 def _apart(piece: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The terms of a word or an identifier, and the identifiers in it."""
+    """Return the terms of a piece, and the identifiers in it."""
     parts = tuple([_safe(stem(part)) for part in _parts(piece)])
     return parts, tuple([_safe(whole) for whole in _wholes(piece)])
 
@@ -152,7 +143,7 @@ _taken = lru_cache(REMEMBERED)(_apart)
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """The terms that a speaker's name is known by.
+    """Return the terms of a speaker's name.
 
     Example:
         >>> names_of("Ann Lee")
@@ -165,7 +156,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def query_of(text: str) -> Query:
-    """The terms of a query; no words at all where it is empty or only punctuation.
+    """Return the terms of a query; none if it holds no word.
 
     Example:
         >>> query_of("Where did the tests of getUser fail?").whole.wholes
@@ -197,7 +188,7 @@ def query_of(text: str) -> Query:
 
 
 def _ask(text: str) -> Ask:
-    """The terms of one sentence, without function words unless there is nothing else."""
+    """Return the terms of one sentence, without function words unless there is nothing else."""
     for strict in (True, False):
         words: dict[str, float] = {}
         wholes: list[str] = []
@@ -224,12 +215,12 @@ def _weigh(words: dict[str, float], terms: list[str]) -> None:
 
 
 def _empty(part: str, piece: str) -> bool:
-    """Whether a word only says how it is asked; one in capitals is a name."""
+    """Return whether a word is a function word; one in capitals is a name."""
     return part in ENGLISH and not (len(piece) > 1 and piece.isupper())
 
 
 def _runs(piece: str) -> list[str]:
-    """A run of characters without the function words in it; a lone one left over says nothing."""
+    """Divide a dense run at its function words; a lone character left over says nothing."""
     return [run for run in DENSE.split(piece) if len(run) > 1 or (run and run == piece)]
 
 
@@ -249,7 +240,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _wholes(name: str) -> Iterator[str]:
-    """An identifier, its segments, and their segments: a path, its file's name, the bare name."""
+    """Yield an identifier, its segments, and theirs: path, file name, bare name."""
     if name.isalpha() and (name.islower() or name.istitle() or name.isupper()):
         return  # a plain word
     seen = set()
