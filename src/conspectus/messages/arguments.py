@@ -37,15 +37,10 @@ def has_long_arguments(source: object, longest: int) -> bool:
 
 
 def with_short_arguments(entry: Entry, longest: int, ending: str, where: str = ARCHIVED) -> Source:
-    """Cut such arguments of a message to their first 20 characters.
+    """Cut arguments of file writers that are longer than `longest`.
 
     Names, ids and all other arguments stay, in every form in which the message has its calls.
-
-    Args:
-        entry: the message.
-        longest: characters above which an argument is shortened.
-        ending: text behind the rest of one.
-        where: where the original is, as for `clip`.
+    `ending` and a pointer to the original follow the rest of each; `where` is as for `clip`.
     """
     source = entry.source
     if not has_long_arguments(source, longest):

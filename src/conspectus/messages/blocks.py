@@ -19,27 +19,26 @@ from typing import Any, Literal
 from conspectus.messages.media import UNTYPED, untyped
 
 How = Literal["text", "json", "object", "strings", "content"]
-"""How a field is shortened: as text; as JSON in a string, which it stays; as an object, whose long
-values are shortened, or which at last becomes one; as a list or object of which only the long
-strings are; as content, block by block."""
+"""How a field is shortened: as text; as JSON in a string; as an object, by its long values or at
+last as a whole; as a list or object, by its long strings; as content, block by block."""
 
 Author = Literal["model", "client"]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The facts about one kind of block.
+    """One kind of block.
 
     Attributes:
-        asks: fields of the id under which it asks for an answer; the first that is given counts.
-        answers: fields of the id of the call that it answers; likewise.
-        needs: fields, with dots between the steps, of the id of a call that must stand before it.
+        asks: fields with the id of its call; the first that is given counts.
+        answers: fields with the id of the call that it answers; likewise.
+        needs: fields, as paths with dots, with the id of a call that must stand before it.
         name: the field with the tool's name; without one it is called as its kind.
         args: the field with its arguments. Default: all that is neither id nor status.
         short: its fields that may be shortened, and how.
-        media: it holds bytes or a link to them; from a user, a description may take its place.
+        media: it holds bytes or a link; from a user, a description may take its place.
         inside: the field that holds the block proper, as Bedrock and LangChain wrap some.
-        by: its author, where it is an item of its own in OpenAI's Responses.
+        by: its author, if it is an item of its own in OpenAI's Responses.
     """
 
     asks: tuple[str, ...] = ()
@@ -171,19 +170,19 @@ KINDS: dict[str, Kind] = {
         answers=("toolUseId",), short=(("content", "content"),), inside="toolResult"
     ),
 }
-"""By the `type` of a block; by its only key where it has none, as in Bedrock's own form."""
+"""By the `type` of a block; by its only key if it has none, as in Bedrock's own form."""
 
 ANSWERS = frozenset(name for name, kind in KINDS.items() if kind.answers)
-"""Kinds that hold the answer of a tool or a person, in anybody's message."""
+"""Kinds that hold the answer of a tool or a person, in any message."""
 
 KEYS = ("text", "toolUse", "toolResult", "json")
-"""Kinds of Bedrock's own form beside media, where the key names the kind."""
+"""Kinds of Bedrock's own form beside media, in which the key names the kind."""
 
 ITEM_ENDINGS = ("_call", "_output", "_request", "_response", "_tools", "_reference")
-"""How the types of OpenAI's Responses items end, also of those that the table does not name."""
+"""Endings of the types of OpenAI's Responses items, known to the table or not."""
 
 PROVEN = ("citations", "annotations", "signature", "thought_signature", "encrypted_content")
-"""Fields that refer to the very text of a block, or vouch for it: with one it stays whole."""
+"""Fields that refer to the exact text of a block, or sign it: with one it stays whole."""
 
 _NO_ARGS = frozenset("type id call_id status caller created_by".split())
 
@@ -251,7 +250,7 @@ def asked(block: Mapping[str, Any], kind: Kind) -> tuple[str, Any]:
 
 
 def stays_whole(block: Mapping[str, Any]) -> bool:
-    """Tell whether a block refers to its very text, or vouches for it."""
+    """Tell whether a block refers to its exact text, or signs it."""
     extras = block.get("extras")
     inner: Mapping[str, Any] = extras if isinstance(extras, Mapping) else {}
     found = [part.get(field) for part in (block, inner) for field in PROVEN]

@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 CACHE = "cache_control"
-"""Anthropic's name of them."""
+"""Anthropic's name for a mark."""
 
 
 def without_cache_marks(message: Any) -> Any:
     """Take marks for a cache out of a message; a sole text becomes plain.
 
     Clients move such marks with every request, and turn a text into a block to hold one. A message
-    that has none and needs no change comes back itself.
+    without changes comes back itself.
 
     Example:
-        >>> mark = {"type": "ephemeral"}
-        >>> block = {"type": "text", "text": "hi", "cache_control": mark}
+        >>> block = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
         >>> without_cache_marks({"role": "user", "content": [block]})
         {'role': 'user', 'content': 'hi'}
     """

@@ -20,27 +20,21 @@ POINTER = "archived as "
 """Stands in every clip, before the name of its original."""
 
 ARCHIVED = POINTER + "{cite}"
-"""Where the original is, as a clip says it."""
+"""Where the original is, in the words of a clip."""
 
 WITHOUT_SECRETS = "[shown without its secrets; {where}]"
 
 FIRST = 2
-"""Characters a token that are tried first; in most texts a token has more."""
+"""Characters a token that are tried first; most texts have more."""
 
 
 def clip(entry: Entry, limit: int, count: Count, where: str = ARCHIVED) -> Source:
-    """Shorten a message to at most `limit` tokens.
+    """Shorten a message to at most `limit` tokens, or else as far as possible.
 
     Texts, tool results and long values in tool arguments are shortened in the middle, the longest
     first; images and files become short descriptions if that is not enough. Ids, names and the
-    pairing of calls with results stay, and so does each block that the table of `blocks` gives
-    nothing to shorten of. A message that does not get that small gets as small as it can.
-
-    Args:
-        entry: the message.
-        limit: tokens that it may take.
-        count: tokens of a message.
-        where: where the original is; `{cite}` in it becomes the original's name.
+    pairing of calls with results stay, and so does each block that the table of `blocks` does not
+    shorten. In `where`, `{cite}` becomes the original's name.
     """
     if count(entry.source) <= limit:
         return entry.source
@@ -63,7 +57,7 @@ def clip(entry: Entry, limit: int, count: Count, where: str = ARCHIVED) -> Sourc
 
 
 def with_pointer(entry: Entry, where: str = ARCHIVED) -> Source:
-    """Say in a message without its secrets where its original is."""
+    """Add a pointer to the original to a message without its secrets."""
     where = where.replace("{cite}", entry.cite)
     note, source = WITHOUT_SECRETS.format(where=where), entry.source
     if not is_message(source) and is_item(source):
@@ -84,13 +78,6 @@ def with_pointer(entry: Entry, where: str = ARCHIVED) -> Source:
 def smallest_clip(
     entry: Entry, count: Count, where: str = ARCHIVED, *, media_stay: bool = False
 ) -> int:
-    """Return the fewest tokens that `clip` can bring a message to.
-
-    Args:
-        entry: the message.
-        count: tokens of a message.
-        where: as for `clip`.
-        media_stay: its images and files stay as they are.
-    """
+    """Return the fewest tokens that `clip` can bring a message to."""
     last = WITH_MEDIA if media_stay else LEVELS[-1]
     return min(count(entry.source), count(shortened(entry, 0, last, where)))

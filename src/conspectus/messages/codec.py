@@ -24,22 +24,16 @@ TAG = "~conspectus"
 """Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`."""
 
 LONG = 4096
-"""Bits of an integer beyond which it is written in hexadecimal."""
+"""Bits above which an integer is written in hexadecimal."""
 
 DEEPEST = 200
-"""Levels of nesting that are kept; below that stands a description. JSON readers and writers go by
-recursion, which Python limits to 1,000 calls, those of the agent around them included."""
+"""Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers
+recurse, which Python limits to 1,000 calls, those of the agent around them included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A message as text.
-
-    Attributes:
-        form: `langchain` or `dict`.
-        text: ASCII JSON of it, without its id.
-        lossless: whether `decode` gives back an equal message.
-    """
+    """A message as ASCII JSON without its id; `form` is `langchain` or `dict`."""
 
     form: str
     text: str
@@ -61,10 +55,7 @@ def encode(message: BaseMessage | Mapping[str, Any]) -> Encoded:
 
 
 def to_json(message: BaseMessage | Mapping[str, Any]) -> tuple[str, dict[str, Any], bool]:
-    """Turn a message into its form, JSON data without its id, and a flag for no loss.
-
-    The keys stay in their own order.
-    """
+    """Return a message's form, JSON data without its id, and whether nothing is lost."""
     lossless = True
 
     def plain(value: Any) -> Any:
@@ -115,9 +106,9 @@ def to_json(message: BaseMessage | Mapping[str, Any]) -> tuple[str, dict[str, An
 
 
 def not_too_deep(value: Any, inside: tuple[int, ...] = ()) -> Any:
-    """Describe parts that are nested too deep or hold themselves.
+    """Describe parts that are nested too deep or contain themselves.
 
-    The very same value comes back where there are none.
+    The same value comes back if there are none.
     """
     if not isinstance(value, (dict, list, tuple)):
         return value
@@ -140,16 +131,7 @@ def _described(what: str) -> dict[str, str]:
 
 
 def decode(form: str, text: str, message_id: str | None) -> BaseMessage | dict[str, Any]:
-    """Read a message that `encode` wrote.
-
-    Args:
-        form: `langchain` or `dict`.
-        text: the text that `encode` gave.
-        message_id: the id to put back; None if it had none.
-
-    Raises:
-        MessageError: the text is not one that `encode` wrote.
-    """
+    """Read a message that `encode` wrote; another text is a `MessageError`."""
     try:
         data = _untag(json.loads(text))
         if form == "langchain":
@@ -185,5 +167,4 @@ def _untag(value: Any) -> Any:
 
 
 def _key(value: Any) -> Any:
-    """Return a value as a key; of a placeholder, its words."""
     return str(value.get("value")) if isinstance(value, dict) else value

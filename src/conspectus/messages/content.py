@@ -17,7 +17,8 @@ NO_TEXT = frozenset(
 """Kinds of blocks beside the table's media whose bytes are no text."""
 
 FUNCTION = "function:"
-"""Ids of calls in OpenAI's first form, which had none: this and the function's name."""
+"""Prefix of the id of a call in OpenAI's first form, which had none; the function's name follows.
+Prefix of the id of a call in OpenAI's first form, which had none; the function's name follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Call:
 
     @property
     def reading(self) -> str:
-        """The call as a person would note it, with plain line breaks."""
+        """The call in plain text, with plain line breaks."""
         try:
             values = json.loads(self.args)
         except (ValueError, RecursionError):
@@ -45,13 +46,7 @@ class Call:
 
 
 class Result(NamedTuple):
-    """The answer to one call, where a message may hold several.
-
-    Attributes:
-        call: id of the call.
-        text: its text.
-        failed: it is marked as an error.
-    """
+    """The answer to one call; a message may hold several."""
 
     call: str
     text: str
@@ -62,15 +57,8 @@ class Result(NamedTuple):
 class Parts:
     """The content of a message, taken apart.
 
-    Attributes:
-        text: its texts in order, those of tool results included.
-        own: the speaker's own words among them.
-        calls: tool calls that it makes.
-        answers: ids of calls that it answers.
-        results: the answers among its blocks, one by one.
-        needs: ids of calls that must stand before it.
-        media: the blocks in it that are no text.
-        known: ids of the calls, which some providers list twice.
+    `own` are the speaker's own words in `text`, `needs` ids of calls that must stand before the
+    message, `media` blocks without text, and `known` ids of calls, which some providers list twice.
     """
 
     text: list[str] = field(default_factory=list)

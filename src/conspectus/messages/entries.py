@@ -1,7 +1,7 @@
-"""A caller's messages as entries: speaker, text, calls and answers of each.
+"""Read a caller's messages as entries: speaker, text, calls and answers of each.
 
-LangChain messages, OpenAI-style dicts, Anthropic-style dicts and the items of OpenAI's Responses
-are read as they are and handed back as they are: an entry keeps the caller's own object.
+LangChain messages, OpenAI-style dicts, Anthropic-style dicts and items of OpenAI's Responses are
+returned as they came: an entry keeps the caller's own object.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ ROLES: dict[str, Role] = {
     "function": "tool",
 }
 SHORT_ID = 12
-"""Length up to which an id is cited as it is; a longer one is cited by the start of its key."""
+"""Length up to which an id is cited as it is; otherwise the start of the key is."""
 
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 
@@ -58,22 +58,22 @@ class Entry:
 
     Attributes:
         source: the caller's own object, never changed.
-        id: its id; where it has none, derived from its content and how often that came before.
+        id: its id; without one, derived from its content and earlier occurrences.
         key: identity and version: hash of id, content and occurrence.
         role: the speaker's role.
         name: the speaker's or the tool's name, if given.
-        text: everything a reader would see: text, reasoning, media as short descriptions.
+        text: its readable text: text, reasoning, media as short descriptions.
         own: the speaker's own words in it, without the results of tools.
         calls: tool calls that it makes.
         answers: ids of calls that it answers.
         results: the answers among its blocks, one by one.
         needs: ids of calls that must stand before it, although it does not answer them.
-        joined: it goes on with the answer that the message before it began.
+        joined: whether it continues the answer that the message before it began.
         date: when it was said, as the caller wrote it, if known.
         encoded: the original as JSON text.
-        found: findings of a higher layer, so that it looks once.
-        media: its blocks that are no text: images, files and such, the caller's own.
-        redacted: secrets were taken out of it, so that it differs from the message that was sent.
+        found: cached findings of a higher layer.
+        media: its blocks without text, such as images and files, the caller's own.
+        redacted: whether secrets were taken out, so that it differs from the message sent.
     """
 
     source: Source
@@ -116,7 +116,7 @@ def read_messages(messages: Sequence[Source], seen: Mapping[str, int] | None = N
     Args:
         messages: LangChain messages, dicts in OpenAI's or Anthropic's form, or items of OpenAI's
             Responses.
-        seen: counts of earlier contents, where the start of the history is missing: the result of
+        seen: counts of earlier contents if the start of the history is missing: the result of
             `occurrences` for the missing keys.
 
     Raises:
@@ -146,10 +146,7 @@ def read_messages(messages: Sequence[Source], seen: Mapping[str, int] | None = N
 
 
 def _goes_on(before: Entry, entry: Entry) -> bool:
-    """Tell whether two messages are one answer of the model.
-
-    Items of one response are, and the parts of a paused turn of Anthropic's.
-    """
+    """Tell whether two messages are one answer: items of one response, or a paused turn."""
     if before.role != "assistant" or entry.role != "assistant":
         return False
     source = before.source
@@ -181,13 +178,10 @@ def name_entries(
     seen: Mapping[str, int] | None = None,
     missing: Mapping[int, Collection[str]] | None = None,
 ) -> None:
-    """Give each entry its key, and an id where it has none; see `read_messages`.
+    """Give each entry its key, and an id if it has none; see `read_messages`.
 
-    Args:
-        entries: the history.
-        seen: see `read_messages`.
-        missing: by the place of a summary or a clip, the keys of the messages that it stands for: a
-            message with an id that comes after it, with all that such a one said, is another one.
+    `missing` has, by the place of a summary or a clip, the keys of the messages that it stands for.
+    A message after it with the same id and content is another one.
     """
     contents: Counter[str] = Counter(seen or {})
     keys: Counter[str] = Counter()
@@ -213,7 +207,6 @@ def name_entries(
 
 
 def _occurring(key: str, again: int) -> str:
-    """Return the key of a message that came so often before, id and all."""
     return hashlib.sha256(f"{key}\0{again}".encode()).hexdigest()[:32] if again else key
 
 

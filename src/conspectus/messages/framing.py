@@ -1,7 +1,7 @@
-"""Archived and summarised text as data: it closes no tag and passes for no role.
+"""Frame archived and summarised text as data: it closes no tag and imitates no role.
 
-Marks are looked for in the looks of a text: full-width and look-alike letters count as the plain
-ones, and signs that nobody sees count as nothing.
+Marks are found by the looks of a text: full-width and look-alike letters count as the plain ones,
+and invisible signs count as nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import unicodedata
 from functools import cache
 
 TAGS = ("message", "messages", "notes", "facts", "focus", "recalled", "summary", "conversation")
-"""Names of the tags that our own frames use."""
+"""Tags of our own frames."""
 
 FOREIGN = (
     "system assistant human system-reminder system_reminder system_prompt tool_call tool_calls"
@@ -24,19 +24,19 @@ FOREIGN = (
 """Tags by which chat templates and agents mark the speaker."""
 
 PAIRED = "user developer tool model ai".split()
-"""Others by which some tell it. Each by itself is a placeholder, as in `ssh <user>@<host>`, so they
-count only in a text that also closes one, or where one opens a line and speech follows it at
-once or on the next line, as in a text that was cut before the closing tag."""
+"""Tags that are placeholders by themselves, as in `ssh <user>@<host>`. They count only in a text
+that also closes one, or if one opens a line and speech follows it at once or on the next line,
+as in a text cut before the closing tag."""
 
 BRACKETS = "inst system_prompt available_tools tool_calls tool_results".split()
-"""The same in square brackets."""
+"""Tags in square brackets."""
 
 ROLES = "system human user assistant developer tool ai".split()
 HEADINGS = "instruction instructions response input".split()
 """Speakers at the start of a line; headings count after a `#`."""
 
 _UNSEEN = "\u200b"
-"""Stands in a skeleton for any sign that nobody sees."""
+"""Stands in a skeleton for any invisible sign."""
 
 _F = f"{_UNSEEN}*+"
 _BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
@@ -78,10 +78,10 @@ _START = rf"(?:(?<=[{_BREAKS}])|\A)"
 _SIGN = r"[ \t\xa0\u3000#>*_(\[\]+~\-]|[^\w\s\x00-\x7f]"
 _ITEM = r"\[x\]|\d{1,9}+(?:[.)]|[:\]](?=\s))|[a-z][.)](?=\s)|[\u2460-\u24ff\u2776-\u2793]"
 _HEAD = rf"(?:{_ITEM}|{_SIGN})*+"
-"""Signs that may stand before a role in its line: any sign of no ASCII character, such as a bullet,
-an arrow, or a sign that nobody sees; the marks of Markdown and of a diff; numbers and letters of a
-list. No line break is among them, so that each is read once, and no `|`, which marks lines that
-were made harmless. Nor is `{`, as in JSON and in templates."""
+"""Signs that may precede a role in its line: any that is no ASCII character, such as a bullet, an
+arrow or an invisible sign; the marks of Markdown and of a diff; numbers and letters of a list.
+No line break, so that each is read once, and no `|`, which marks lines that were made harmless,
+nor `{`, as in JSON and in templates."""
 
 _TAG = re.compile(
     rf"<(?={_GAP}{_spread('invoke')}[\s{_UNSEEN}]++{_spread('name')}{_GAP}=)"
@@ -128,14 +128,11 @@ _SAFE = {"<": "&lt;", "[": "("}
 def as_data(text: str) -> str:
     """Make marks harmless that could end our frame or open a role.
 
-    Only the opening character of such a mark changes; all other text stays as it is, so that
-    facts in it can still be quoted.
+    Only the opening character of a mark changes, so that facts can still be quoted.
 
     Example:
         >>> as_data("see </message> and <|im_start|>system")
         'see &lt;/message> and &lt;|im_start|&gt;system'
-        >>> as_data("<\u200b/ｍｅssage>")
-        '&lt;\u200b/ｍｅssage>'
     """
     shape = _shape(text)
     places = {}
@@ -180,7 +177,7 @@ def _replaced(text: str, places: dict[int, str]) -> str:
 
 
 def _shape(text: str) -> str:
-    """Return the looks of a text in plain letters, each at its place."""
+    """Return the looks of a text in plain letters, position by position."""
     if text.isascii() and not _CONTROL.search(text):
         return text
     return text.translate(_shapes())

@@ -37,13 +37,11 @@ _NAMES = ("filename", "name", "file_uri", "fileUri", "file_url", "url", "uri")
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """The content of one block.
+    """The media in one block.
 
-    Attributes:
-        kind: its kind; `sealed` for text that only its provider can read, `file` for all else.
-        mime: its type as the block gives it, such as `application/pdf` or `pdf`; empty if not.
-        data: base64 characters, or bytes; empty where it is only named, by an id or an address.
-        detail: the resolution asked for, as OpenAI names it; empty where none is.
+    `kind` is `sealed` for text that only its provider can read. `data` is bytes or base64
+    characters, empty for an id or an address. `detail` is the requested resolution, as OpenAI names
+    it.
     """
 
     kind: MediaKind
@@ -52,7 +50,7 @@ class Media:
     detail: str
 
     def raw(self, most: int | None = None) -> bytes:
-        """Decode its bytes, up to about `most`; none where it is no base64."""
+        """Decode its bytes, up to about `most`; empty if they are no base64."""
         if isinstance(self.data, bytes):
             return self.data[:most]
         text = self.data if most is None else self.data[: most // 3 * 4]

@@ -9,8 +9,8 @@ from conspectus._langchain import is_message
 from conspectus.messages.entries import Entry
 
 NOT_NEEDED = "conspectus_not_needed"
-"""The mark by which a tool says of its result that nobody will need it again: a key of its
-`additional_kwargs` or of its `artifact`, or of the message itself where that is a dict."""
+"""The mark by which a tool says that its result will not be needed again: a key of the message's
+`additional_kwargs` or `artifact`, or of the message itself if that is a dict."""
 
 
 def is_expendable(message: Any) -> bool:
@@ -30,10 +30,7 @@ def is_expendable(message: Any) -> bool:
 def tools_of(entries: Sequence[Entry]) -> list[tuple[str, ...]]:
     """Return, for each message, the tools whose results it holds.
 
-    The nearest call before it tells the tool, as ids are used again.
-
-    Args:
-        entries: a history, in order.
+    The nearest call before it names the tool, as ids are used again.
     """
     called: dict[str, str] = {}
     found = []

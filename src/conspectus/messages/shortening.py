@@ -1,6 +1,6 @@
-"""A message with each long text in it cut to one size, block by block.
+"""Cut each long text in a message to one size, block by block.
 
-The table of `blocks` names the parts of a block that give way; the rest stays as it is.
+The table of `blocks` names the parts of a block that are shortened; the rest stays as it is.
 """
 
 from __future__ import annotations
@@ -17,40 +17,33 @@ from conspectus.messages.content import describe
 from conspectus.messages.entries import Entry, Source, answers_computer
 
 HEAD = 2 / 3
-"""Share of a clipped text that its beginning gets; ends hold results, beginnings name the kind of
-text."""
+"""Share of a clipped text that its beginning gets: ends hold results, beginnings the kind of text.
+Share of a clipped text that its beginning gets: ends hold results, beginnings the kind of text."""
 
 MARK = "[clipped: {left_out:,} of {whole:,} characters left out; original {where}]"
 
 Level = Literal["texts", "joined", "media", "whole"]
 
 LEVELS: tuple[Level, ...] = ("texts", "joined", "media", "whole")
-"""How much gives way: long texts; runs of plain texts become one; images and files too; at last the
-arguments of a call become one as well."""
+"""Steps of shortening: long texts; runs of plain texts joined; images and files too; at last the
+arguments of a call as a whole."""
 
 WITH_MEDIA: Level = "joined"
 """The last level that leaves images and files as they are."""
 
 INPUTS = frozenset({"input_image", "input_file"})
-"""Media of OpenAI's Responses, where a text of the input is an `input_text`."""
+"""Media of OpenAI's Responses, in which an input text is an `input_text`."""
 
 TEXTS = ("text", "input_text")
 PLAIN = frozenset({"type", "text", "index"})
-"""Kinds of text blocks that can be joined with others, and the keys that these may have."""
+"""Text blocks that can be joined with others, and the keys that they may have."""
 
 SIGNED_CALLS = "__gemini_function_call_thought_signatures__"
 """Where Google's messages keep the signatures of their calls, by the calls' ids."""
 
 
 def shortened(entry: Entry, size: int, level: Level, where: str) -> Source:
-    """Cut every text of a message to `size` characters.
-
-    Args:
-        entry: the message.
-        size: characters of each text that are shown.
-        level: how much gives way.
-        where: where the original is; `{cite}` in it becomes the original's name.
-    """
+    """Cut every text of a message to `size` characters; `where` names the original."""
     return _Shortening(entry, size, level, where.replace("{cite}", entry.cite)).message()
 
 
