@@ -1,6 +1,6 @@
-"""Redaction: what a redactor is, and one at work on messages.
+"""Redaction: the protocol of a redactor, and its use on messages.
 
-The default one, the secret scanner, is a package of its own, `conspectus_secrets`.
+The default redactor, the secret scanner, is a package of its own, `conspectus_secrets`.
 """
 
 from conspectus.redaction.at_work import Redaction, for_view, redactor_of

@@ -1,7 +1,7 @@
-"""Redaction as compactions use it: messages walked through part by part, within a time, checked.
+"""Redact messages for compactions: part by part, within a time, checked.
 
-A redacted entry keeps the id and the key of the message as it was sent, so that a history that
-comes back is recognised; everything else in it is what the redactor has left.
+A redacted entry keeps the id and the key of the message as it was sent, so that a returning history
+is recognised; all else in it is redacted.
 """
 
 from __future__ import annotations
@@ -23,20 +23,19 @@ from conspectus.redaction.redactor import Redact, Redacted, Redactor, default_re
 from conspectus.redaction.values import without_values
 
 GROWTH, MORE = 4, 1_000
-"""A redacted text may take so many times the characters of the text, and so many more."""
+"""A redacted text has at most this multiple of the text's characters, plus this number."""
 
 REMEMBERED, CHARACTERS = 256, 4_000_000
-"""Redacted messages that are remembered at most, and their characters: what stays in view is looked
-at again at each compaction, and what is shown short at each step."""
+"""Redacted messages cached, and their characters: messages in view are redacted at each step."""
 
 Counts = Mapping[str, int]
 Values = Mapping[str, str]
-"""Secrets, and of what kind each is; never kept anywhere but in the process."""
+"""Secrets with their kinds; kept in the process only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was found in a message: it without its secrets, or None where it stays as it is."""
+    """A redacted message, or None if it is unchanged, with the secrets found."""
 
     entry: Entry | None = None
     counts: Counts = field(default_factory=dict)
@@ -45,13 +44,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Messages and texts of one compaction without their secrets.
+    """The redacted messages and texts of one compaction.
 
-    Attributes:
-        entries: the messages; one in which there was no secret is the same object.
-        counts: how many were replaced in each message, by kind.
-        texts: the texts.
-        values: what was recognised in any of them.
+    A message without a secret is the same object. `counts` has replacements by message and kind,
+    `values` the secrets found.
     """
 
     entries: list[Entry]
@@ -62,12 +58,9 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Redaction:
-    """A redactor at work.
+    """A redactor at work, with a limit of seconds for one step.
 
-    Attributes:
-        redactor: what takes the secrets out.
-        timeout: seconds for the messages of one step; None for no limit.
-        values: what was recognised already in the same compaction, and goes wherever it stands.
+    `values` are secrets found in the same compaction, which are removed everywhere.
     """
 
     redactor: Redactor
@@ -78,34 +71,27 @@ class Redaction:
 
     @classmethod
     def of(cls, given: Redact, timeout: float | None) -> Redaction | None:
-        """What a user writes, ready to work; None where nothing is redacted.
-
-        Raises:
-            PolicyError: it cannot redact.
-        """
+        """Return the redaction of a user's setting, or None if nothing is redacted."""
         redactor = redactor_of(given)
         return None if redactor is None else cls(redactor, timeout)
 
     @property
     def identity(self) -> str:
-        """Names the redactor in the hash of a plan."""
+        """The redactor's part of the hash of a plan."""
         return str(self.redactor.identity)
 
     @property
     def name(self) -> str:
-        """Names the redactor in what is told: of a function, its own name."""
+        """The redactor's name in messages: of a function, its own name."""
         if isinstance(self.redactor, _Function):
             return self.redactor.identity
         return type(self.redactor).__name__
 
     def entries(self, entries: Sequence[Entry]) -> Flow[tuple[list[Entry], Counts]]:
-        """Messages without their secrets, each by itself, and how many were replaced, by kind.
+        """Redact messages, each by itself, and count the replacements by kind.
 
-        The same message is the same again, whatever stands beside it. An entry in which there was
-        no secret comes back as it is.
-
-        Raises:
-            RedactionError: the redactor failed, took too long, or answered what cannot be used.
+        The result for a message does not depend on others. A failing redactor is a
+        `RedactionError`.
         """
         done = yield from self.together(entries, (), apart=True)
         counts: Counter[str] = Counter()
@@ -114,25 +100,15 @@ class Redaction:
         return done.entries, dict(counts)
 
     def texts(self, texts: Sequence[str]) -> Flow[list[str]]:
-        """Texts without their secrets.
-
-        Raises:
-            RedactionError: as above.
-        """
+        """Redact texts; errors as above."""
         return (yield from self.together((), texts)).texts
 
     def together(
         self, entries: Sequence[Entry], texts: Sequence[str], apart: bool = False
     ) -> Flow[Together]:
-        """Messages and texts without their secrets, each taken out of all of them.
+        """Redact messages and texts, each secret in all of them.
 
-        Args:
-            entries: the messages.
-            texts: what stands beside them.
-            apart: take out of each message what was recognised in it alone.
-
-        Raises:
-            RedactionError: as above.
+        `apart` removes from each message only its own secrets. Errors as above.
         """
         names = [_name(entry) for entry in entries]
         with self._lock:
@@ -197,7 +173,6 @@ class Redaction:
                 size -= _size(self._known.popitem(last=False)[1].entry)
 
     def _entry(self, entry: Entry) -> Known:
-        """A message by itself."""
         counts: Counter[str] = Counter()
         values: dict[str, str] = {}
         answers: dict[Leaf, Redacted] = {}
@@ -253,7 +228,7 @@ class Redaction:
 
 
 class _Function:
-    """A function from text to text as a redactor; each text that it changes counts once."""
+    """A function from text to text as a redactor; each changed text counts once."""
 
     def __init__(self, function: Callable[[str], str]) -> None:
         self._function = function
@@ -261,7 +236,7 @@ class _Function:
         self.identity = f"{getattr(function, '__module__', '')}.{named}"
 
     def redact(self, text: str, key: str | None = None) -> Redacted:
-        """What the function makes of a text."""
+        """Call the function and check its result."""
         made: object = self._function(text)
         if not isinstance(made, str):
             if isinstance(made, Coroutine):
@@ -274,10 +249,7 @@ class _Function:
 
 
 def redactor_of(given: Redact) -> Redactor | None:
-    """A redactor from what a user writes; None where nothing is redacted.
-
-    Raises:
-        PolicyError: it cannot redact.
+    """Return the redactor of a user's setting, or None; an invalid one is a `PolicyError`.
 
     Example:
         >>> redactor_of(True).redact("sk-ant-" + 20 * "a").text
@@ -324,9 +296,9 @@ def _takes(function: Callable[..., Any], *given: object) -> bool:
 
 
 def for_view(redacted: Entry, original: Entry) -> Entry:
-    """A redacted message of which a clip may be shown: what a provider checks is as it was.
+    """Return a redacted message whose clip may be shown to a provider.
 
-    Names of tools and speakers, and signed thoughts, which it would refuse otherwise.
+    It has the original names of tools and speakers, and signed thoughts, which providers check.
     """
     made, source = redacted.source, original.source
     if made is source:
@@ -357,7 +329,7 @@ _SIGNED = ("thinking", "redacted_thinking", "reasoning")
 
 
 def _renamed(new: Any, old: Any) -> Any:
-    """A call with the name of its tool as it was."""
+    """Return a call with the original name of its tool."""
     if not isinstance(new, Mapping) or not isinstance(old, Mapping):
         return new
     if isinstance(new.get("function"), Mapping) and isinstance(old.get("function"), Mapping):
@@ -366,7 +338,7 @@ def _renamed(new: Any, old: Any) -> Any:
 
 
 def _read(made: Any, entry: Entry) -> Entry:
-    """A message that was redacted, with the key of the one as it was sent."""
+    """Read a redacted message, with the key of the original."""
     try:
         [redacted] = read_messages([made])
     except MessageError as error:
@@ -379,7 +351,7 @@ def _read(made: Any, entry: Entry) -> Entry:
 
 
 def _everywhere(entry: Entry, known: Known, values: Values) -> Known:
-    """A message without what was recognised in others."""
+    """Remove from a message the secrets found in others."""
     if not values:
         return known
     counts: Counter[str] = Counter(known.counts)
@@ -395,7 +367,7 @@ def _everywhere(entry: Entry, known: Known, values: Values) -> Known:
 
 
 def _name(entry: Entry) -> str:
-    """By which a message that was redacted is known again."""
+    """Return the cache key of a redacted message."""
     return f"{entry.key} {hashlib.sha256(entry.encoded.text.encode()).hexdigest()}"
 
 

@@ -1,4 +1,4 @@
-"""Secrets written in escapes, or taken apart by signs that nobody sees: the text as it is meant."""
+"""Undo escapes and invisible signs that may hide a secret."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ _ESCAPES = re.compile(
     r"|00[a-fA-F][0-9a-fA-F])"
 )
 _HIDDEN = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
-"""Signs that nobody sees, with which a secret can be taken apart."""
+"""Invisible signs, which can take a secret apart."""
 
 
 def unescaped(text: str) -> tuple[str, list[int] | None]:
-    """The text with escaped letters as such, and without signs that nobody sees; and where each of
-    its characters stands in the text as it was, or None where it is the same.
+    """Return the text without escapes and invisible signs, and its positions.
+
+    Positions map each character to the original text; None if the text is the same.
 
     Example:
         >>> unescaped("a\\\\u0062c")

@@ -1,4 +1,4 @@
-"""All texts of a message, in every part of it, and the message with each of them replaced."""
+"""Visit all texts of a message, and replace each of them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from conspectus.messages.codec import not_too_deep
 from conspectus.redaction.names import named_kind
 
 STRUCTURE = frozenset("id type role tool_call_id tool_use_id call_id index mime_type".split())
-"""Keys of messages, blocks and calls by which they hang together; what else has such keys, as the
-arguments of a tool, is redacted."""
+"""Structural keys of messages, blocks and calls; in data such as tool arguments they are redacted.
+Structural keys of messages, blocks and calls; in data such as tool arguments they are redacted."""
 
 FREE = frozenset("args arguments input artifact output result metadata response_metadata".split())
-"""Keys under which anything may stand, in any form."""
+"""Keys of data of any form."""
 
 ENCODED = ("data", "base64", "file_data")
-"""Keys of a block under which a file stands in base64; one that is a text is redacted in it."""
+"""Keys of a block with a file in base64; a text file is redacted in it."""
 
 NAMING = ("name", "key", "parameterkey", "parametername")
 VALUED = ("value", "parametervalue")
-"""Keys, in small letters, of a mapping that holds a name and a value side by side, as tools take
-them that set variables: `{"name": "DB_PASSWORD", "value": ...}`."""
+"""Keys of a mapping with a name and a value, as tools that set variables take them: `{"name":
+"DB_PASSWORD", "value": ...}`."""
 
 _A_NAME = re.compile(r"[\w.:/-]{1,120}+(?: [\w.:/-]{1,40}+)?")
-"""One word or two. A sentence that speaks of a password is no name of one."""
+"""One word or two. A sentence about a password is no name of one."""
 
 Put = Callable[[str, str | None], str]
 Leaf = tuple[str, str | None]
-"""A text, and the name that it stands under."""
+"""A text and its name, such as its key."""
 
 
 def leaves(message: Any) -> list[Leaf]:
-    """All texts of a message, each with the name that it stands under."""
+    """Return all texts of a message, each with its name."""
     found: list[Leaf] = []
 
     def note(text: str, key: str | None) -> str:
@@ -49,8 +49,10 @@ def leaves(message: Any) -> list[Leaf]:
 
 
 def walk(message: Any, put: Put) -> Any:
-    """The message with each text replaced; itself where nothing changed. What is nested so deep
-    that it is not kept is only described."""
+    """Return the message with each text replaced; the same object if nothing changed.
+
+    Parts that are nested too deep to be kept are only described.
+    """
     if not is_message(message):
         return _mapping(not_too_deep(message), put, False)[0]
     names = [*type(message).model_fields, *(message.__pydantic_extra__ or {})]
@@ -62,7 +64,7 @@ def walk(message: Any, put: Put) -> Any:
 
 
 def _value(value: Any, put: Put, key: str | None, free: bool) -> tuple[Any, bool]:
-    """A value with its texts replaced, and whether anything of it changed."""
+    """Return a value with its texts replaced, and whether it changed."""
     if isinstance(value, str):
         made = put(str.__str__(value), key)
         return (made, True) if made != value else (value, False)
@@ -90,8 +92,10 @@ def _value(value: Any, put: Put, key: str | None, free: bool) -> tuple[Any, bool
 
 
 def _keys(values: Sequence[Any], key: str | None) -> list[str | None]:
-    """The name of each part of a list: its own, or the option of a command that it stands behind,
-    as in `["mysql", "--password", "..."]`."""
+    """Return the name of each part of a list: its own, or the command's option before it.
+
+    For example in `["mysql", "--password", "..."]`.
+    """
     keys: list[str | None] = [key] * len(values)
     curl = False
     for number, (option, given) in enumerate(pairwise(values), 1):
@@ -137,7 +141,7 @@ def _mapping(
 
 
 def _given_name(value: Mapping[Any, Any]) -> str | None:
-    """The name that stands beside a value in a mapping; of two, one that tells of a secret."""
+    """Return the name beside a value in a mapping; of two, the name of a secret."""
     names = [
         str.__str__(part)
         for key, part in value.items()
@@ -150,7 +154,7 @@ def _given_name(value: Mapping[Any, Any]) -> str | None:
 
 
 def _kwargs(value: Mapping[Any, Any], put: Put) -> tuple[Any, bool]:
-    """What providers add to a message: anything, and calls, whose ids stay."""
+    """Redact a provider's additions to a message: data, and calls, whose ids stay."""
     calls = {k: v for k, v in value.items() if k in ("tool_calls", "function_call")}
     rest = {k: v for k, v in value.items() if k not in calls}
     parts = [_mapping(calls, put, False), _mapping(rest, put, True)]
@@ -172,7 +176,7 @@ def _encoded(value: str, put: Put) -> tuple[str, bool]:
 
 
 def _bytes(value: bytes, put: Put, key: str | None) -> bytes | None:
-    """Bytes that are a text, redacted; None where nothing changes."""
+    """Redact bytes that are a text; None if nothing changes."""
     try:
         text = value.decode()
     except UnicodeDecodeError:

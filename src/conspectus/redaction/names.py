@@ -1,6 +1,6 @@
-"""What a name says of what stands under it: `DB_PASSWORD` holds a password.
+"""Recognise names of secrets: `DB_PASSWORD` names a password.
 
-A name says what its last words say: `password_file` holds a path, and `max_tokens` a number.
+The last words of a name decide: `password_file` names a path, and `max_tokens` a number.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 WORDS = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
-"""Words of a name, however they are put together."""
+"""Words of a name in any case style."""
 
 PASSWORDS = frozenset(
     "password passwort passwd passphrase passcode pwd pass contraseña contrasena contrasenya"
@@ -21,8 +21,8 @@ LABELS = {
     "api-key": "apiキー アクセスキー api키 액세스키".split(),
     "key": "私钥 私鑰 秘密鍵 秘密キー 개인키".split(),
 }
-"""Names in Chinese, Japanese and Korean, by kind. There a name ends with what it means, and no
-space stands before that: `数据库密码`."""
+"""Names in Chinese, Japanese and Korean, by kind. There the end of a name decides, without a space
+before it: `数据库密码`."""
 _PUBLIC = ("公开密钥", "公共密钥", "公開密鑰", "公有密钥")
 _KEYS = frozenset(
     "api access account private encryption signing shared master auth service storage deploy"
@@ -38,7 +38,7 @@ _NO_SECRET_TOKEN = frozenset(
 
 
 def named_kind(name: str) -> str | None:
-    """What kind of secret stands under a name: `password`, `secret`, or None for no secret.
+    """Return the kind of secret under a name, such as `password`, or None.
 
     Example:
         >>> named_kind("DB_PASSWORD"), named_kind("max_tokens"), named_kind("clientSecret")
@@ -73,7 +73,7 @@ def named_kind(name: str) -> str | None:
 
 
 def _labelled(name: str) -> str | None:
-    """What kind of secret a name in Chinese, Japanese or Korean tells of, by its end."""
+    """Return the kind of a Chinese, Japanese or Korean name, by its end."""
     if name.endswith(_PUBLIC):
         return None
     return next((kind for kind, ends in LABELS.items() if name.endswith(tuple(ends))), None)

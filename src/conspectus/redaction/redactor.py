@@ -1,4 +1,4 @@
-"""What a redactor is: the hook that takes secrets out of whatever is about to be kept."""
+"""The protocol of a redactor: the hook that removes secrets from kept text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ class Redacted:
     """A text without its secrets.
 
     Attributes:
-        text: what may be kept; redacted again, it is the same.
-        counts: how much was replaced, by kind.
-        values: secrets that are to be taken out wherever else they stand in the same compaction, as
-            `[redacted: kind]`, and the kind of each. Words without a digit, a sign or capitals
-            inside, and those of less than 6 or more than 512 characters, are left alone there.
-            Default: none.
+        text: the text to keep; redacting it again does not change it.
+        counts: replacements by kind.
+        values: secrets with their kinds, to be replaced by `[redacted: kind]` in the rest of the
+            compaction too. There, words without a digit, a sign or capitals inside, and those of
+            less than 6 or more than 512 characters, stay. Default: none.
     """
 
     text: str
@@ -30,7 +29,7 @@ class Redacted:
 
 @runtime_checkable
 class Redactor(Protocol):
-    """Anything that takes secrets out of texts and says how many.
+    """Removes secrets from texts and counts them.
 
     Example:
         >>> class Staff:
@@ -44,31 +43,27 @@ class Redactor(Protocol):
 
     @property
     def identity(self) -> str:
-        """Changes when it would redact otherwise, so that drafts made before are not used."""
+        """A text that changes with the redactor's rules, so that older drafts are not used."""
 
     def redact(self, text: str, key: str | None = None) -> Redacted:
-        """A text without its secrets.
+        """Return a text without its secrets.
 
-        The same text must give the same answer, and an answer that is redacted again must stay as
-        it is. It may be called from other threads.
+        The same text must give the same answer, and redacting an answer again must not change it.
+        It may be called from other threads.
 
         Args:
             text: part of a message, a summary or the like.
-            key: the name that it stands under, such as that of a tool's argument; None for none.
+            key: the name of the text, such as that of a tool's argument; None for none.
         """
 
 
 Redact = bool | Literal["secrets"] | Callable[[str], str] | Redactor | None
-"""What a user writes: True or `"secrets"` for the default redactor, a function from text to text,
-or a `Redactor`; None or False for none."""
+"""A user's setting: True or `"secrets"` for the default redactor, a function from text to text, or
+a `Redactor`; None or False for none."""
 
 
 def default_redactor() -> Redactor:
-    """Make what `True` stands for: the entry point `default` of the group `conspectus.redactors`.
-
-    Raises:
-        PolicyError: no package brings one along.
-    """
+    """Make the redactor of the entry point `default` of `conspectus.redactors`."""
     kind = _plugins.plugged(_plugins.REDACTORS, "default")
     if kind is None:
         raise PolicyError(

@@ -1,7 +1,7 @@
-"""A secret that was recognised once, wherever else it stands: there nothing may tell what it is.
+"""Replace a recognised secret wherever else it stands.
 
-Only what is no plain word is looked for, so that a password `postgres` does not take the name of
-the database out of everything.
+Plain words are left, so that a password `postgres` does not remove the name of the database
+everywhere.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from collections.abc import Mapping
 from conspectus.redaction.escapes import unescaped
 
 MARK = "[redacted: {kind}]"
-"""What stands in place of a secret. It says nothing of it but its kind: no length, no hash."""
+"""Replacement of a secret, with its kind only: no length, no hash."""
 
 LEAST, MOST = 6, 512
-"""Characters of a value that is looked for elsewhere. Longer ones, as private keys, are told by
-their form."""
+"""Characters of a value that is replaced elsewhere. Longer ones, as private keys, have their own
+form."""
 
 FEW = 64
-"""So many values are each looked for by themselves, before a text is taken to pieces."""
+"""Up to this number of values, each is searched for before a text is cut into pieces."""
 
 _PIECE = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|\\[nrt]|[A-Za-z0-9]+|[^\W_A-Za-z0-9]+|[\W_]")
-"""A mark, the end of a line in JSON, a word, or one sign. A value is so many whole pieces."""
+"""A mark, the end of a line in JSON, a word, or one sign. A value consists of whole pieces."""
 
 
 def telling(value: str) -> bool:
-    """Whether a value is no plain word: a digit or sign beside letters, or capitals inside."""
+    """Return whether a value is no plain word: a digit or sign beside letters, or capitals inside.
+    Return whether a value is no plain word: a digit or sign beside letters, or capitals inside."""
     if not LEAST <= len(value) <= MOST or "\n" in value or "[redacted: " in value:
         return False
     letters = any(c.isalpha() for c in value)
@@ -36,11 +37,7 @@ def telling(value: str) -> bool:
 
 
 def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[str]]:
-    """A text without these values where they stand as whole words, and how many of each kind.
-
-    Args:
-        text: any text.
-        values: what is taken out, and of what kind each is.
+    """Replace values that stand as whole words, and count them by kind.
 
     Example:
         >>> without_values("tried Zx9abc. again, not xZx9abc", {"Zx9abc": "password"})
@@ -73,14 +70,11 @@ def without_values(text: str, values: Mapping[str, str]) -> tuple[str, Counter[s
 
 
 class _Values:
-    """All values, piece by piece, so that a text is gone over once for all of them.
+    """An automaton of all values, piece by piece, so that one pass finds all of them.
 
-    It is read from its end, and so are they: then what was read last tells of the longest value
-    that begins here. Where a value does not go on, the longest beginning of another one does that
-    was read with it, so no piece is read twice.
-
-    Args:
-        values: of what kind each is.
+    Text and values are read from their ends, so that the state gives the longest value that begins
+    here. On a mismatch it continues with the longest matching beginning of another value (Aho and
+    Corasick 1975).
     """
 
     def __init__(self, values: Mapping[str, str]) -> None:
@@ -109,7 +103,7 @@ class _Values:
         return self._steps[at].get(piece, 0)
 
     def longest(self, pieces: list[str]) -> list[tuple[int, str]]:
-        """From each piece on, how many make up the longest value, and its kind; 0 for none."""
+        """Return for each piece the length and kind of the longest value from there; 0 for none."""
         found = [self._best[0]] * len(pieces)
         at = 0
         for number in range(len(pieces) - 1, -1, -1):

@@ -1,7 +1,6 @@
 """Common Han and Hangul characters and signs of tokenizers before 2024.
 
-Those tokenizers spend one token on a common character and two or three on any other, so that the
-tokens of a Chinese or Korean text depend on how common its characters are.
+Those tokenizers spend one token on a common character and two or three on any other.
 """
 
 from __future__ import annotations

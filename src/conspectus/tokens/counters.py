@@ -14,17 +14,9 @@ FORM = "write tiktoken:o200k_base, or tokenizers:path/to/tokenizer.json"
 def vocabulary(spec: str) -> Callable[[str], int]:
     """Load a vocabulary as a function that counts the tokens of a text.
 
-    Args:
-        spec: `tiktoken:` with the name of an encoding or of one of OpenAI's models, or
-            `tokenizers:` with the path of a `tokenizer.json` or the name of a model on the
-            Hugging Face hub. A named one that is not yet on this machine is downloaded.
-
-    Returns:
-        A function from a text to its tokens; special tokens in the text count as plain text.
-
-    Raises:
-        PolicyError: it has no such form, the extra is not installed, or the vocabulary is
-            unknown or cannot be had.
+    `spec` is `tiktoken:` with an encoding or one of OpenAI's models, or `tokenizers:` with the path
+    of a `tokenizer.json` or a model on the Hugging Face hub, which is downloaded if it is not there
+    yet. Special tokens count as plain text. A `PolicyError` says why a vocabulary cannot be loaded.
     """
     library, colon, name = spec.partition(":")
     loaders = {"tiktoken": _tiktoken, "tokenizers": _tokenizers}

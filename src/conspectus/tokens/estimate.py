@@ -1,9 +1,9 @@
-"""The estimate of a text's tokens, without a vocabulary.
+"""Estimate a text's tokens without a vocabulary.
 
 The text is cut into pieces as tokenizers cut it; each piece costs the sum of the weights of its
 traits. The weights were fitted to four tokenizers by ridge regression over texts of many kinds
-(software documentation, translations, code, generated data), with other texts held out. The cost of
-a piece is remembered, so that a text of common words costs one look-up a word.
+(software documentation, translations, code, generated data), with other texts held out. Costs of
+pieces are cached.
 """
 
 from __future__ import annotations
@@ -18,32 +18,27 @@ from conspectus.tokens.pieces import PIECES, SIGN, traits
 
 CLAUDE = 15 / 11
 """Claude's own tokenizers are not public. The last published one takes a token for every 4.5
-characters of English prose, those of today one for about 3.3: the ratio that LangChain measured by
-Anthropic's counting API and uses for its models. All counts of the published one are scaled."""
+characters of English prose, those of today one for about 3.3: the ratio that LangChain measured
+by Anthropic's counting API. All counts of the published one are scaled."""
 
 LEAST = 0.02
-"""Tokens that any piece costs at least: sums of weights may not come to less than nothing."""
+"""Least tokens of a piece: a sum of weights may be negative."""
 
 REMEMBERED = 20_000
-"""Pieces whose cost is remembered, a family; then all are forgotten. About 3 MB."""
+"""Costs cached for a family, about 3 MB; then the cache is emptied."""
 
 LONGEST = 24
-"""Characters up to which a piece is remembered; longer ones hardly come again."""
+"""Most characters of a piece that is cached; longer ones seldom repeat."""
 
 BLOCK = 1 << 16
-"""Characters that are cut into pieces at once, so that memory stays bounded on any text."""
+"""Characters cut into pieces at once, so that memory stays bounded."""
 
 
 def estimate(text: str, family: Family = "unknown") -> int:
-    """Estimate the tokens of a text.
+    """Estimate the tokens of a text; 0 for an empty text only.
 
-    Args:
-        text: any text; lone surrogates are counted as the bytes that stand for them.
-        family: whose tokenizer. With `unknown` each piece costs the most that any family takes, so
-            that no model takes noticeably more.
-
-    Returns:
-        Tokens; 0 for an empty text only.
+    With `unknown` each piece costs the most that any family takes, so that no model takes
+    noticeably more.
 
     Example:
         >>> estimate("The tokens of a text are estimated without a vocabulary.", "o200k")
@@ -90,9 +85,8 @@ class _Costs(dict[str, float]):
 def _unknown(piece: str) -> float:
     """Estimate the tokens of signs without a weight.
 
-    Tokenizers have the common ones and fall back to bytes for the others; of symbols and of
-    mathematical letters they know how the bytes begin. Of lines and boxes, the same one over and
-    over takes few tokens.
+    Tokenizers fall back to bytes for uncommon signs; of symbols and mathematical letters they know
+    the first bytes. Repeated lines and boxes take few tokens.
     """
     total, before = 0.0, ""
     for sign in piece:

@@ -1,4 +1,4 @@
-"""The family of tokenizers of a model, by its name or from a LangChain model."""
+"""Name the family of tokenizers and the maker of a model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import Any, Literal, get_args
 from conspectus.events.notes import noted
 
 Family = Literal["o200k", "cl100k", "deepseek", "claude", "unknown"]
-"""Families of tokenizers. With `unknown` each piece of a text costs the most that any of them
-takes."""
+"""Families of tokenizers. With `unknown` each piece of a text costs the most of them all."""
 
 FAMILIES: tuple[Family, ...] = get_args(Family)
 
@@ -19,8 +18,7 @@ KNOWN: tuple[Family, ...] = FAMILIES[:-1]
 """The families with weights of their own, in the order of the weights."""
 
 Maker = Literal["openai", "anthropic", "google", "unknown"]
-"""Makers of models, whose rules count images, documents and recordings; with `unknown`, the
-most."""
+"""Makers of models, whose rules count media; with `unknown`, the most."""
 
 _MAKERS: tuple[tuple[Maker, str], ...] = (
     ("anthropic", r"claude|anthropic"),
@@ -41,7 +39,7 @@ UNKNOWN = (
     + ", ".join(KNOWN)
     + "; name one of them, or give a token_counter"
 )
-"""The warning for a model whose name tells no family."""
+"""The warning for a model whose name does not match a family."""
 
 logger = logging.getLogger("conspectus")
 
@@ -49,14 +47,7 @@ _FIELDS = ("model_name", "model", "model_id", "azure_deployment", "deployment_na
 
 
 def family_of(model: Any) -> Family:
-    """Return the family of a model.
-
-    Args:
-        model: a name such as `gpt-4o` or `anthropic:claude-sonnet-4-5`, the name of a family, a
-            LangChain model (also one with tools bound), or None.
-
-    Returns:
-        The family; `unknown` where the name says nothing.
+    """Return the tokenizers of a model: a name, a family or a LangChain model.
 
     Example:
         >>> family_of("openai:gpt-4.1-mini"), family_of("gpt-4-turbo"), family_of("llama3")
@@ -67,7 +58,7 @@ def family_of(model: Any) -> Family:
 
 
 def maker_of(model: Any) -> Maker:
-    """Return the maker whose rules say how many tokens media take.
+    """Return the maker whose rules count the tokens of media.
 
     Example:
         >>> maker_of("gemini-2.5-pro"), maker_of("gpt-4o"), maker_of("llama3")
@@ -80,17 +71,12 @@ def maker_of(model: Any) -> Maker:
 
 @lru_cache(256)
 def say_unknown(name: str) -> None:
-    """Say in the log, once for each of the latest names, that it tells no tokenizer."""
+    """Log that a model's name names no tokenizer, once for each recent name."""
     logger.warning("%s", UNKNOWN.format(name=name), extra=noted("tokenizer_unknown"))
 
 
 def named(model: Any) -> str:
-    """Return the name of a model, or else its class.
-
-    Example:
-        >>> named("gpt-4o"), named(3)
-        ('gpt-4o', 'int')
-    """
+    """Return the name of a model, or else its class."""
     return _name_of(model) or type(model).__name__
 
 

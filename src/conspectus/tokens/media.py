@@ -30,7 +30,7 @@ from conspectus.tokens.recordings import seconds
 LOW_DETAIL = 85
 TILE = 170
 OPENAI_DEFAULT = 1_105
-"""An image of unknown size at OpenAI: six tiles, the most for usual proportions up to 2 to 1."""
+"""An image of unknown size at OpenAI: six tiles, the most for proportions up to 2 to 1."""
 
 ANTHROPIC_DEFAULT = 1_600
 """An image of unknown size at Anthropic: the most that one takes."""
@@ -39,7 +39,7 @@ GOOGLE_DEFAULT = 1_120
 """An image of any size at Google."""
 
 PER_MEDIA = ANTHROPIC_DEFAULT
-"""Tokens of an image where neither its size nor the provider is known: the largest default."""
+"""Tokens of an image of unknown size at an unknown provider: the largest default."""
 
 PER_PAGE: dict[Maker, int] = {
     "anthropic": 3_000,
@@ -50,7 +50,7 @@ PER_PAGE: dict[Maker, int] = {
 """Tokens of one page of a PDF; at OpenAI its image, and 900 for a page full of text."""
 
 PAGE_BYTES = 10_000
-"""Bytes of a page where a PDF does not tell how many it has: few, so that it has not too few."""
+"""Bytes of a page if a PDF does not say its pages: few, so that they are not too few."""
 
 PER_AUDIO_SECOND: dict[Maker, int] = {"openai": 10, "anthropic": 32, "google": 32, "unknown": 32}
 PER_VIDEO_SECOND = 300
@@ -59,24 +59,20 @@ PCM = 48_000
 """Bytes a second of sound without a header: 16 bits, 24,000 times a second, as OpenAI takes it."""
 
 TEXT_BYTES, FILE_BYTES = 3, 4
-"""Bytes a token, in a text file, and in any other, such as a spreadsheet or a presentation."""
+"""Bytes a token of a text file, and of any other, such as a spreadsheet."""
 
 NAMED_PAGES = 10
-"""Pages that a file is taken to have of which there is no more than an id or an address, and a
-recording as many tokens as such a file; see `file_tokens` of `TokenMeter`."""
+"""Pages of a file that is only an id or an address, a recording too; see `file_tokens`."""
 
 _HEAD = 65_536
-"""Characters of base64 that are looked at for the size of a picture."""
+"""Characters of base64 that are searched for the size of a picture."""
 
 
 def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = None) -> int:
-    """Estimate the tokens of one block that is no text.
+    """Estimate the tokens of a content block without text, of any provider.
 
-    Args:
-        block: a content block of any provider, such as `{"type": "image_url", ...}`.
-        maker: of the model that reads it.
-        named: tokens of a document or a recording that is only named, by an id or an address.
-            Default: those of ten pages of a PDF.
+    `named` are the tokens of a document or recording that is only an id or an address, by default
+    those of ten pages of a PDF.
 
     Example:
         >>> image = {"type": "image_url", "image_url": {"url": "u", "detail": "low"}}
@@ -139,7 +135,7 @@ def _anthropic(size: tuple[int, int] | None) -> int:
 
 
 def picture_size(data: str) -> tuple[int, int] | None:
-    """Read width and height of a PNG, GIF, WebP or JPEG; None where unknown.
+    """Read width and height of a PNG, GIF, WebP or JPEG; None if unknown.
 
     Example:
         >>> picture_size("iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=")

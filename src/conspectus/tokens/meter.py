@@ -1,4 +1,4 @@
-"""`TokenMeter`: a message's tokens by estimate, vocabulary or a caller's counter."""
+"""Count a message's tokens by estimate, vocabulary or a caller's counter."""
 
 from __future__ import annotations
 
@@ -29,37 +29,34 @@ PER_CALL = 8
 """Tokens that it spends on each tool call: id, type, name and delimiters."""
 
 REMEMBERED = 32_768
-"""Messages whose size is remembered; then all are forgotten. About 6 MB."""
+"""Sizes of messages cached, about 6 MB; then the cache is emptied."""
 
 
 class TokenMeter:
     """Counts tokens of messages, of text and of tools.
 
-    The size of a message is remembered under its key, which depends on all its content: a message
-    is counted once, and one that was changed or replaced is counted anew.
+    Sizes are cached by the key of a message, which depends on all its content.
 
     Args:
-        counter: a LangChain `token_counter`: a callable that takes a list of messages and returns
-            their tokens; or the name of a vocabulary, such as `"tiktoken:o200k_base"` or
-            `"tokenizers:path/to/tokenizer.json"` (extra `tokens`). Default: an estimate that needs
-            no vocabulary.
-        model: the model that will read the messages, as a name or a LangChain model: it decides the
-            tokenizer to estimate and the rule for images. Default, and with a name that tells no
-            tokenizer (one line in the log says so): each piece of a text costs the most that any
-            family takes.
-        file_tokens: tokens of a document or a recording of which a message holds no more than an id
-            or an address, as nobody can see how large it is. Default: ten full pages of a PDF,
-            which is 30,000 with Anthropic's models and unknown ones, 20,050 with OpenAI's and 5,600
-            with Google's.
+        counter: a LangChain `token_counter`: a callable from a list of messages to their tokens; or
+            the name of a vocabulary, such as `"tiktoken:o200k_base"` or
+            `"tokenizers:path/to/tokenizer.json"` (extra `tokens`). Default: an estimate without a
+            vocabulary.
+        model: the model that will read the messages, as a name or a LangChain model; it decides the
+            tokenizer to estimate and the rule for images. Default, and for an unknown name (logged
+            once): each piece of a text costs the most that any family takes.
+        file_tokens: tokens of a document or a recording that is only an id or an address. Default:
+            ten full pages of a PDF: 30,000 with Anthropic's and unknown models, 20,050 with OpenAI's
+            and 5,600 with Google's.
 
     Attributes:
         family: the family of tokenizers.
         maker: the maker whose rules count images, documents and recordings.
-        exact: whether a counter or a vocabulary counts, and no report corrects it.
+        exact: whether a counter or a vocabulary counts, so that no report corrects it.
         ratio: factor of the estimate; 1 unless `corrected` made the meter.
 
     Raises:
-        PolicyError: the counter is neither, or returns something that is no count.
+        PolicyError: the counter is invalid, or returns an invalid count.
 
     Example:
         >>> TokenMeter(model="gpt-4o").text("The tokens of a text are estimated.")
@@ -127,27 +124,24 @@ class TokenMeter:
             tools: LangChain tools, callables, pydantic classes, or schemas in a provider's form.
 
         Raises:
-            PolicyError: it is no list, or one of them is no tool.
+            PolicyError: it is not a list of tools.
         """
         return tools_tokens(tools, self.text, self.family)
 
     def corrected(
         self, reports: Sequence[Report], overhead: int = 0, limit: int | None = None
     ) -> TokenMeter:
-        """Return this meter corrected by reports of usage; an exact one as it is.
-
-        The reports are those since the last compaction: earlier ones measured another history.
-        This meter stays as it is, so that a correction ends with its history.
+        """Return this meter corrected by reports of usage; an exact one unchanged.
 
         Args:
-            reports: of one history, oldest first, with estimates of this meter.
+            reports: of one history since its last compaction, oldest first, with this meter's estimates.
             overhead: tokens reserved beside the messages.
-            limit: tokens of the window; None where it is unknown.
+            limit: tokens of the window; None if unknown.
         """
         return self.scaled(correction(reports, overhead, limit))
 
     def scaled(self, ratio: float) -> TokenMeter:
-        """Return this meter with estimates times a ratio; an exact one as it is."""
+        """Return this meter with estimates times a ratio; an exact one unchanged."""
         ratio = 1.0 if self.exact else ratio
         if ratio == self.ratio:
             return self

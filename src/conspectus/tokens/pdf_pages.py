@@ -1,9 +1,9 @@
-"""Pages of a PDF, read from its bytes in linear time and bounded memory.
+"""Count the pages of a PDF from its bytes, in linear time and bounded memory.
 
-The page tree says it: a dictionary of `/Type /Pages` holds the pages below it in `/Count`, and the
-root holds the most. The dictionaries stand in the file itself, or compressed in object streams
-(ISO 32000-1, 7.5.7 and 7.7.3). A file whose object streams are encrypted may still say it in the
-dictionary of its linearization (annex F), at its start.
+A dictionary of `/Type /Pages` holds the pages below it in `/Count`, and the root of the tree holds
+the most. The dictionaries are in the file itself, or compressed in object streams (ISO 32000-1,
+7.5.7 and 7.7.3). A file with encrypted object streams may have its count in the dictionary of its
+linearization (annex F).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import zlib
 from collections.abc import Iterator
 
 UNPACKED = 16 << 20
-"""Bytes that the object streams of one file are unpacked to at most."""
+"""Most bytes that the object streams of one file are unpacked to."""
 
 LEAST_PAGE = 8
-"""Bytes below which a page takes none: a count above that is damage, or a trap."""
+"""Least bytes of a page: a larger count is damage, or a trap."""
 
 DEEPEST = 64
-"""Dictionaries inside each other that are followed; a page tree needs one, or two."""
+"""Nested dictionaries that are followed; a page tree needs one or two."""
 
 _TOKENS = re.compile(
     rb"<<|>>|\bendobj\b|/Type\s*/Pages?\b|/Count\s+(\d++)(?!\s+\d+\s+R\b)|/ObjStm\b|/FlateDecode\b"
@@ -29,10 +29,7 @@ _LINEARIZED = re.compile(rb"/Linearized\b[^>]{0,200}?/N\s+(\d+)")
 
 
 def pdf_pages(raw: bytes) -> int | None:
-    """Count the pages of a PDF; None where its bytes do not tell.
-
-    Args:
-        raw: the file.
+    """Count the pages of a PDF; None if its bytes do not say.
 
     Example:
         >>> pdf_pages(b"%PDF-1.4 1 0 obj <</Type /Pages /Kids [3 0 R 4 0 R] /Count 2>> endobj")

@@ -1,9 +1,9 @@
-"""A text cut into pieces as tokenizers cut it, and the traits of each piece.
+"""Cut a text into pieces as tokenizers do, and list the traits of each piece.
 
 Byte-pair tokenizers first divide a text by a pattern: words with the space before them, digits in
-threes, runs of punctuation, white space. Tokens never cross these borders, so that a text costs the
-sum of its pieces, and a piece the sum of its traits: its kind and length, and the pairs of letters
-in it. English has few rare pairs, random letters have many.
+threes, runs of punctuation, white space. Tokens never cross these borders, so a text costs the sum
+of its pieces, and a piece the sum of its traits: its kind and length, and the pairs of letters in
+it. English has few rare pairs, random letters have many.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OTHER = (
 )
 
 _SPACES = " \t\r\n\u3000"
-"""White space that tokenizers have runs of. Any other is a character like those that they lack."""
+"""White space that tokenizers have in runs."""
 
 PIECES = re.compile(
     r"[ \t!-/:-@\[-`{-~]?(?:[A-Z]{0,64}[a-z]{1,64}|[A-Z]{1,64})"  # a word, as far as its case goes
@@ -49,15 +49,14 @@ _KINDS = (
 )
 
 SIGN = "sign"
-"""The trait of a piece that counts only together with a weight of its own: a sign that no text of
-the fit had says nothing by being one."""
+"""Trait of a piece that counts only with a weight of its own, from a text of the fit."""
 
 _STOPS = "\u060c\u061b\u061f\u0964\u0965"
-"""Punctuation that stands among the letters of its script: no part of words."""
+"""Punctuation among the letters of its script, but no part of words."""
 
 
 def traits(piece: str) -> Iterator[tuple[str, float]]:
-    """Yield the traits of a piece, and how often each is there.
+    """Yield the traits of a piece with their counts.
 
     Example:
         >>> [name for name, _ in traits(" cat")]

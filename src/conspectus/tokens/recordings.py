@@ -1,8 +1,8 @@
-"""The length of a recording in seconds, read or estimated from its bytes.
+"""Read or estimate the length of a recording from its bytes, in seconds.
 
-WAV (its header has bytes a second), MP3 (the first frame has its bit rate), FLAC (samples and their
-rate) and MP4 with its kin, MOV and M4A (the movie header has a duration). Other and damaged files
-are taken for a recording of the lowest usual quality, so that it is not too short.
+WAV (bytes a second in its header), MP3 (bit rate in the first frame), FLAC (samples and their rate)
+and MP4 with its kin, MOV and M4A (duration in the movie header). Other and damaged files count as
+of the lowest usual quality, so that the estimate is not too short.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 import struct
 
 SPEECH = 4_000
-"""Bytes a second of a sound recording whose length is not known: speech at 32 kbit/s."""
+"""Bytes a second of sound of unknown length: speech at 32 kbit/s."""
 
 FILM = 62_500
-"""Bytes a second of a film whose length is not known: 500 kbit/s, a small and still one."""
+"""Bytes a second of a film of unknown length: 500 kbit/s, a small and still one."""
 
 LONGEST = 100 * 3_600.0
-"""Seconds: a header that says more is damaged."""
+"""Most seconds: a header that says more is damaged."""
 
 _MP3_RATES = {
     1: (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),
@@ -29,11 +29,7 @@ _MP3_SAMPLES = (44_100, 48_000, 32_000)
 
 
 def seconds(raw: bytes, *, film: bool) -> float:
-    """Return the length of a recording.
-
-    Args:
-        raw: the file.
-        film: whether it has pictures.
+    """Return the length of a recording, with pictures if `film`.
 
     Example:
         >>> seconds(bytes(40_000), film=False)

@@ -1,4 +1,4 @@
-"""Tokens that an agent's tools add to each of its requests."""
+"""Count the tokens that an agent's tools add to each of its requests."""
 
 from __future__ import annotations
 
@@ -13,20 +13,12 @@ PER_TOOL = 8
 """Tokens of a tool beside its schema: delimiters and type."""
 
 TOOL_PROMPT = {"claude": 346, "unknown": 346}
-"""Tokens of the system prompt that Anthropic adds where there are tools, as its guide to tool use
-lists them (`auto`; 313 or 346 by model); other providers document none."""
+"""Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
+313 or 346 by model); other providers document none."""
 
 
 def tools_tokens(tools: Sequence[Any], count: Callable[[str], int], family: Family) -> int:
-    """Count the tokens that tools add to a request.
-
-    Args:
-        tools: LangChain tools, callables, pydantic classes, or schemas in any provider's form.
-        count: tokens of a text.
-        family: of the model.
-
-    Raises:
-        PolicyError: it is no list, or one of them is no tool.
+    """Count the tokens that tools, in any form, add to a request.
 
     Example:
         >>> search = {"name": "search", "description": "Look up.", "parameters": {}}

@@ -1,11 +1,10 @@
-"""Running sizes of growing threads: each message object is counted once.
+"""Keep running sizes of growing threads; each message object is counted once.
 
-An agent asks before every call of its model how large its history is. A tally keeps the running
-sums of one thread; to see that nothing was replaced it compares objects, not contents, which
-takes some 20 nanoseconds a message. It holds weak references, so that it keeps no message alive.
-A message that comes back as another object, as after a checkpoint, is known by a fingerprint of its
-content and is not measured again either. An object whose content is changed in place is not
-noticed; LangGraph's reducers and LangChain's own middleware never do that.
+An agent needs the size of its history before every call of its model. A tally keeps the running
+sums of one thread and compares objects, not contents, to find replaced messages, which takes some
+20 nanoseconds a message. It holds weak references. A message that comes back as another object, as
+after a checkpoint, is found by a fingerprint of its content. Changes of an object in place are not
+noticed; LangGraph's reducers and LangChain's own middleware never make them.
 """
 
 from __future__ import annotations
@@ -27,25 +26,20 @@ from conspectus.tokens.usage import LEAST_GROWTH, Report
 Count = Callable[[BaseMessage], int]
 
 THREADS = 256
-"""Tallies kept at most; the one used least recently goes first."""
+"""Most tallies kept; the one used least recently goes first."""
 
 MESSAGES = 262_144
-"""Messages in all tallies together, at most; a single longer thread is still tallied. About 110
-bytes each."""
+"""Most messages in all tallies, some 110 bytes each; a single longer thread is still tallied."""
 
 FINGERPRINTS = 65_536
-"""Messages known by their content, at most; about 200 bytes each."""
+"""Most messages cached by content, about 200 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The metadata of one answer.
+    """The metadata of one answer: its place, provider and reported tokens, if any.
 
-    Attributes:
-        index: its place.
-        provider: `model_provider` of its metadata.
-        total: input and output tokens that it reported; None if it did not.
-        input: input tokens alone, likewise.
+    `total` counts input and output tokens.
     """
 
     index: int
@@ -55,11 +49,7 @@ class Answer:
 
 
 class Tally:
-    """The sizes of one thread's messages.
-
-    Args:
-        counts: one or more ways to count the tokens of a message; each has a column of its own.
-    """
+    """The sizes of one thread's messages, with a column for each way of counting."""
 
     def __init__(self, counts: Sequence[Count]) -> None:
         self._counts = counts
@@ -75,11 +65,7 @@ class Tally:
         return len(self._refs)
 
     def follow(self, messages: Sequence[BaseMessage]) -> Sizes:
-        """Count messages that are new or replaced since the last call.
-
-        Args:
-            messages: the whole history as it is now.
-        """
+        """Count messages of a whole history that are new or replaced since the last call."""
         with self._lock:
             # Comparing lists looks at identity first, so this costs some 20 nanoseconds a message.
             if list(map(call, self._refs)) != messages[: len(self._refs)]:
@@ -135,12 +121,9 @@ class Tally:
 class Sizes:
     """Sizes of a history at one moment.
 
-    Attributes:
-        messages: its length.
-        totals: its tokens, column by column.
-        fresh: place of the first message that was new or replaced this time.
-        one_provider: whether AI messages name one provider, and from the first that does on all
-            name the same; LangChain trusts reported usage only then.
+    `totals` are its tokens by column; `fresh` is the place of the first new or replaced message.
+    `one_provider`: from the first AI message with a provider on, all name that one; LangChain
+    trusts reported usage only then.
     """
 
     messages: int
@@ -191,10 +174,8 @@ class Sizes:
 class Tallies:
     """Tallies of many threads: bounded, and safe to share between workers.
 
-    Args:
-        counts: how messages are counted, as for `Tally`.
-        by_content: whether a message that comes back as another object is known by its content;
-            to look takes as long as a cheap count does.
+    Without `by_content`, a message that comes back as another object is counted anew, which saves a
+    look-up.
     """
 
     def __init__(self, *counts: Count, by_content: bool = True) -> None:
@@ -203,12 +184,7 @@ class Tallies:
         self._lock = threading.Lock()
 
     def follow(self, thread: str, messages: Sequence[BaseMessage]) -> Sizes:
-        """Return the sizes of a thread as it is now.
-
-        Args:
-            thread: any name; only one that stands for the same thread each time saves work.
-            messages: the whole history.
-        """
+        """Return the sizes of a thread as it is now, under a stable name."""
         with self._lock:
             tally = self._threads.pop(thread, None) or Tally(self._counts)
             self._threads[thread] = tally
@@ -229,7 +205,7 @@ class Tallies:
 
 
 def remembered(count: Count) -> Count:
-    """Wrap a count so that it knows a message again by its content."""
+    """Wrap a count so that it finds a message again by its content."""
     known: Newest[int, int] = Newest(FINGERPRINTS)
 
     def counted(message: BaseMessage) -> int:

@@ -1,4 +1,4 @@
-"""The correction of the estimate by the usage that a model reported."""
+"""Correct the estimate by the usage that a model reported."""
 
 from __future__ import annotations
 
@@ -7,22 +7,19 @@ from dataclasses import dataclass
 
 LEAST_RATIO = 0.5
 MOST_RATIO = 2.0
-"""Bounds of the correction. A report of less than the least is of something else, such as one that
-leaves cached tokens out, and says nothing. One above the most may count tools, and is cut; one that
-is as far above the window, too, is of no request that a model has answered, and says nothing."""
+"""Bounds of the correction. A report below the least measures something else, such as one without
+cached tokens, and is ignored. One above the most may count tools, and is cut; one as far above
+the window, too, belongs to no request that a model has answered, and is ignored."""
 
 LEAST_GROWTH = 500
-"""Estimated tokens of a report, and between two of them, from which on they say something."""
+"""Least estimated tokens of a report, and between two of them, that are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One report of usage.
+    """One report of usage, beside the estimate for the messages before the answer.
 
-    Attributes:
-        estimated: tokens of the messages before the answer, by the estimate.
-        reported: tokens of the input that the model reported with it; the system prompt and
-            tools that are not among the messages are in it.
+    `reported` are input tokens, with those of the system prompt and tools.
     """
 
     estimated: int
@@ -35,24 +32,18 @@ def bounded(ratio: float) -> float:
 
 
 def correction(reports: Sequence[Report], overhead: int = 0, limit: int | None = None) -> float:
-    """Return the factor for the estimate: 0.5 to 2, and 1 where nothing is known.
+    """Return the factor for the estimate: 0.5 to 2, and 1 without usable reports.
 
-    The rest of a request is the same in all reports, so that the growth from the first
-    to the last one is that of the messages alone. A single report counts less the overhead that
-    the caller knows of; beyond that it can only show that the estimate is too large.
-
-    Args:
-        reports: those of one history since its last compaction, oldest first.
-        overhead: tokens that were reserved beside the messages.
-        limit: tokens of the window; None where it is unknown.
+    The rest of a request is the same in all reports, so the growth from the first to the last one
+    is that of the messages alone. A single report counts less the known overhead; beyond that it
+    can only show that the estimate is too large. Reports belong to one history since its last
+    compaction, oldest first.
 
     Example:
         >>> correction([Report(1_000, 2_600), Report(3_000, 5_000)])
         1.2
         >>> correction([Report(1_000, 900)])
         0.9
-        >>> correction([Report(1_000, 10**9)]), correction([Report(1_000, 10**9)], limit=8_000)
-        (2.0, 1.0)
     """
     usable = [r for r in reports if _is_of_a_request(r, overhead, limit)]
     if not usable:
