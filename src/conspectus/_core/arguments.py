@@ -1,4 +1,4 @@
-"""The rule by which large old arguments of calls are shown short."""
+"""The rule for shortening large old arguments of calls."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ from conspectus.errors import PolicyError
 class Arguments:
     """Limits for large arguments of old calls that write files, as in Deep Agents.
 
-    Attributes:
-        trigger: clauses, any of which asks for it.
-        keep: how much of the newest history is left alone.
-        longest: characters above which an argument is shortened.
-        ending: stands behind its first 20 characters.
+    An argument longer than `longest` characters keeps its first 20, followed by `ending`.
     """
 
     trigger: tuple[TriggerClause, ...] = ()
@@ -29,11 +25,7 @@ class Arguments:
 
     @classmethod
     def build(cls, settings: object) -> Arguments | None:
-        """Read Deep Agents' settings; None for none, or for those without a trigger.
-
-        Raises:
-            PolicyError: anything that cannot mean anything, with the right form.
-        """
+        """Read Deep Agents' settings; None for none, or for those without a trigger."""
         name = "truncate_args_settings"
         if settings is None:
             return None
@@ -52,12 +44,7 @@ class Arguments:
         return cls(trigger, keep, longest, ending) if trigger else None
 
     def old(self, sizes: Sequence[int], limit: int | None) -> int:
-        """Return the place before which messages are old.
-
-        Args:
-            sizes: of the messages, in tokens as the caller counts.
-            limit: of the window; None where it is unknown.
-        """
+        """Return the place before which messages are old."""
         kind, amount = self.keep
         if kind == "fraction" and limit is None:
             kind, amount = "messages", 20

@@ -1,7 +1,7 @@
 """Legal cuts: where a history may be divided without breaking it.
 
-Each rule looks at one thing. A cut rule names stretches that no cut may enter; a stay rule names
-items that never leave the view, wherever the cut falls. Legality is the intersection of them all.
+A cut rule names stretches that no cut may enter; a stay rule names items that never leave the view.
+A cut is legal if it satisfies all of them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ class Exchanges:
     Attributes:
         group: for each item, the index of the message whose calls it belongs to, or its own.
         last: for each group, the index of its last item.
-        pending: groups with a call that nothing answers.
-        under_way: the newest answer of the agent, if it makes such a call: it may yet be carried
-            out. Once the agent has spoken again, no call of before is.
-        orphans: results whose call is nowhere before them; a provider rejects them.
+        pending: groups with an unanswered call.
+        under_way: the agent's newest answer, if it makes such a call, which may yet be carried out.
+        orphans: results without a call before them; a provider rejects them.
     """
 
     group: tuple[int, ...]
@@ -33,15 +32,15 @@ class Exchanges:
     orphans: frozenset[int]
 
     def members(self, group: int) -> range:
-        """Return the range of a group; members of others may stand in it."""
+        """Return the range of a group; it may contain members of others."""
         return range(group, self.last[group] + 1)
 
 
 def exchanges(items: Sequence[Item]) -> Exchanges:
     """Match results with calls.
 
-    A result belongs to the nearest earlier message that makes a call of that id: real histories
-    use the same id again in a later turn. A call that its own message answers does not count.
+    A result belongs to the nearest earlier message with a call of that id, as histories repeat ids
+    in later turns. A call that its own message answers does not count.
     """
     step = _steps(items)
     groups = _Groups(step)
@@ -91,7 +90,7 @@ def _steps(items: Sequence[Item]) -> list[int]:
 
 
 class _Groups:
-    """Items that belong together; a group is named after its first."""
+    """A union-find of items; a group is named after its first."""
 
     def __init__(self, home: Sequence[int]) -> None:
         self.home = list(home)
@@ -107,10 +106,10 @@ class _Groups:
 
 
 CutRule = Callable[[Sequence[Item], Exchanges], Iterable[tuple[int, int]]]
-"""Names stretches `(first, last)`: no cut may fall after `first` and up to `last`."""
+"""Returns stretches `(first, last)`: no cut may fall after `first` and up to `last`."""
 
 StayRule = Callable[[Sequence[Item], Exchanges], Iterable[int]]
-"""Names items that stay in view."""
+"""Returns items that stay in view."""
 
 
 def calls_and_results_together(items: Sequence[Item], ex: Exchanges) -> Iterable[tuple[int, int]]:
@@ -167,10 +166,10 @@ def legal_cuts(
 
 
 def never_clipped(items: Sequence[Item], ex: Exchanges) -> frozenset[int]:
-    """Return the indexes of items that are shown whole or not at all.
+    """Return items that are shown whole or not at all.
 
-    Those are instructions, and calls that may yet be carried out, which with half of their
-    arguments would do something else.
+    Those are instructions, and calls that may yet be carried out, which must not lose half of their
+    arguments.
     """
     return ex.under_way | {i for i, item in enumerate(items) if item.role == "system"}
 

@@ -1,4 +1,4 @@
-"""Words by which callers choose a summariser and the reaction to its failure."""
+"""Names by which callers choose a summariser and the reaction to its failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ EMBEDDED = "embedded"
 """Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
 
 EMBEDDED_NAMES = frozenset({EMBEDDED, "extractive"})
-"""Words by which callers may ask for it: its name, and the one that it had before."""
+"""Its present name, and its earlier one."""
 
 
 def names_embedded(given: object) -> bool:

@@ -15,13 +15,13 @@ class Cost:
         calls: calls of a model; the embedded summariser makes none.
         input_tokens: tokens sent, as reported by the model or else estimated.
         output_tokens: tokens received, likewise.
-        cached_tokens: those of the input that the model says came from a cache.
-        reasoning_tokens: those of the output that the model says were thought.
-        estimated_calls: calls that ended well whose tokens are an estimate.
-        written_tokens: those of the input that the model says were written to a cache.
+        cached_tokens: input tokens that came from a cache, as reported.
+        reasoning_tokens: output tokens of reasoning, as reported.
+        estimated_calls: successful calls whose tokens are an estimate.
+        written_tokens: input tokens written to a cache, as reported.
         hour_tokens: those of `written_tokens` that were written for an hour.
-        models: the same by the model that was asked, or by the summariser where that names none;
-            empty where nothing is known of it. Costs are compared without it.
+        models: the same by model, or by summariser if it names none; empty if unknown. Costs are
+            compared without it.
     """
 
     calls: int = 0
@@ -68,11 +68,7 @@ class Cost:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Cost:
-        """Read a cost that `to_json` wrote, in this, an older or a newer version.
-
-        Raises:
-            TypeError: it is none.
-        """
+        """Read a cost that `to_json` wrote, in any version; a `TypeError` if invalid."""
         if not isinstance(data, Mapping):
             raise TypeError("a cost is a mapping")
         models = data.get("models") or {}

@@ -1,4 +1,4 @@
-"""The plan for a cut that is known already, as a prepared draft stands for it."""
+"""Plan a cut that is known already, because a draft was prepared for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from conspectus._core.room import GIANT, Room
 def may_leave(items: Sequence[Item], leaving: Collection[int]) -> bool:
     """Tell whether these items may leave, and nothing else must leave with them.
 
-    A result whose call is nowhere must: no provider takes it.
+    Orphaned results must leave: no provider takes them.
     """
     ex, gone = exchanges(items), set(leaving)
     whole = all(
@@ -42,21 +42,9 @@ def plan_given(
 ) -> Compact | None:
     """Plan that exactly these items leave, for an existing summary message.
 
-    Args:
-        items: the history as the model would see it now.
-        policy: when to compact and what to keep.
-        window: the room for a request; None where it is unknown.
-        decided: the plan that would be made without the draft.
-        leaving: indexes of the items that leave.
-        summary: size of the summary message, in tokens.
-        asked: the size that the trigger is compared with, where the caller counts in its own way.
-        clip: whether messages may be clipped.
-        words: whether those of the user may be, too.
-        written: indexes of what the agent has written since the draft was begun: it stays whole.
-
-    Returns:
-        The plan; None where so little leaves that it would not get below the trigger, or would
-        leave no room to grow in the window.
+    `decided` is the plan without the draft, `summary` the tokens of the message, `asked` the size
+    by the caller's own count, and `written` items since the draft was begun, which stay whole. None
+    if too little leaves to get below the trigger, or no space is left to grow in the window.
     """
     gone = set(leaving)
     stay = [i for i, item in enumerate(items) if i not in gone and not item.summary]
@@ -102,24 +90,13 @@ def only_clipped(
     words: bool = True,
     written: Set[int] = frozenset(),
 ) -> Compact | None:
-    """Plan that nothing leaves, and messages are shown short until the rest fits.
+    """Plan that nothing leaves, and messages are clipped until the rest fits.
 
-    The words of tools and of the agent give way in this order: those that leave soon anyway, all
+    Words of tools and of the agent give way in this order: those that leave soon (`leaving`), all
     before its newest answer, and messages that alone take a quarter of the budget, newest ones and,
-    where they may be, the user's too; at last the two together. First so much that there is room to
-    grow, as each change of the beginning breaks the provider's cache.
-
-    Args:
-        items: the history as the model would see it now.
-        policy: when to compact and what to keep.
-        window: the room for a request.
-        decided: the plan by which messages would leave.
-        leaving: indexes of the items that a draft in the making stands for.
-        words: whether those of the user may be shown short.
-        written: as for `plan_given`.
-
-    Returns:
-        The plan; None where that alone does not make it fit.
+    with `words`, the user's too; at last the two together. The first tries leave space to grow, as
+    each change of the beginning breaks the provider's cache. `decided` and `written` are as for
+    `plan_given`. None if clips are not enough.
     """
     budget, tokens, soon = window.budget, decided.tokens, set(leaving)
     room = Room(items, policy, window, tokens=tokens, words=words)

@@ -1,4 +1,4 @@
-"""A history for the core: items without text; and the possible plans."""
+"""A history for the core, items without text, and the possible plans."""
 
 from __future__ import annotations
 
@@ -15,24 +15,18 @@ class Item:
 
     Attributes:
         key: identity and version of the original; equal keys mean equal bytes.
-        role: the speaker's role.
-        tokens: its size in the request.
-        floor: the fewest tokens it can be clipped to; equal to `tokens` when it cannot be.
-        calls: ids of the tool calls that it makes.
-        answers: ids of the tool calls that it answers.
-        needs: ids of calls that must stand before it, although it does not answer them.
-        joined: it goes on with the answer that the message before it began; a provider takes
-            neither without the other.
+        floor: the fewest tokens it can be clipped to; -1 if it cannot be.
+        calls, answers, needs: ids of calls that it makes, answers, or needs before it.
+        joined: it continues the answer of the message before it; a provider takes both or none.
         pinned: the user said that it stays.
         summary: it is a summary of earlier messages, ours or another library's.
-        clipped: it stands for a longer original already.
-        counted: its size as the caller counts, by which `keep` goes; -1 where that is `tokens`.
-        marked: it bears the mark of a summary, so nobody has said it, also where it is treated as a
-            message like others.
-        brief: its tokens once its large arguments are shortened; -1 where none is.
-        brief_counted: the same as the caller counts; -1 where that is `brief`.
+        clipped: it is a clip already.
+        counted: its size by the caller's count, for `keep`; -1 if that is `tokens`.
+        marked: it has the mark of a summary, so it is no user's, even if treated as a message.
+        brief: its tokens with its large arguments shortened; -1 without any.
+        brief_counted: the same by the caller's count; -1 if that is `brief`.
         tools: names of the tools whose results it holds.
-        expendable: a tool says of its result that it will not be needed.
+        expendable: a tool marked its result as not needed again.
     """
 
     key: str
@@ -55,7 +49,7 @@ class Item:
 
     @property
     def kept_as(self) -> int:
-        """The tokens that it takes of `keep`."""
+        """Its tokens by the count of `keep`."""
         return self.tokens if self.counted < 0 else self.counted
 
     def smallest(self) -> int:
@@ -112,10 +106,8 @@ def spans_of(indexes: Sequence[int]) -> tuple[Span, ...]:
 class Clip:
     """An item shown in at most `limit` tokens, with a pointer to its original.
 
-    Attributes:
-        longest: characters above which an argument of its calls is shortened, and nothing else of
-            it; 0 for the message as a whole.
-        ending: text behind the rest of such an argument.
+    With `longest`, only arguments of its calls above that many characters are shortened, and end in
+    `ending`.
     """
 
     index: int
@@ -125,12 +117,7 @@ class Clip:
 
 
 def highest(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """Find the highest level that fits, from one that does on.
-
-    Args:
-        low: a level that fits, and the least.
-        high: the most.
-        fits: whether a level does; every level below one that fits does, too.
+    """Find the highest level that fits, from `low`, which does; fitting is monotone.
 
     Example:
         >>> highest(1, 100, lambda level: 3 * level <= 50)
@@ -147,12 +134,10 @@ def highest(low: int, high: int, fits: Callable[[int], bool]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class OutOfReach:
-    """A trigger that lies below the reach of a compaction.
+    """A trigger below the size that any compaction can reach.
 
-    Attributes:
-        trigger: tokens that it waits for.
-        least: tokens of the part that must stay and of the smallest summary, as the trigger counts.
-        stay: messages that must stay.
+    `least` is the size of the part that must stay and of the smallest summary, as the trigger
+    counts.
     """
 
     trigger: int
@@ -169,13 +154,7 @@ class OutOfReach:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """A plan that leaves the history as it is.
-
-    Attributes:
-        reason: why, as one short sentence.
-        tokens: its size.
-        beyond: the trigger that asked for more than can be, if it did.
-    """
+    """A plan that leaves the history as it is, and why; `beyond` is a trigger out of reach."""
 
     reason: str
     tokens: int
@@ -188,15 +167,15 @@ class Compact:
 
     Attributes:
         cause: the trigger or other reason for it.
-        evict: spans that leave the view once archived and read. Empty: clips alone are enough.
+        evict: spans that leave the view once archived and read; none if clips are enough.
         clips: items that stay, shown shorter.
-        summary_tokens: the most tokens that the new summary message is asked to take.
+        summary_tokens: the most tokens asked of the new summary message.
         tokens: size before.
-        at_most: size after, if the summary takes all that it is asked to.
-        budget: tokens that the result must fit in; None where no window is known.
-        summary_cap: the most that the summary message may take because a caller has set it, in
-            tokens; None where any length will do that fits and replaces more.
-        beyond: the trigger that asked for more than can be, if it did.
+        at_most: size after, with the longest summary.
+        budget: tokens that the result must fit in; None without a known window.
+        summary_cap: the most tokens of the summary message that a caller set; None if any length
+            will do that fits and replaces more.
+        beyond: the trigger out of reach, if any.
     """
 
     cause: str
@@ -217,13 +196,9 @@ class Compact:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """The end of all plans: nothing helps.
+    """The failure of all plans, with a remedy.
 
-    Attributes:
-        reason: the cause, with a remedy.
-        tokens: size now.
-        needed: the fewest tokens of the part that must stay.
-        budget: the tokens that there are.
+    `needed` are the fewest tokens of the part that must stay.
     """
 
     reason: str

@@ -1,8 +1,8 @@
 """LangMem's order: once enough has gathered, the oldest part is summarised.
 
-The cut is the first one at which enough has gathered and the rest fits beside a summary. It is then
-moved on to where it tears nothing apart, and never past the last exchange. A history that no cut
-brings below the limit is clipped; where that cannot be, as much leaves as may.
+The cut is the first one at which enough has gathered and the rest fits beside a summary. It is
+moved on to the next legal cut, and never past the last exchange. If no cut brings the history below
+the limit, it is clipped, or else as much leaves as may.
 """
 
 from __future__ import annotations
@@ -21,15 +21,12 @@ WORTH = 10
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits that are asked for, in tokens.
+    """The requested limits, in tokens.
 
-    Attributes:
-        most: the size that the result must fit in.
-        reach: the size that must have gathered before anything is summarised.
-        share: the room for the text of the summary.
-        frame: the size of an empty summary message.
-        floor: the least room in which a summary message says anything; `share` gives way to it.
-        slack: tokens that a whole message may count for more than its parts.
+    `most` is the size of the result, `reach` the size that must have gathered, `share` the room for
+    the text of the summary, `frame` the size of an empty summary message, `floor` the least useful
+    room of one, to which `share` gives way, and `slack` the excess of a whole message over its
+    parts.
     """
 
     most: int
@@ -41,16 +38,11 @@ class Limits:
 
 
 def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
-    """Decide what to do with one history.
+    """Decide what to do with one history; deterministic.
 
-    Args:
-        items: the history: leading system messages, a standing summary if there is one, the rest.
-        limits: sizes that are asked for.
-        clip: whether messages may be clipped, which needs an archive for their originals.
-
-    Returns:
-        `Keep`, or `Compact`; its `at_most` is above its `budget` where not even that is enough.
-        `Stuck` where nothing is worth doing. The same arguments give the same answer.
+    `items` are leading system messages, a standing summary if any, and the rest. Clips (`clip`)
+    need an archive for their originals. `at_most` of a `Compact` is above its `budget` if even that
+    is not enough.
 
     Example:
         >>> talk = [Item(f"{n}", "user" if n % 2 == 0 else "assistant", 10) for n in range(9)]
@@ -129,7 +121,7 @@ class _Cutting:
         )
 
     def _at(self, cut: int, share: int, clips: tuple[Clip, ...] = ()) -> Compact | None:
-        """Cut here; the summary may take more than its share where that much is left."""
+        """Cut here; the summary may take more than its share if there is space."""
         evict = self._evict(cut)
         if not evict and not clips:
             return None
@@ -145,7 +137,7 @@ class _Cutting:
         return Compact(cause, spans_of(evict), clips, room, self.tokens, at_most, limits.most)
 
     def _clipped(self, cuts: Sequence[int]) -> Compact | None:
-        """Show the rest short: first without a summary, then as little as fits."""
+        """Clip the rest: first without a summary, then as little as fits."""
         limits, quarter = self.limits, self.limits.most // GIANT
         standing = self.tokens - self.kept
         if found := self._level(0, max(standing, limits.share), quarter):

@@ -1,17 +1,16 @@
-"""The decision for one history: keep it, make it smaller, or give up.
+"""Decide for one history: keep it, make it smaller, or give up.
 
 A plan aims below the budget, at `Policy.aim` of it, so that the next message does not ask for the
-next compaction; only where that cannot be reached is the whole budget used. The order in which a
-plan gives way: stale large tool results are clipped; then the older part, up
-to the legal cut that `keep` asks for, is summarised; then messages that alone take a quarter of
-the budget are clipped; then the cut moves on; then the summary gets the rest, at least half of its
-room; then the user's newest message and pinned ones are clipped, too, if they are as large; then
-the summary gets the least; then everything that may be clipped is, the largest first. What fits
-first is the plan; otherwise it is `Stuck`. A standing summary is not made shorter where nothing
-leaves and the history fits.
+next compaction; the whole budget is used only if the aim cannot be reached. A plan gives way in
+this order: stale large tool results are clipped; then the older part, up to the legal cut that
+`keep` asks for, is summarised; then messages that alone take a quarter of the budget are clipped;
+then the cut moves on; then the summary gets the rest, at least half of its room; then the user's
+newest message and pinned ones are clipped, too, if they are as large; then the summary gets the
+least; then everything that may be clipped is, the largest first. The first that fits is the plan;
+otherwise it is `Stuck`. A standing summary is not shortened if nothing leaves and the history fits.
 
-Where the history fits and nobody forces it, a plan that would free less than `Policy.least_gain`
-asks for is not made: it would cost a summary and bring the next one no further away.
+If the history fits and nothing forces it, a plan must free `Policy.least_gain`, or it would cost a
+summary without delaying the next one.
 """
 
 from __future__ import annotations
@@ -39,24 +38,20 @@ def plan(
     words: bool = True,
     floor: int = SMALLEST_SUMMARY,
 ) -> Plan:
-    """Decide what to do with one history.
+    """Decide what to do with one history; deterministic.
 
     Args:
         items: the history as the model would see it now, a standing summary included.
         policy: when to compact and what to keep.
-        window: the room for a request; None where it is unknown, and then no budget holds.
-        asked: the size that the trigger is compared with, where the caller counts in its own way;
-            None for the sum of the items.
+        window: the room for a request; None if unknown, and then no budget holds.
+        asked: the size for the trigger by the caller's own count; None for the sum of the items.
         last: the size that the latest compaction reached, or at which the latest one failed.
-        failed: tokens that the history had when its latest summary failed or was refused although
-            the window was exceeded; None where none was. It must grow before another is made.
+        failed: tokens of the history when its latest summary failed over the window; None if none
+            did. It must grow before another is made.
         force: compact although nothing asks for it.
         clip: whether messages may be clipped, which needs a place for their originals.
         words: whether those of the user may be, too; else only results and the agent's own.
         floor: the smallest useful summary message, in tokens, its frame included.
-
-    Returns:
-        `Keep`, `Compact` or `Stuck`. The same arguments give the same answer.
     """
     size = Size(sum(item.tokens for item in items), len(items))
     short = _old_arguments(items, policy, asked or size, window) if clip else {}
@@ -148,7 +143,7 @@ def _no_room(window: Window | None, tokens: int) -> Stuck:
 
 
 def budget_of(policy: Policy, window: Window | None) -> Window | None:
-    """Return the window, or the smallest token trigger where none is known."""
+    """Return the window; if it is unknown, the smallest token trigger."""
     if window is not None:
         return window
     tokens = tightest(policy.trigger)

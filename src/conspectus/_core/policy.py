@@ -12,13 +12,13 @@ from conspectus._core.sizes import ContextSize, TriggerClause, check_size, parse
 from conspectus._core.stale import StaleResults
 
 REARM = 1.1
-"""After a compaction that could not get below its trigger, or a summary that failed, the history
-must grow by this factor before the same trigger counts again: no step repeats without progress."""
+"""Factor by which a history must grow after a failed summary, or a compaction that stayed above its
+trigger, before the same trigger counts again: no step repeats without progress."""
 
 
 LEAST_GAIN = 0.1
-"""Share of a history that a compaction must free where the window does not ask for it: the freed
-part lasts about as long as `REARM` makes the next one wait."""
+"""Share of a history that a compaction must free below the window; it lasts about as long as
+`REARM` delays the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,20 @@ class Policy:
     Attributes:
         trigger: clauses, any of which asks for a compaction.
         keep: how much of the newest history stays in view, as one `ContextSize`.
-        max_summary_tokens: the most that the text of a summary may take; a longer one is cut. None
-            asks for a third of the budget, or of the trigger's size, and at least 256
-            tokens, and takes a longer one that fits.
-        summary_frame: tokens of a summary message that says nothing yet: its first line, its note.
-        clip_over: tool results and arguments before the kept part that are larger than this many
-            tokens are clipped first, which may make a summary needless; None switches that off.
+        max_summary_tokens: the most tokens of a summary's text; a longer one is cut. None asks for a
+            third of the budget, or of the trigger's size, and at least 256 tokens, and takes a
+            longer one that fits.
+        summary_frame: tokens of an empty summary message: its first line, its note.
+        clip_over: tool results and arguments before the kept part with more tokens are clipped
+            first, which may make a summary needless; None switches that off.
         clip_to: the size of a clipped one, in tokens.
         aim: share of the budget, less leading system messages, that a compaction tries to get
             below; the size of `keep` gives way to it. 1 gives way to the budget alone.
-        keep_first: the size of `keep` gives way only where it would leave no room to grow.
-        keep_base: tokens of `keep` that no message takes, where the caller's way to count gives
-            something for a history as such.
+        keep_first: the size of `keep` gives way only if it leaves no room to grow.
+        keep_base: tokens of `keep` that no message takes, if the caller's count has a base.
         arguments: when large arguments of old calls are shortened; None for never.
-        least_gain: share of a history that a compaction must free, its summary taken at its
-            largest, where neither the window nor force asks for it; 0 for any.
+        least_gain: share of a history that a compaction must free, with its largest summary, if
+            neither the window nor force asks for it; 0 for any.
         stale: which results before the kept part are clipped first, and when that is worthwhile;
             None to go by `clip_over`, which then is for arguments alone.
     """
@@ -74,11 +73,7 @@ class Policy:
         least_gain: float = LEAST_GAIN,
         stale_results: object = None,
     ) -> Policy:
-        """Make a policy from a user's settings.
-
-        Raises:
-            PolicyError: anything that cannot mean anything, with the right form.
-        """
+        """Make a policy from a user's settings; an invalid one is a `PolicyError`."""
         if max_summary_tokens is not None:
             whole(max_summary_tokens, "max_summary_tokens", SMALLEST_SUMMARY)
         if clip_over is not None:
@@ -97,12 +92,12 @@ class Policy:
 
     @property
     def needs_window(self) -> bool:
-        """Whether a fraction is used, which means nothing without a window."""
+        """Whether a fraction is used, which needs a known window."""
         return self.keep[0] == "fraction" or any(c.fraction is not None for c in self.trigger)
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Warnings about settings that are legal and will not do as they seem to."""
+        """Warnings about legal settings that cannot have their effect."""
         kind, amount = self.keep
         for clause in self.trigger:
             bound = getattr(clause, kind)
@@ -127,8 +122,8 @@ class Policy:
     ) -> TriggerClause | None:
         """Return the first clause that asks for a compaction now.
 
-        `last` is the size that the latest compaction reached, or at which the latest one failed;
-        where it met the clause already, the history must have grown by `REARM` since.
+        `last` is the size that the latest compaction reached, or at which it failed; if it met the
+        clause already, the history must have grown by `REARM` since.
         """
         for clause in self.trigger:
             if not clause.met(size, limit):
@@ -148,14 +143,9 @@ class Policy:
     def gain(self, fired: TriggerClause | None, size: Size, floor: int) -> Size:
         """Return the tokens and messages that a compaction must free below the window.
 
-        Where `least_gain` of a history is less than the smallest summary takes, nothing is asked:
-        in so small a one sizes say nothing. A trigger that counts messages alone asks for fewer
-        messages, and for no more tokens than before.
-
-        Args:
-            fired: the clause that asks for the compaction.
-            size: of the history.
-            floor: the smallest useful summary message, in tokens.
+        Nothing is asked if `least_gain` is less than the smallest summary (`floor`): sizes of such
+        small histories mean little. A trigger that counts messages alone asks for fewer messages,
+        and for no more tokens.
         """
         tokens = math.ceil(size.tokens * self.least_gain)
         if tokens < floor:
@@ -167,9 +157,8 @@ class Policy:
     def summary_limit(self, budget: int | None, leading: int = 0) -> int:
         """Return the most tokens asked of the summary message, its frame included.
 
-        Args:
-            budget: the room for all messages; None where it is unknown.
-            leading: tokens of leading system messages, which take their part of it.
+        `budget` is the room for all messages, or None; `leading` are tokens of leading system
+        messages in it.
         """
         if self.summary_cap is not None:
             return self.summary_cap
@@ -187,14 +176,14 @@ def grown(now: int, before: int) -> bool:
 
 SUMMARY_SHARE = 3
 """A summary message takes at most one part in this many of the window, or of the trigger's size,
-where no size is set: the rest is for messages, present and future."""
+unless its size is set: the rest is for messages, present and future."""
 
 FREE_SHARE = 0.6
 """And no more than this share of the room beside leading system messages."""
 
 LARGEST_SUMMARY = 4096
-"""Tokens of a summary message where neither its size nor a window is known; also what a
-summariser's own text is used up to, however long the one is that was asked for."""
+"""Tokens of a summary message if neither its size nor a window is known; also the most that is used
+of a summariser's own text."""
 
 SMALLEST_SUMMARY = 64
-"""Tokens below which a summary says nothing worth its frame."""
+"""Tokens below which a summary is not worth its frame."""

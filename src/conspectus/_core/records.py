@@ -18,20 +18,18 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A finished summary that is not yet in force.
+    """A finished summary that is not committed yet.
 
     Attributes:
         text: the body, without the line that opens a summary message.
         by: name of the summariser.
         read: keys of the originals that were read whole.
-        cost: calls and tokens that it took.
         tokens: size of the whole summary message, once measured.
         embedded: keys that the embedded summariser read because of a spending limit.
-        cut: tokens that were cut off at its end, as it was longer than the caller allows.
-        binding: statements of the messages that its summariser has named as binding, as plain data;
-            they go into the ledger with it.
+        cut: tokens cut off at its end, as it was longer than the caller allows.
+        binding: statements that its summariser named as binding, as plain data, for the ledger.
         request: as for `Record`.
-        seconds: that it took to write.
+        seconds: time that it took to write.
     """
 
     text: str
@@ -73,13 +71,10 @@ class ClipMark:
 
     Attributes:
         key: the original.
-        shown: hash of the clipped text, by which it is recognised when it is sent back, even with
-            other ids and marks.
-        limit: the tokens that it was clipped to.
-        where: where its original is, as the clip says it; empty for the archive. Of a clip with an
-            original that no archive holds `shown` is empty: the history keeps the original, so no
-            clip comes back.
-        longest, ending: how its arguments alone were shortened, as for `Clip`.
+        shown: hash of the clipped text, by which it is recognised when it comes back, even with other
+            ids and marks; empty if no archive holds the original, as then no clip comes back.
+        where: where its original is, in the words of the clip; empty for the archive.
+        limit, longest, ending: as for `Clip`.
     """
 
     key: str
@@ -96,11 +91,7 @@ class ClipMark:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ClipMark:
-        """Read a mark that `to_json` wrote, in this, an older or a newer version.
-
-        Raises:
-            TypeError: it is none.
-        """
+        """Read a mark that `to_json` wrote, in any version; a `TypeError` if invalid."""
         return cls(**{k: v for k, v in data.items() if k in _MARK})
 
 
@@ -117,25 +108,24 @@ class Record:
         parent: the record before it; None for the first of a thread.
         covers: keys of the originals that left the view, in order: the manifest.
         clips: messages shown short from now on.
-        summary: body of the summary that stands for all that the chain covers; empty where only
-            clips were made.
+        summary: body of the summary of all that the chain covers; empty for clips alone.
         ledger: exact facts carried, as plain data.
         cause: the trigger or other reason for it.
         tokens_before: size of the view before it.
-        tokens_after: and after it.
+        tokens_after: size of the view after it.
         messages_after: its length after it, in messages.
         archived: whether the archive has confirmed the originals.
-        by: name of the summariser; empty where only clips were made.
+        by: name of the summariser; empty for clips alone.
         cost: calls and tokens that it took.
-        redacted: secrets that were taken out of its originals, by kind.
-        cut: tokens that were cut off at the end of the summary, as it was longer than
-            `max_summary_tokens`, also when a shorter one was asked for; 0 where it is whole.
-        order: keys as they stand in the conversation: those that left, with those before the last
-            of them that stay and that no earlier record names; empty where none stays.
-        request: the kind of request for the summary: `"cached"` for the agent's last request
-            with an instruction after it, `"smallest"` for one of its own; empty where none was.
-        bill: what it took beside tokens: `seconds` in all, those that the caller `waited`, and,
-            where prices were set, `money` and its `currency`. Records are compared without it.
+        redacted: secrets taken out of its originals, by kind.
+        cut: tokens cut off at the end of a summary longer than `max_summary_tokens`, or than was
+            asked for; 0 if it is whole.
+        order: keys in the order of the conversation: those that left, and those before the last of
+            them that stay and that no earlier record names; empty if none stays.
+        request: `"cached"` if the summary was asked for by an instruction after the agent's last
+            request, `"smallest"` by a request of its own; empty without one.
+        bill: its costs beside tokens: `seconds` in all, those that the caller `waited`, and, with
+            known prices, `money` and its `currency`. Records are compared without it.
     """
 
     id: str
@@ -161,14 +151,14 @@ class Record:
     def mark(self) -> str:
         """Six digits in the summary message that tell branches apart.
 
-        They come from the keys that it covers, so they are known before the summary is.
+        They come from the covered keys, so they are known before the summary is.
         """
         parts = [self.parent, self.covers, [clip.key for clip in self.clips]]
         return f"{int(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), 16) % 10**6:06}"
 
     @property
     def name(self) -> str:
-        """The mark and the summary, by which a history that comes back names the record."""
+        """The mark and the summary, by which a returning history names the record."""
         return f"{self.mark}\n{self.summary}"
 
     @property
@@ -247,13 +237,8 @@ Chain = Sequence[Record]
 class Sent:
     """One message of a history as a caller sent it.
 
-    Attributes:
-        key: identity and version.
-        system: it is a system message.
-        record: the record whose summary it is, if it is one of ours.
-        text: hash of its text, where it is a clip of ours; else empty.
-        original: the key of the message that it is a clip of, where it is one.
-        user: a user has said it: it is one's message, and is not marked as a summary.
+    `record` is the record whose summary it is, if ours; `text` the hash of its text and `original`
+    the original's key if it is a clip of ours; `user` whether a user said it.
     """
 
     key: str
@@ -268,11 +253,8 @@ class Sent:
 class Shown:
     """One place in the view: a message as sent, a clip of it, or the standing summary.
 
-    Attributes:
-        index: position in the history as sent; None for the summary.
-        key: the original's key; for a message that came back clipped, that of its original.
-        clip: how it is shown short, where it is.
-        back: it came back clipped, so its text is not the original's.
+    `index` is its place in the history as sent, None for the summary; `key` the original's. `back`:
+    it came back clipped, so its text is not the original's.
     """
 
     index: int | None
@@ -283,12 +265,9 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The messages that the model sees.
+    """The messages that the model sees, by the chain in force.
 
-    Attributes:
-        chain: the records in force, the head last; empty where none fits.
-        shown: the places of the view, in order.
-        dropped: how many messages were left out because the chain covers them.
+    `dropped` counts messages that were left out because the chain covers them.
     """
 
     chain: tuple[Record, ...]
@@ -309,11 +288,11 @@ def _without_empty(data: dict[str, Any], *names: str) -> dict[str, Any]:
 def fold(chain: Chain, history: Sequence[Sent]) -> View:
     """Return the view of a history, given the records of its thread.
 
-    A caller sends either its whole history or the view it got back the last time, which holds the
-    summary message of a record. Records that do not fit the history are dropped, never trusted:
-    the ones behind a summary message that was sent back, or, in a whole history, the first one
-    whose messages are not all there, unchanged and in order, and all after it. Nor does a record
-    fit that covers the user's newest message: a client has gone back to it, to ask it again.
+    A caller sends either its whole history or the view it got back the last time, with the summary
+    message of a record. Records that do not fit the history are dropped, never trusted: the ones
+    after a summary message that came back, or, in a whole history, the first one whose messages are
+    not all there, unchanged and in order, and all after it. A record that covers the user's newest
+    message does not fit either: a client has gone back to it, to ask it again.
     """
     at = next((i for i in range(len(history) - 1, -1, -1) if history[i].record), None)
     marker = None if at is None else history[at].record
@@ -351,12 +330,10 @@ def fold(chain: Chain, history: Sequence[Sent]) -> View:
 def place_of_summary(history: Sequence[tuple[bool, bool]]) -> int:
     """Return the index before which the summary stands.
 
-    That is behind leading system messages. Where the user's newest message comes next, which stays
-    in view, all covered messages came after it: the summary stands behind it too. So the request
-    under way is read first, and its bytes stay where a provider has cached them.
-
-    Args:
-        history: of each message, whether it is a system message, and whether a user has said it.
+    That is after leading system messages, and after the user's newest message if it comes next: all
+    covered messages came after it, so the current request is read first, and its bytes stay in the
+    provider's cache. `history` has for each message whether it is a system message, and whether a
+    user said it.
     """
     at = next((i for i, (system, _) in enumerate(history) if not system), len(history))
     newest = max((i for i, (_, user) in enumerate(history) if user), default=-1)
@@ -366,7 +343,7 @@ def place_of_summary(history: Sequence[tuple[bool, bool]]) -> int:
 def originals_of(chain: Chain) -> dict[str, list[str]]:
     """Map the hash of each clipped text to the keys of its originals, in order.
 
-    Messages that say the same are cut to the same text, so it may be that of several.
+    Messages with equal texts have equal clips, so there may be several.
     """
     found: dict[str, dict[str, None]] = {}
     for record in chain:

@@ -1,6 +1,6 @@
-"""The arithmetic of one plan: which messages leave or are shown short.
+"""The arithmetic of one plan: which messages leave or are clipped.
 
-`plan` calls it, and states the order in which it gives way.
+`plan` uses it, and documents the order in which it gives way.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Room:
         return min(item.tokens, max(item.smallest(), level))
 
     def clip_stale(self, waits_for: int) -> Compact | None:
-        """Show large old tool results and arguments short: often all that is needed."""
+        """Clip large old tool results and arguments: often that is enough."""
         over, how = self.policy.clip_over, self.policy.stale
         results = None if how is None else how.stale(self.items)
         saved, clips = 0, []
@@ -186,10 +186,10 @@ class Room:
         return self._stuck(self._divide(later[-1]), share, clip)
 
     def _beside(self, kept: int, roomy: int, limit: int) -> int:
-        """Return the room of a summary beside all of `keep`; 0 where that is too little.
+        """Return the room of a summary beside all of `keep`; 0 if that is too little.
 
-        It is half of the part that leaves, as the other half is free until the next compaction; and
-        where nothing leaves, notes are not made shorter for a few messages.
+        It is half of the part that leaves: the other half stays free until the next compaction. If
+        nothing leaves, notes are not shortened for a few messages.
         """
         if not self._leaves(self.wanted):
             return 0
@@ -202,9 +202,8 @@ class Room:
     ) -> Compact | None:
         """Find the plan that leaves room to grow and gives way least.
 
-        Less is kept before the notes get less room; they repeat the content of the messages. They
-        get all that is left, and at least half, before words are clipped that no cut can bring
-        away.
+        Less is kept before the notes get less room, as they repeat the messages. They get all that
+        is left, and at least half, before words are clipped that no cut can remove.
         """
         assert self.budget is not None
         users = (i for i in self.fixed if self.items[i].role == "user" or self.items[i].pinned)
@@ -258,7 +257,7 @@ class Room:
     ) -> Compact | None:
         """Cut here, with a summary of `share` tokens, and clip nothing below `level`.
 
-        The user's own words are clipped only if they may be, and spared items never.
+        The user's own words are clipped only with `theirs`, and spared items never.
         """
         tried = self._divide(cut)
         if not tried.evict:
@@ -273,7 +272,7 @@ class Room:
         return plan if self._is_worth_it(plan) else None
 
     def _without_window(self, wanted: _Division) -> Plan:
-        """Plan without a budget, by the tokens that the plan frees alone."""
+        """Plan without a budget, by the freed tokens alone."""
         limit = self.policy.summary_limit(None)
         plan = self._compact(wanted, (), limit)
         if self.gain.tokens:
@@ -323,8 +322,8 @@ class Room:
     ) -> tuple[Clip, ...] | None:
         """Clip the largest to one common level, as high as fits and at least `least`.
 
-        Tool results and the agent's own words give way before the user's and the pinned ones;
-        what stands in `never` does not.
+        Tool results and the agent's own words give way before the user's and the pinned ones; items
+        in `never` do not.
         """
         theirs = frozenset(i for i in stay if self.items[i].role == "user" or self.items[i].pinned)
         most = max([least, *(self.items[i].tokens for i in stay)])

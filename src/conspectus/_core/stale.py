@@ -1,7 +1,4 @@
-"""Stale results of tools, which are shown short before anything is summarised.
-
-Pure: settings and the items of a history in; the places of stale results out.
-"""
+"""Find stale results of tools, which are clipped before anything is summarised."""
 
 from __future__ import annotations
 
@@ -15,10 +12,10 @@ from conspectus._core.numbers import whole
 from conspectus.errors import PolicyError
 
 LEAST_OVER = 201
-"""The fewest tokens of a result that are many: a shortened one takes up to 200."""
+"""Least setting of `over`: a shortened result takes up to 200 tokens."""
 
 OTHERS = "*"
-"""Stands for every tool that has no settings of its own."""
+"""Every tool without settings of its own."""
 
 SETTINGS = ("over", "newest", "least", "tools", "exclude")
 OF_A_TOOL = ("over", "newest")
@@ -26,11 +23,9 @@ OF_A_TOOL = ("over", "newest")
 
 @dataclass(frozen=True, slots=True)
 class OfTool:
-    """The settings of one tool.
+    """The settings of one tool; None for those of all tools.
 
-    Attributes:
-        over: tokens above which a result of it is shortened; None as for all.
-        newest: results of it that stay whole; None to count it among all.
+    Results above `over` tokens are shortened; the `newest` ones stay whole, counted apart.
     """
 
     over: int | None = None
@@ -43,12 +38,11 @@ class StaleResults:
 
     Attributes:
         over: tokens above which a result is shortened. Default: 1,000.
-        newest: how many of the newest results stay whole, besides those that `keep` keeps.
-            Default: 3.
+        newest: newest results that stay whole, besides those that `keep` keeps. Default: 3.
         least: tokens that must be freed, or nothing is shortened. Default, None: enough to bring
             the history to half of its trigger.
-        tools: the only tools whose results are shortened, with settings of their own where they
-            have some; `"*"` for all others. None for all.
+        tools: the only tools whose results are shortened, with their own settings if any; `"*"` for
+            all others. None for all.
         exclude: tools whose results are never shortened.
     """
 
@@ -60,10 +54,7 @@ class StaleResults:
 
     @classmethod
     def build(cls, given: object) -> StaleResults | None:
-        """Read a user's setting; None where it is off.
-
-        Raises:
-            PolicyError: it cannot mean anything.
+        """Read a user's setting; None if it is off, a `PolicyError` if it is invalid.
 
         Example:
             >>> StaleResults.build({"newest": 1, "tools": ["search"]}).newest
@@ -92,12 +83,12 @@ class StaleResults:
 
     @property
     def smallest(self) -> int:
-        """Tokens up to which no result is shortened, whichever tool gave it."""
+        """Tokens up to which no result of any tool is shortened."""
         own = [one.over for one in (self.tools or {}).values() if one.over is not None]
         return min([self.over, *own])
 
     def stale(self, items: Sequence[Item]) -> frozenset[int]:
-        """Return the places of the results to show short, wherever they stand."""
+        """Return the places of the results to show short."""
         seen: Counter[str] = Counter()
         found: set[int] = set()
         for place in range(len(items) - 1, -1, -1):
@@ -120,7 +111,7 @@ class StaleResults:
         return frozenset(found)
 
     def _rule(self, tool: str) -> OfTool | None:
-        """Return the settings of a tool; None where its results stay as they are."""
+        """Return the settings of a tool; None if its results stay as they are."""
         if tool in self.exclude:
             return None
         if self.tools is None:

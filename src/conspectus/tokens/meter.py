@@ -134,7 +134,8 @@ class TokenMeter:
         """Return this meter corrected by reports of usage; an exact one unchanged.
 
         Args:
-            reports: of one history since its last compaction, oldest first, with this meter's estimates.
+            reports: of one history since its last compaction, oldest first, with this meter's
+                estimates.
             overhead: tokens reserved beside the messages.
             limit: tokens of the window; None if unknown.
         """
