@@ -17,8 +17,8 @@ trigger, before the same trigger counts again: no step repeats without progress.
 
 
 LEAST_GAIN = 0.1
-"""Share of a history that a compaction must free below the window; it lasts about as long as
-`REARM` delays the next one."""
+"""Share of a history that a compaction must free below the window, which delays the next one about
+as long as `REARM` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Policy:
     Attributes:
         trigger: clauses, any of which asks for a compaction.
         keep: how much of the newest history stays in view, as one `ContextSize`.
-        max_summary_tokens: the most tokens of a summary's text; a longer one is cut. None asks for a
-            third of the budget, or of the trigger's size, and at least 256 tokens, and takes a
+        max_summary_tokens: the most tokens of a summary's text; a longer one is cut. None asks for
+            a third of the budget, or of the trigger's size, and at least 256 tokens, and takes a
             longer one that fits.
         summary_frame: tokens of an empty summary message: its first line, its note.
         clip_over: tool results and arguments before the kept part with more tokens are clipped

@@ -71,8 +71,8 @@ class ClipMark:
 
     Attributes:
         key: the original.
-        shown: hash of the clipped text, by which it is recognised when it comes back, even with other
-            ids and marks; empty if no archive holds the original, as then no clip comes back.
+        shown: hash of the clipped text, by which it is recognised when it comes back, even with
+            other ids and marks; empty if no archive holds the original, as then no clip comes back.
         where: where its original is, in the words of the clip; empty for the archive.
         limit, longest, ending: as for `Clip`.
     """

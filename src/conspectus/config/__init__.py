@@ -1,7 +1,7 @@
-"""Summarisation by an operator's file: its `summarization:` section in YAML.
+"""Configure summarisation by the `summarization:` section of a YAML file.
 
-`load_config` reads and checks it, `create_summarization_middleware` makes middleware of it, which
-takes an edited file into account at the next turn.
+`load_config` reads and checks it; `create_summarization_middleware` makes middleware of it, which
+follows edits of the file from the next turn on.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The parts of other sections that matter here: models, and a folder of skills."""
+"""Read the related parts of other sections: models, and a folder of skills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A configuration turned into arguments of the middleware: checked, then built."""
+"""Check a configuration, and turn it into arguments of the middleware."""
 
 from __future__ import annotations
 
@@ -36,16 +36,12 @@ ModelRegistry = Mapping[str, ChatModel | str] | Callable[[str], ChatModel]
 """Chat models by name: a mapping, whose values may be `provider:model` strings, or a function."""
 
 KEEP: ContextSize = ("messages", 20)
-"""The messages kept where `keep` is a share of an unknown window."""
+"""The messages kept if `keep` is a share of an unknown window."""
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """The settings outside of the file: see `create_summarization_middleware`.
-
-    Raises:
-        PolicyError: one of them cannot be used.
-    """
+    """The settings outside of the file: see `create_summarization_middleware`."""
 
     registry: ModelRegistry | None
     model: ChatModel | str | None
@@ -76,13 +72,7 @@ class Builder:
     ) -> tuple[dict[str, Any], Archive | None]:
         """Make the arguments of `SummarizationMiddleware`, with the archive they need.
 
-        Args:
-            whole: the configuration.
-            opened: the archive in use, which stays; None to open the one that is configured.
-
-        Raises:
-            ConfigError: a model, a counter or a function that it names cannot be had.
-            ArchiveError: its archive cannot be opened.
+        An archive that is in use already (`opened`) stays.
         """
         config = self.own(whole)
         models = _Models(self, config)
@@ -212,13 +202,7 @@ class _Models:
 
 
 def sizes_of(config: SummarizationConfig, window: int | None) -> dict[str, Any]:
-    """Return trigger and keep, without shares of an unknown window.
-
-    A warning says which shares are left out.
-
-    Raises:
-        ConfigError: nothing would be left of the trigger.
-    """
+    """Return trigger and keep, without shares of an unknown window, with a warning."""
     clauses: list[Size | AllOf] = config.clauses
     keep = config.keep.pair
     if window is None:

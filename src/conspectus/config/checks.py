@@ -1,4 +1,4 @@
-"""Settings that contradict each other, and texts that name nothing."""
+"""Find settings that contradict each other, and texts that name nothing."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ ARCHIVES = "write sqlite:///FILE, postgresql://..., or memory:"
 
 
 def contradictions(config: SummarizationConfig) -> list[Found]:
-    """Find contradictions in a section and in each of its subagents' settings.
-
-    Args:
-        config: each of whose values is right by itself.
-    """
+    """Find contradictions in a section and in each of its subagents' settings."""
     found = [*_archive(config), *_of(config)]
     known = {text for _, text in found}
     for name, own in config.subagents.items():

@@ -32,7 +32,7 @@ logger = logging.getLogger("conspectus")
 NAME = "SummarizationMiddleware"
 
 FIXED = ("archive", "history", "recall")
-"""Keys that an agent keeps as it was built: its archive, its state and its tools depend on them."""
+"""Keys that need a newly built agent: its archive, its state and its tools depend on them."""
 
 
 class ConfiguredSummarization(SummarizationMiddleware):
@@ -57,7 +57,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
 
     @property
     def config(self) -> SummarizationConfig:
-        """The settings in force, with those of the subagent laid over."""
+        """The settings in force, overridden by those of the subagent."""
         return self._builder.own(self._config)
 
     @property
@@ -74,7 +74,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
         """Make the `ContextGuard` of this agent, to be put last in its middleware.
 
         Args:
-            on_stuck: where nothing makes a request fit: `"raise"` a `StuckError`, or `"send"` it.
+            on_stuck: if nothing makes a request fit: `"raise"` a `StuckError`, or `"send"` it.
         """
         return ConfiguredGuard(self, on_stuck=on_stuck)
 
@@ -94,12 +94,12 @@ class ConfiguredSummarization(SummarizationMiddleware):
             yield Io(self.refresh)
 
     def refresh(self) -> bool:
-        """Take an edited file into account now; each turn does so as it begins.
+        """Follow an edited file now; each turn does so as it begins.
 
-        A file that cannot be used is logged, once, and the settings in force stay.
+        An invalid file is logged, once, and the settings in force stay.
 
         Returns:
-            Whether other settings are in force now.
+            Whether the settings in force changed.
         """
         if not self._lock.acquire(blocking=False):
             return False  # another thread is at it
@@ -146,7 +146,7 @@ class ConfiguredSummarization(SummarizationMiddleware):
         return True
 
     def _with_fixed(self, config: SummarizationConfig) -> tuple[SummarizationConfig, list[str]]:
-        """Keep settings that cannot change under a running agent, and say which.
+        """Keep settings that cannot change under a running agent, and list them.
 
         A configuration that only switches off keeps everything else in force.
         """
@@ -201,29 +201,29 @@ def create_summarization_middleware(
     archive: AnyArchive | None = None,
     name: str = NAME,
 ) -> ConfiguredSummarization | None:
-    """Make the middleware of a configuration; None where it is not enabled.
+    """Make the middleware of a configuration; None if it is not enabled.
 
-    It goes into the `middleware` of an agent, its `guard()` last:
-    `[summarization, *others, summarization.guard()]`; `create_middleware` makes that list. Where
-    the configuration was read from a file, an edited file counts from the next turn on, and no
-    thread is lost; a file that is no longer valid is logged, and the settings in force stay.
+    Put it into the `middleware` of an agent with its `guard()` last: `[summarization, *others,
+    summarization.guard()]`; `create_middleware` makes that list. Edits of the configuration's file
+    count from the next turn on, and no thread is lost; an invalid file is logged, and the settings
+    in force stay.
 
     Args:
-        config: as `load_config` gives it.
-        model_registry: chat models by the names that the file uses: a mapping, whose values may
-            be `provider:model` strings, or a function of a name. Default: names are
-            `provider:model` strings themselves.
-        model: the agent's own model, or its name in the registry: its window is managed, it
-            writes the summaries where `model_name` is null, and it is the last one to be asked
-            where `model_name` and `fallback_models` fail. Default: the model that is named.
-        subagent: the name of the subagent that this is for; its own settings are laid over.
+        config: from `load_config`.
+        model_registry: chat models by the names in the file: a mapping, whose values may be
+            `provider:model` strings, or a function of a name. Default: names are `provider:model`
+            strings themselves.
+        model: the agent's own model, or its name in the registry: its window is managed, it writes
+            the summaries if `model_name` is null, and it is the last fallback. Default: the model
+            of `model_name`.
+        subagent: the name of the subagent that this is for; its own settings override the file's.
         before_summarization: see `SummarizationMiddleware`, as for `tenant` and `on_event`.
         archive: the archive in place of the file's.
         name: of the middleware.
 
     Raises:
-        ConfigError: a model, a counter or a function that it names cannot be had; or a fraction
-            is all that there is of the trigger, and nobody knows the window.
+        ConfigError: a model, a counter or a function that it names cannot be loaded; or the trigger
+            has only fractions of an unknown window.
         ArchiveError: its archive cannot be opened.
 
     Example:
@@ -252,7 +252,7 @@ def create_middleware(
     """Make the list for `create_agent`: summarisation, other middleware, the guard.
 
     Args:
-        config: as `load_config` gives it; where it is not enabled, only the others are there.
+        config: from `load_config`; if it is not enabled, only the others are in the list.
         between: the other middleware, in order.
         on_stuck: of the guard.
         settings: as for `create_summarization_middleware`.

@@ -1,4 +1,4 @@
-"""`load_config`: checks a whole file; each mistake has its line and a remedy."""
+"""`load_config`: check a whole file; each mistake has its line and a remedy."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ FORMS = {
     "archive": "sqlite:///FILE, postgresql://..., memory:, or null",
     "subagents": "a mapping from names of subagents to their settings",
 }
-"""The values of each key, in words."""
+"""The allowed values of each key, in words."""
 
 CHOICES = {
     "type": ("tokens", "messages", "fraction"),
@@ -77,15 +77,12 @@ SHOWN = 60
 def load_config(path: str | Path) -> SummarizationConfig:
     """Read the `summarization:` section of a YAML file, and check all of it.
 
-    A file without the section means that nothing is summarised. Values such as `$ARCHIVE_URL` are
-    those of environment variables. Other sections are left alone, save `skills.container_path` and
-    the windows in `models`.
-
-    Args:
-        path: of the file.
+    Without the section nothing is summarised. Values such as `$ARCHIVE_URL` are those of
+    environment variables. Other sections are ignored, except `skills.container_path` and the
+    windows in `models`.
 
     Raises:
-        ConfigError: it cannot be read, or means nothing; each mistake with its line.
+        ConfigError: it cannot be read, or is invalid; each mistake with its line.
 
     Example:
         >>> made = Path("config.yaml").write_text('''
@@ -101,11 +98,7 @@ def load_config(path: str | Path) -> SummarizationConfig:
 
 
 def config_of(file: Path, text: bytes) -> SummarizationConfig:
-    """Make the configuration out of a file's text.
-
-    Raises:
-        ConfigError: it means nothing.
-    """
+    """Make the configuration out of a file's text."""
     read = read_yaml(file, text)
     section = read.section
     if section is None:
@@ -235,7 +228,7 @@ def _is_number(text: str) -> bool:
 
 
 def _plainly(text: str) -> str:
-    """Write a number as YAML reads one; YAML takes `1e4` for a text."""
+    """Write a number in YAML's form; YAML reads `1e4` as a text."""
     if text in ("true", "false"):
         return text
     value = float(text)

@@ -1,4 +1,4 @@
-"""The meaning of a configuration, in words and numbers."""
+"""Describe a configuration in words and numbers."""
 
 from __future__ import annotations
 
@@ -36,10 +36,8 @@ HISTORY = {
 def meaning(config: SummarizationConfig, window: int | None, known: str) -> list[Row]:
     """Describe the settings row by row, without secrets.
 
-    Args:
-        config: as `load_config` gives it.
-        window: of the model that answers, in tokens; None where it is unknown.
-        known: how it is known, or why it is not.
+    `window` is that of the answering model, in tokens, or None; `known` says how it is known, or
+    why not.
     """
     if not config.enabled:
         rows = [("switch", "off: nothing is summarised; write 'enabled: true' to switch it on")]

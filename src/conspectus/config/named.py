@@ -1,4 +1,4 @@
-"""Functions that a file names: the token counter, the pin and the redactor."""
+"""Import the functions that a file names: token counter, pin and redactor."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from conspectus.tokens import TokenMeter
 
 
 def counter_of(config: SummarizationConfig, model: Any = None) -> Any:
-    """Return the token counter in the middleware's form.
-
-    Raises:
-        ConfigError: it cannot be had.
-    """
+    """Return the token counter in the middleware's form."""
     spec = config.token_counter
     if spec is None:
         from langchain_core.messages.utils import count_tokens_approximately
@@ -39,22 +35,14 @@ def counter_of(config: SummarizationConfig, model: Any = None) -> Any:
 
 
 def pin_of(config: SummarizationConfig) -> Any:
-    """Return the marker or the function that says which messages stay.
-
-    Raises:
-        ConfigError: it is a function that cannot be had.
-    """
+    """Return the marker or the function that marks messages that stay."""
     if config.pin is None or ":" not in config.pin:
         return config.pin
     return _imported(config, config.pin, ("pin",))
 
 
 def redact_of(config: SummarizationConfig) -> Any:
-    """Return the redactor.
-
-    Raises:
-        ConfigError: it is a function that cannot be had, or takes no text; or there is no default.
-    """
+    """Return the redactor."""
     found: Any = config.redact
     if not isinstance(found, bool) and found != "secrets":
         found = _imported(config, found, ("redact",))

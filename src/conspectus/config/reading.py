@@ -1,8 +1,7 @@
-"""A YAML file as plain data with its lines, and with environment variables.
+"""Read a YAML file as plain data with lines and environment variables.
 
-It is made of the nodes that PyYAML composes, not of a loader's objects: a mistake needs a value's
-own text and every key that is there twice, and sections of others must not be built to be left
-alone.
+It reads the nodes that PyYAML composes, not a loader's objects: messages need a value's own text
+and repeated keys, and sections of others must not be built.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from conspectus.config.words import lookalikes, nearest
 from conspectus.errors import ConfigError
 
 LARGEST = 1_000_000
-"""Bytes of a configuration at most."""
+"""Most bytes of a configuration."""
 
 DEEPEST = 100
-"""Levels of nesting that a file may have; DeerFlow's own have six."""
+"""Most levels of nesting; DeerFlow's own files have six."""
 
 MOST = 10_000
-"""Values of a section at most; aliases could make more of a small file than memory has."""
+"""Most values of a section; aliases could make more of a small file than memory has."""
 
 MERGE = "tag:yaml.org,2002:merge"
 """The tag of `<<`."""
@@ -36,10 +35,10 @@ OURS = frozenset(
     "trim_tokens_to_summarize summary_prompt skill_file_read_tool_names max_summary_tokens notes "
     "max_summarizer_tokens summarizer_timeout recall_tokens".split()
 )
-"""Keys that nobody else has a section for."""
+"""Keys that no other section name equals."""
 
 SHARED = frozenset(("enabled", "window", "archive"))
-"""Keys that others may have sections for."""
+"""Keys that may be names of other sections."""
 
 ENDLESS = "aliases make this endless, or huge; write it out"
 
@@ -48,11 +47,7 @@ _ODD = re.compile(r"[-+]?(?:0[\d_]+|[\d_]+(?::\d+)+)")
 
 
 def read_text(file: Path) -> bytes:
-    """Read the bytes of a configuration file.
-
-    Raises:
-        ConfigError: it cannot be read, or is no configuration by its size.
-    """
+    """Read the bytes of a configuration file."""
     try:
         with file.open("rb") as stream:
             text = stream.read(LARGEST + 1)
@@ -67,15 +62,7 @@ def read_text(file: Path) -> bytes:
 
 
 def read_yaml(file: Path, text: bytes) -> Read:
-    """Read the sections of a file that matter here.
-
-    Args:
-        file: for messages.
-        text: its bytes.
-
-    Raises:
-        ConfigError: with the line of each mistake.
-    """
+    """Read the related sections of a file."""
     root, reader = _composed(file, text), _Reader(file)
     sections = reader.sections(root)
     section, source = reader.finished(sections.get(SECTION), text)
@@ -85,16 +72,7 @@ def read_yaml(file: Path, text: bytes) -> Read:
 
 
 def read_section(file: Path, text: bytes, name: str) -> tuple[Any, Source]:
-    """Read another section of a file, with its lines; None where there is none.
-
-    Args:
-        file: for messages.
-        text: its bytes.
-        name: of the section.
-
-    Raises:
-        ConfigError: with the line of each mistake.
-    """
+    """Read another section of a file, with its lines; None if it is missing."""
     root, reader = _composed(file, text), _Reader(file)
     pairs = root.value if isinstance(root, yaml.MappingNode) else []
     for key, node in pairs:
@@ -105,7 +83,7 @@ def read_section(file: Path, text: bytes, name: str) -> tuple[Any, Source]:
 
 
 def _leniently(file: Path, node: Any) -> Any:
-    """Read another owner's section as far as possible, and refuse nothing."""
+    """Read another owner's section as far as possible, without errors."""
     try:
         return _Reader(file, variables=False).value(node, ())
     except (ConfigError, RecursionError):
@@ -113,11 +91,6 @@ def _leniently(file: Path, node: Any) -> Any:
 
 
 def _composed(file: Path, text: bytes) -> Any:
-    """Parse a file into nodes.
-
-    Raises:
-        ConfigError: it is no YAML, or none that a configuration is.
-    """
     try:
         decoded = text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -134,7 +107,7 @@ def _composed(file: Path, text: bytes) -> Any:
 
 
 class _TooDeepError(Exception):
-    """A file is nested deeper than any configuration."""
+    """A file is nested too deep."""
 
     def __init__(self, line: int) -> None:
         super().__init__(line)
@@ -144,7 +117,7 @@ class _TooDeepError(Exception):
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]
     """A loader that stops at brackets or indents nested deeper than `DEEPEST`.
 
-    The scanner takes square time of them, and it looks ahead, so the scanner has to stop.
+    The scanner takes quadratic time for them, and it looks ahead, so it has to stop itself.
     """
 
     def fetch_flow_collection_start(self, token: Any) -> None:
@@ -187,7 +160,7 @@ def _malformed(file: Path, error: Any, text: str) -> str:
 
 
 class _Reader:
-    """Turns nodes into data, and notes the place of each."""
+    """Turns nodes into data with the line of each."""
 
     def __init__(self, file: Path, variables: bool = True) -> None:
         self.lines: dict[Path_, int] = {}
@@ -203,11 +176,7 @@ class _Reader:
         self._problems.append(place + without_password(text))
 
     def finished(self, node: Any, text: bytes) -> tuple[Any, Source]:
-        """Read a section and its source; None for the node of a missing one.
-
-        Raises:
-            ConfigError: with each mistake of the file.
-        """
+        """Read a section and its source; None for the node of a missing one."""
         try:
             section = self.value(node, ())
         except RecursionError:  # an alias of what holds it
@@ -261,7 +230,7 @@ class _Reader:
                     return
 
     def _merged(self, node: Any) -> bool:
-        """Put the mappings that `<<` names into a mapping; tell whether that worked."""
+        """Put the mappings that `<<` names into a mapping; return whether that worked."""
         if not any(key.tag == MERGE for key, _ in node.value):
             return True
         if _pairs(node, {}) > MOST:
@@ -277,7 +246,7 @@ class _Reader:
         return True
 
     def value(self, node: Any, where: Path_) -> Any:
-        """Turn a node into plain data; None where there is none."""
+        """Return the plain data of a node."""
         if node is None:
             return None
         self._left -= 1

@@ -45,7 +45,7 @@ from conspectus.ledger.skills import FOLDER
 from conspectus.summarize.shares import Part
 
 SKILL_TOOLS = ("read_file", "read", "view", "cat")
-"""Tools that read skill files, where nobody says otherwise."""
+"""Default names of tools that read skill files."""
 
 
 class Size(Plain):
@@ -135,7 +135,7 @@ class Stale(Plain):
 
 
 def _shown(value: Any) -> Any:
-    """Replace secrets by the names of their variables, and take passwords out."""
+    """Replace secrets by the names of their variables, and hide passwords."""
     if isinstance(value, (list, tuple)):
         return [_shown(one) for one in value]
     if isinstance(value, Secret):
@@ -149,7 +149,7 @@ def in_words(kind: str, value: float) -> str:
 
 
 def _amount(kind: object, value: float) -> float:
-    """Check that a number suits its kind, or say what to write instead."""
+    """Check that a number suits its kind, or raise the remedy."""
     if MOST < value < float("inf"):
         raise _wrong(f"a number above {MOST:,} is more than anything has")
     if kind == "fraction":
@@ -310,7 +310,6 @@ class SubagentSettings(Plain):
     preserve_recent_skill_tokens_per_skill: int | None = Field(None, deprecated=True, exclude=True)
 
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
-        """List the settings that are given, without secret texts."""
         return [
             (key, _shown(getattr(self, key)))
             for key in type(self).model_fields
@@ -343,7 +342,7 @@ class SummarizationConfig(SubagentSettings):
     Attributes are the keys of the section; `docs/config.md` explains each.
 
     Raises:
-        pydantic.ValidationError: a key or a value that cannot mean anything.
+        pydantic.ValidationError: an unknown key or an invalid value.
 
     Example:
         >>> config = SummarizationConfig(enabled=True, trigger={"type": "tokens", "value": 6000})
@@ -374,25 +373,22 @@ class SummarizationConfig(SubagentSettings):
 
     @property
     def source(self) -> Source:
-        """The place where it was read; an empty one for a configuration made in Python."""
+        """The file's lines and secrets; empty for a configuration made in Python."""
         return self._read.source if self._read is not None else Source()
 
     @property
     def read(self) -> Read | None:
-        """The rest of its file; None where there is no file."""
+        """The rest of its file; None without a file."""
         return self._read
 
     @property
     def skills_folder(self) -> str:
-        """The folder of skills: as set, as `skills:` of the file says, or the default."""
+        """The folder of skills: as set, from `skills:` of the file, or the default."""
         named = self._read.skills if self._read is not None else None
         return self.skills_path or named or FOLDER
 
     def for_subagent(self, name: str) -> SummarizationConfig:
         """Return the settings of one subagent: its own, else the main agent's.
-
-        Args:
-            name: of the subagent; one that the file does not name has the main agent's settings.
 
         Example:
             >>> config = SummarizationConfig(subagents={"researcher": {"window": 32_000}})
@@ -407,7 +403,7 @@ class SummarizationConfig(SubagentSettings):
         return made
 
     def shown(self, where: Path_) -> str:
-        """Return a value as it may be printed, without secrets and passwords."""
+        """Return a value for printing, without secrets and passwords."""
         if where in self.source.variables:
             return self.source.variables[where]
         value: Any = self
@@ -416,7 +412,6 @@ class SummarizationConfig(SubagentSettings):
         return without_password(value) if where == ("archive",) else str(value)
 
     def __repr_args__(self) -> list[tuple[str | None, Any]]:
-        """List the settings that are given, without secrets."""
         variables = {where[0] for where in self.source.variables if where}
         return [
             (key, "$..." if key in variables else value) for key, value in super().__repr_args__()

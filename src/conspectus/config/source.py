@@ -11,10 +11,10 @@ from conspectus.archive import without_password
 from conspectus.errors import ConfigError
 
 SECTION = "summarization"
-"""The section that is ours; the rest of a file is others' business."""
+"""The section that is ours; the rest of a file belongs to others."""
 
 SHORTEST = 4
-"""Least length of a variable's value that messages hide; a shorter one stands in many words."""
+"""Least length of a variable's value that messages hide; a shorter one is part of many words."""
 
 T = TypeVar("T")
 Path_ = tuple[str | int, ...]
@@ -22,11 +22,7 @@ Path_ = tuple[str | int, ...]
 
 
 class Secret(str):
-    """A text out of an environment variable, which is never printed.
-
-    Attributes:
-        shown: the name of the variable, as it stands in the file.
-    """
+    """A text out of an environment variable, which is never printed; `shown` is its name."""
 
     shown: str
 
@@ -46,13 +42,9 @@ class Secret(str):
 class Source:
     """The place where a configuration was read, so that each mistake has a line.
 
-    Attributes:
-        file: as it was given; None for one that was made in Python.
-        lines: of keys and items of lists, from 1, by where they stand in the section.
-        variables: names of environment variables, by where their values stand.
-        text: the bytes of the file.
-        found: whether the file has the section at all.
-        values: values of the variables when the file was read, by their names.
+    `lines` and `variables` (names) are by place in the section, `values` by name of the variable.
+    `file` is None for a configuration made in Python; `found` says whether the file has the
+    section.
     """
 
     file: Path | None = None
@@ -80,17 +72,13 @@ class Source:
         return ConfigError((self.problem(where, text),))
 
     def hidden(self, text: str) -> str:
-        """Put names of variables in place of their values, and take passwords out."""
+        """Replace values of variables by their names, and hide passwords."""
         for name, value in self.values.items():
             text = text.replace(value, name) if len(value) >= SHORTEST else text
         return without_password(text)
 
     def within(self, where: Path_) -> Source:
-        """Return the source of settings that are laid over the section.
-
-        Args:
-            where: of the part, such as that of a subagent.
-        """
+        """Return the source of settings that override the section at a place."""
 
         def over(known: Mapping[Path_, T]) -> dict[Path_, T]:
             part = {at[len(where) :]: v for at, v in known.items() if at[: len(where)] == where}
@@ -103,14 +91,10 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The parts of a file that matter here.
+    """The related parts of a file.
 
-    Attributes:
-        section: the section as plain data.
-        models: windows that the file declares for its models, by name, in tokens.
-        kinds: how its models are made, by name: the provider, and the model's own name.
-        skills: the folder of skills that it names.
-        source: where it was read.
+    `models` has the declared windows in tokens, `kinds` provider and own name of each model, by its
+    name in the file; `skills` is the folder of skills.
     """
 
     section: Any = field(repr=False)

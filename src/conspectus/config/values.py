@@ -1,4 +1,4 @@
-"""Types of values in the `summarization:` section: whole numbers, shares, texts."""
+"""Types of values in the `summarization:` section."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"true|false|[-+]?(?:\d+|\d*\.\d+)", re.IGNORECASE)
 
 
 def unwrapped(value: Any) -> Any:
-    """Turn a text of an environment variable into the number or truth value in it."""
+    """Turn a variable's text into the number or truth value in it."""
     if not isinstance(value, Secret) or not _PLAIN.fullmatch(text := value.strip()):
         return value
     if text[-1].isalpha():
@@ -32,7 +32,7 @@ def unwrapped(value: Any) -> Any:
 
 
 def _kept(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Check a text, and keep it a secret if it was one."""
+    """Check a text; a secret stays one."""
     checked = check(value)
     return value if isinstance(value, Secret) else checked
 
@@ -42,10 +42,10 @@ def _off(value: Any) -> Any:
 
 
 LONGEST = 86_400
-"""Seconds of one call at most: a day; far longer ones are more than clocks take."""
+"""Most seconds of one call: a day; clocks overflow far above."""
 
 MOST = 10**12
-"""More tokens than any window has; far larger numbers are more than fractions take."""
+"""More tokens than any window has; fractions overflow far above."""
 
 Whole = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(unwrapped)]
 """A whole number above 0."""

@@ -1,4 +1,4 @@
-"""The window of a model that a file names, found without a request."""
+"""Find the window of a model that a file names, without a request."""
 
 from __future__ import annotations
 
@@ -16,18 +16,14 @@ PROVIDERS = frozenset(
 """Providers whose models are made without a network, so that their profiles can be read."""
 
 _DATE = re.compile(r"[-@](?:\d{4}-\d\d-\d\d|\d{8})$")
-"""The date of a model's snapshot, as providers put it behind its name."""
+"""The date of a model's snapshot behind its name."""
 
 
 def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
     """Find the input limit of a model by names or patterns; None without one.
 
-    The name itself counts first, then the name without a provider in front, then patterns (`*`
-    stands for anything) and the name without a date behind, the longest first.
-
-    Args:
-        model: its name, as a request gives it.
-        limits: in tokens, by name or pattern.
+    The name itself comes first, then the name without a provider in front, then patterns (`*`
+    matches anything) and the name without a date behind, the longest first.
 
     Example:
         >>> limits = {"gpt-4o": 3_000, "claude-*": 200_000}
@@ -45,23 +41,17 @@ def limit_of(model: str, limits: Mapping[str, int]) -> int | None:
 
 
 def _bare(model: str) -> Iterator[str]:
-    """Yield a name, and the rest of it without each of the providers in front."""
+    """Yield a name, and its rest after each provider in front."""
     while model:
         yield model
         model = "".join(re.split("[/:]", model, maxsplit=1)[1:])
 
 
 def find_window(config: SummarizationConfig) -> tuple[int | None, str]:
-    """Find the input limit that shares of the window are taken of, and its source.
+    """Find the answering model's input limit, in tokens, and its source in words.
 
-    It is that of the model that answers. A file does not always say which one that is: then it is
-    the one that writes the summaries, or the first of the file's `models`.
-
-    Args:
-        config: as `load_config` gives it.
-
-    Returns:
-        Tokens, or None where nobody knows; and the reason in words.
+    A file may not name that model: then it is the one that writes the summaries, or the first of
+    `models`. The limit is None if it is unknown.
     """
     if config.window is not None:
         return config.window, "as 'window' says"
@@ -84,12 +74,7 @@ def find_window(config: SummarizationConfig) -> tuple[int | None, str]:
 
 
 def profile_of(provider: str, model: str) -> int | None:
-    """Return a model's input limit by its LangChain profile; None without one.
-
-    Args:
-        provider: of the model; empty to tell it from the model's name.
-        model: its name, with or without `provider:` in front.
-    """
+    """Return a model's input limit by its LangChain profile; None without one."""
     if not provider and ":" in model:
         provider, _, model = model.partition(":")
     try:
@@ -107,7 +92,7 @@ def profile_of(provider: str, model: str) -> int | None:
 
 
 def _guessed(model: str) -> str:
-    """Guess the provider of a model that is named without one, as LangChain does."""
+    """Guess the provider from a model's name, as LangChain does."""
     starts = {
         "openai": ("gpt-", "o1", "o3", "o4", "chatgpt"),
         "anthropic": ("claude",),

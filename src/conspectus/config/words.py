@@ -1,4 +1,4 @@
-"""Words for mistakes: the likely intention."""
+"""Guess the intention behind a mistyped word."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that is most like another; None where none is.
+    """Return the most similar known word, or None.
 
     Example:
         >>> nearest("triger", ["enabled", "trigger"])

@@ -1,7 +1,7 @@
 """Spans, metrics, log lines and bills of the engine's work, off by default.
 
-`instrument()` switches spans and metrics on, as OpenTelemetry's users expect; `listen(LogLines())`
-and `listen(UsageTally())` need no other package. See `docs/telemetry.md`.
+`instrument()` switches spans and metrics on; `listen(LogLines())` and `listen(UsageTally())` need
+no other package. See `docs/telemetry.md`.
 
 Example:
     >>> from conspectus import Compactor

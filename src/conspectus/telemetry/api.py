@@ -1,4 +1,4 @@
-"""A switch for spans and metrics of a whole process."""
+"""Switch spans and metrics of a whole process on and off."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def instrument(
 
     Args:
         tracer_provider, meter_provider: OpenTelemetry's. Default: the global ones.
-        thread: how tenant, thread and session are named in spans: `"hashed"`, `"plain"` or
-            `"off"`. They are never in metrics.
-        error_messages: write texts of errors into spans. Providers quote requests in them, so
-            that may hold text of the conversation.
+        thread: form of tenant, thread and session in spans: `"hashed"`, `"plain"` or `"off"`. They
+            are never in metrics.
+        error_messages: write texts of errors into spans. Providers quote requests in them, so that
+            may hold text of the conversation.
         prices: by model; see `set_prices`. Default: those that are set already, if any.
         currency: of the prices.
 
     Raises:
         ImportError: OpenTelemetry is not installed; names the extra.
-        PolicyError: a setting that cannot mean anything.
+        PolicyError: an invalid setting.
 
     Example:
         >>> instrument(prices={"gpt-5-mini": Price(input=0.25, output=2.0, cached=0.025)})

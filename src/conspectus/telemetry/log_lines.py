@@ -1,4 +1,4 @@
-"""Events as lines in the log, readable and as data."""
+"""Write events as lines in the log, readable and as data."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ QUIET: tuple[type[Event], ...] = (ArchiveOperation, CompactionStep, RequestSent)
 """Kinds that come many times with each compaction: level DEBUG."""
 
 BAD = frozenset({"error", "failed", "stuck", "timeout", "overflow", "rejected"})
-"""Outcomes that somebody should look at: level WARNING. All else is INFO."""
+"""Outcomes that need attention: level WARNING. All else is INFO."""
 
 
 class LogLines:
     """A listener that writes one line for each event.
 
-    A line is the event's name, then `key=value` for each known field; the same is in the record as
-    `record.conspectus`, a dict. No text of a message is in it, and no text of an error.
+    A line is the event's name, then `key=value` for each known field; `record.conspectus` has the
+    same as a dict. It holds no text of a message or of an error.
 
     Args:
-        thread: how tenant, thread and session are named: `"hashed"`, `"plain"` or `"off"`.
+        thread: form of tenant, thread and session: `"hashed"`, `"plain"` or `"off"`.
 
     Raises:
         PolicyError: `thread` is none of these.
@@ -43,7 +43,7 @@ class LogLines:
         self._logger = logging.getLogger(LOGGER)
 
     def __call__(self, event: Event) -> None:
-        """Write an event, if its level is wanted."""
+        """Write an event, if its level is enabled."""
         if event.outcome in BAD:
             level = logging.WARNING
         else:
@@ -67,9 +67,8 @@ class LogLines:
 class JsonFormatter(logging.Formatter):
     """A formatter: one JSON object a line, with the data of `LogLines`.
 
-    Each has time, level, logger and message.
-
-    Lines of other loggers come out in the same form, so one handler may serve a whole program.
+    Each has time, level, logger and message. Lines of other loggers have the same form, so one
+    handler may serve a whole program.
 
     Example:
         >>> record = logging.LogRecord("app", 20, "", 0, "ready on %s", ("8000",), None)

@@ -1,4 +1,4 @@
-"""Events as metrics. No attribute names a thread, so there are few series."""
+"""Measure events. No attribute names a thread, so there are few series."""
 
 from __future__ import annotations
 
@@ -54,11 +54,7 @@ HISTOGRAMS: dict[str, tuple[str, str, tuple[float, ...]]] = {
 
 
 class Metrics:
-    """Measures each event.
-
-    Args:
-        provider: OpenTelemetry's; None for the global one.
-    """
+    """A listener that measures each event with a provider; None for the global one."""
 
     def __init__(self, provider: metrics.MeterProvider | None) -> None:
         meter = metrics.get_meter(SCOPE, VERSION, meter_provider=provider)
@@ -79,7 +75,7 @@ class Metrics:
         self._begin()
 
     def _begin(self) -> None:
-        """Start at 0 the series of alerts: one that begins with 1 has not grown."""
+        """Start the series of alerts at 0: one that begins with 1 has not grown."""
         self._add("stuck", 0)
         self._add("archive.failures", 0)
         for kind in FAILURES:
@@ -95,7 +91,6 @@ class Metrics:
         self._histograms[name].record(amount, attributes)
 
     def __call__(self, event: Event) -> None:
-        """Measure an event."""
         if not self._begun:  # the global provider may have been set since
             self._begun = True
             self._begin()

@@ -1,4 +1,4 @@
-"""Names of histories where others can read them."""
+"""Name histories in places that others can read."""
 
 from __future__ import annotations
 
@@ -9,18 +9,13 @@ from conspectus.errors import PolicyError
 from conspectus.events import Whose
 
 Naming = Literal["hashed", "plain", "off"]
-"""`hashed`: the first 16 characters of the hash under which the archive keeps it, and `main` for
-that session; `plain`: as it is called; `off`: not at all."""
+"""`hashed`: the first 16 characters of the archive's hash, but `main` for that session; `plain`:
+the name; `off`: none."""
 
 CHOICES = ("hashed", "plain", "off")
 
 
 def check_naming(given: object) -> None:
-    """Refuse an unknown way of naming.
-
-    Raises:
-        PolicyError: it is none of `hashed`, `plain` and `off`.
-    """
     if given not in CHOICES:
         raise PolicyError(f"thread must be one of {CHOICES}, not {given!r}")
 

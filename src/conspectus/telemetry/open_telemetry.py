@@ -24,7 +24,7 @@ class OpenTelemetry:
 
     Raises:
         ImportError: OpenTelemetry is not installed; names the extra.
-        PolicyError: `thread` cannot mean anything, or a provider is none.
+        PolicyError: an invalid setting.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class OpenTelemetry:
             self._metrics(event)
 
     def __call__(self, event: Event) -> None:
-        """Take an event that begins and ends at once."""
+        """Report an event that begins and ends at once."""
         self.end(event, None)
 
 

@@ -1,4 +1,4 @@
-"""Lists of prices: a small dated one of ours, and the one of an installed LiteLLM."""
+"""Lists of prices: our small dated one, and that of an installed LiteLLM."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ READ_ON = "2026-11-23"
 
 _FILE = resources.files("conspectus.telemetry").joinpath("prices.json")
 ROWS: dict[str, dict[str, list[float]]] = json.loads(_FILE.read_text(encoding="utf-8"))
-"""US dollars for a million tokens, by the page that says so: input, output, input from the cache,
+"""US dollars for a million tokens, by the page of the source: input, output, input from the cache,
 written for at most half an hour, written for an hour. Prices of short requests; see `LONG`."""
 
 LONG: dict[str, tuple[int, float, float]] = {
@@ -26,7 +26,7 @@ LONG: dict[str, tuple[int, float, float]] = {
     r"gpt-(5\.[456]|6)(?!.*(mini|nano))": (272_000, 2, 1.5),
     r"gemini-(2\.5|3\.1)-pro": (200_000, 2, 1.5),
 }
-"""Models whose longer requests cost more: from more tokens of input on, all input and all output
+"""Models whose longer requests cost more: above these tokens of input, all input and all output
 cost this many times as much."""
 
 LITELLM = "model_prices_and_context_window_backup.json"

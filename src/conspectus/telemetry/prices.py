@@ -1,4 +1,4 @@
-"""The cost of models' calls in money, by prices of the user or of a list."""
+"""Price models' calls, by prices of the user or of a list."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger("conspectus")
 MILLION = 1_000_000
 
 DATED = re.compile(r"[-@](\d{8}|\d{4}-\d{2}-\d{2}|\d{3}|latest)$")
-"""An ending of a model's name that makes it no other model."""
+"""An ending of a model's name that names the same model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class Price:
 
     Attributes:
         input: of the input.
-        output: of the answer, thoughts included.
-        cached: of input that comes from the provider's cache. Default: as `input`.
-        written: of input that is written to that cache. Default: as `input`.
-        written_hour: and for an hour. Default: as `written`.
-        long_from: tokens of input from above which one call costs `long`; 0 for no such tier.
+        output: of the answer, reasoning included.
+        cached: of input from the provider's cache. Default: as `input`.
+        written: of input written to that cache. Default: as `input`.
+        written_hour: of input written for an hour. Default: as `written`.
+        long_from: tokens of input above which one call costs `long`; 0 for no such tier.
         long: prices of such a call, for all of it.
 
     Raises:
@@ -59,17 +59,12 @@ class Price:
                 )
 
     def of(self, call: Tokens) -> float:
-        """Return the cost of one call.
-
-        Args:
-            call: an event of a summariser's call, a `Cost`, or anything else with their counts.
+        """Return the cost of one call: an event, a `Cost`, or another object with their counts.
 
         Example:
             >>> Price(2.0, 8.0, cached=0.5).of(
             ...     SummarizerCall(input_tokens=1_000_000, cached_tokens=400_000))
             1.4
-            >>> Price(2.0, 8.0, written=2.5).of(Cost(1, 1_000_000, written_tokens=800_000))
-            2.4
         """
         if self.long is not None and call.input_tokens > self.long_from:
             return self.long.of(call)
@@ -105,13 +100,13 @@ class PriceList(Mapping[str, Price]):
     """Prices by model, found by the name that a model or a provider uses.
 
     A name is found exactly, without the provider before it (`openai:gpt-5.4`, `openai/gpt-5.4`),
-    and without the date behind it (`gpt-5.4-2026-03-05`); never by a part of it, as
-    `gpt-5.4-mini` is another model than `gpt-5.4`.
+    and without the date behind it (`gpt-5.4-2026-03-05`); never by a part of it, as `gpt-5.4-mini`
+    is another model than `gpt-5.4`.
 
     Args:
         prices: by model.
-        source: where they are from.
-        read_on: when; a date as `2026-11-23`, empty where nothing is known.
+        source: of the prices.
+        read_on: date such as `2026-11-23`; empty if unknown.
 
     Example:
         >>> prices = PriceList({"gpt-5.4": Price(2.5, 15.0)}, "a page", "2026-11-23")
@@ -126,11 +121,7 @@ class PriceList(Mapping[str, Price]):
         self.source, self.read_on = source, read_on
 
     def __getitem__(self, name: str) -> Price:
-        """Return the price of a model.
-
-        Raises:
-            KeyError: none is known.
-        """
+        """Return the price of a model, or raise `KeyError`."""
         bare = re.split(r"[:/]", name)[-1] if isinstance(name, str) else ""
         for one in (name, bare, DATED.sub("", bare)):
             if one in self._prices:
@@ -148,15 +139,14 @@ class PriceList(Mapping[str, Price]):
 
 
 def price_of(cost: Cost, prices: Mapping[str, Price]) -> float | None:
-    """Return the cost of a finished compaction in money.
+    """Return the cost of a finished compaction in money, 0 without calls.
+
+    None if a model has no price, or it is not known which models were asked. Tiers for long calls
+    are left out, as a record holds sums.
 
     Args:
         cost: of a record or a result.
         prices: by model, such as `known_prices()`.
-
-    Returns:
-        The sum, 0 where no model was asked; None where a model has no price, or where it is not
-        known which models were asked. Tiers for long calls are left out, as a record holds sums.
 
     Example:
         >>> price_of(Cost(1, 1_000_000).asked_of("small"), {"small": Price(2.0, 8.0)})
@@ -177,13 +167,13 @@ def set_prices(prices: Mapping[str, Price] | None, currency: str = "USD") -> Non
     """Set the prices of models in this process; None for no prices.
 
     Args:
-        prices: by the name of the model (`gpt-5-mini`), or of the summariser
-            (`openai:gpt-5-mini`), exactly; or a list: `known_prices()`, `litellm_prices()`. A model
-            that is not there has no price, and the log says so once.
+        prices: by the name of the model (`gpt-5-mini`), or of the summariser (`openai:gpt-5-mini`),
+            exactly; or a list: `known_prices()`, `litellm_prices()`. A model without a price is
+            logged once.
         currency: of the prices.
 
     Raises:
-        PolicyError: a price is no `Price`, or they do not stand by model.
+        PolicyError: it is not a mapping from names to `Price`.
     """
     if prices is None:
         set_pricing(None)

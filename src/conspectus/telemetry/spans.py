@@ -1,4 +1,4 @@
-"""Events as spans. Only this module and `metrics.py` import OpenTelemetry."""
+"""Make spans of events. Only this module and `metrics.py` import OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -37,17 +37,11 @@ GEN_AI = {
 """Fields of a call for which OpenTelemetry has names of its own."""
 
 CLIENTS: tuple[type[Event], ...] = (SummarizerCall, ArchiveOperation)
-"""Kinds that ask something outside."""
+"""Kinds that call something outside."""
 
 
 class Spans:
-    """Begins and ends a span for each event that takes time.
-
-    Args:
-        provider: OpenTelemetry's; None for the global one.
-        thread: how histories are named.
-        error_messages: whether statuses hold texts of errors.
-    """
+    """Begins and ends a span for each event that takes time."""
 
     def __init__(
         self, provider: trace.TracerProvider | None, thread: Naming, error_messages: bool
@@ -62,7 +56,7 @@ class Spans:
         return span, token
 
     def end(self, event: Event, state: Any) -> None:
-        """End the span of an event; make one where it had no beginning."""
+        """End the span of an event; make one if it had no beginning."""
         if state is not None:
             span, token = state
             # A generator that the collector closes elsewhere has another context around it.

@@ -10,7 +10,7 @@ from typing import Any
 from conspectus.events import Event, SummarizerCall
 
 LOCAL = "local"
-"""The tenant where none is named."""
+"""The default tenant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +19,13 @@ class Usage:
 
     Attributes:
         calls: all of them.
-        failed: those that ended in anything but a text.
+        failed: those that ended without a text.
         input_tokens, output_tokens: of all calls, those of failed ones as far as known.
         cached_tokens, reasoning_tokens, written_tokens: as far as models report them.
         estimated_calls: calls whose tokens are an estimate.
-        seconds: added up; calls side by side count each.
-        price: of the calls that have one.
-        unpriced_calls: those that have none.
+        seconds: added up; concurrent calls count each.
+        price: of the calls with a price.
+        unpriced_calls: those without.
     """
 
     calls: int = 0
@@ -60,8 +60,8 @@ class UsageTally:
     """A listener that adds up every call of a summariser.
 
     Args:
-        most_threads: threads that are counted apart; the ones not heard of for longest are
-            forgotten first, and stay in the other sums.
+        most_threads: threads counted apart; the least recently used are dropped first, and stay in
+            the other sums.
 
     Example:
         >>> tally = UsageTally()
@@ -100,7 +100,7 @@ class UsageTally:
 
     @property
     def by_model(self) -> dict[str, Usage]:
-        """Usage by the name of the model, or of the summariser where that names none."""
+        """Usage by the name of the model, or of the summariser if it names none."""
         with self._lock:
             return dict(self._models)
 
@@ -111,6 +111,6 @@ class UsageTally:
             return dict(self._threads)
 
     def of_thread(self, thread_id: str, tenant: str = LOCAL) -> Usage:
-        """Return the usage of one conversation; zero where none is known."""
+        """Return the usage of one conversation; zero if it is unknown."""
         with self._lock:
             return self._threads.get((tenant, thread_id), Usage())

@@ -46,8 +46,8 @@ class TokenMeter:
             tokenizer to estimate and the rule for images. Default, and for an unknown name (logged
             once): each piece of a text costs the most that any family takes.
         file_tokens: tokens of a document or a recording that is only an id or an address. Default:
-            ten full pages of a PDF: 30,000 with Anthropic's and unknown models, 20,050 with OpenAI's
-            and 5,600 with Google's.
+            ten full pages of a PDF: 30,000 with Anthropic's and unknown models, 20,050 with
+            OpenAI's and 5,600 with Google's.
 
     Attributes:
         family: the family of tokenizers.
