@@ -108,8 +108,7 @@ class _Groups:
 CutRule = Callable[[Sequence[Item], Exchanges], Iterable[tuple[int, int]]]
 """Returns stretches `(first, last)`: no cut may fall after `first` and up to `last`."""
 
-StayRule = Callable[[Sequence[Item], Exchanges], Iterable[int]]
-"""Returns items that stay in view."""
+StayRule = Callable[[Sequence[Item], Exchanges], Iterable[int]]  # Returns items that stay in view
 
 
 def calls_and_results_together(items: Sequence[Item], ex: Exchanges) -> Iterable[tuple[int, int]]:

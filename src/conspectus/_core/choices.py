@@ -10,8 +10,7 @@ FAILURES: tuple[OnFailure, ...] = ("degrade", "keep", "raise")
 EMBEDDED = "embedded"
 """Name of the embedded summariser, the last resort: offline, never fails, obeys its limit."""
 
-EMBEDDED_NAMES = frozenset({EMBEDDED, "extractive"})
-"""Its present name, and its earlier one."""
+EMBEDDED_NAMES = frozenset({EMBEDDED, "extractive"})  # Its present name, and its earlier one
 
 
 def names_embedded(given: object) -> bool:

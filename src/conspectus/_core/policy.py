@@ -178,12 +178,10 @@ SUMMARY_SHARE = 3
 """A summary message takes at most one part in this many of the window, or of the trigger's size,
 unless its size is set: the rest is for messages, present and future."""
 
-FREE_SHARE = 0.6
-"""And no more than this share of the room beside leading system messages."""
+FREE_SHARE = 0.6  # And no more than this share of the room beside leading system messages
 
 LARGEST_SUMMARY = 4096
 """Tokens of a summary message if neither its size nor a window is known; also the most that is used
 of a summariser's own text."""
 
-SMALLEST_SUMMARY = 64
-"""Tokens below which a summary is not worth its frame."""
+SMALLEST_SUMMARY = 64  # Tokens below which a summary is not worth its frame

@@ -12,8 +12,7 @@ from conspectus._core.costs import COUNTS
 from conspectus._core.costs import Cost as Cost
 from conspectus._core.items import Size
 
-FORMAT = 1
-"""Version of the plain form; a reader refuses a newer one."""
+FORMAT = 1  # Version of the plain form; a reader refuses a newer one
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +228,7 @@ class Record:
             raise TypeError("a count of the record is no whole number")
 
 
-Chain = Sequence[Record]
-"""Records from the first of a thread to its head."""
+Chain = Sequence[Record]  # Records from the first of a thread to its head
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,8 @@ from conspectus._core.items import Item
 from conspectus._core.numbers import whole
 from conspectus.errors import PolicyError
 
-LEAST_OVER = 201
-"""Least setting of `over`: a shortened result takes up to 200 tokens."""
-
-OTHERS = "*"
-"""Every tool without settings of its own."""
+LEAST_OVER = 201  # Least setting of `over`: a shortened result takes up to 200 tokens
+OTHERS = "*"  # Every tool without settings of its own
 
 SETTINGS = ("over", "newest", "least", "tools", "exclude")
 OF_A_TOOL = ("over", "newest")

@@ -24,17 +24,10 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
     from langgraph.store.sqlite import SqliteStore
 
-BUSY = 5.0
-"""Seconds to wait for another process that writes to the same file."""
-
-PAUSE = 0.05
-"""Seconds between two tries to make the tables."""
-
-CONNECT = 5
-"""Seconds to wait for a PostgreSQL server to accept a connection."""
-
-WAIT_FOR_POOL = 10
-"""Seconds to wait for a free connection of the pool."""
+BUSY = 5.0  # Seconds to wait for another process that writes to the same file
+PAUSE = 0.05  # Seconds between two tries to make the tables
+CONNECT = 5  # Seconds to wait for a PostgreSQL server to accept a connection
+WAIT_FOR_POOL = 10  # Seconds to wait for a free connection of the pool
 
 KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count": 3}
 """Seconds and tries: a dead server is noticed within half a minute, which frees its connections."""

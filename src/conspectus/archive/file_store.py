@@ -40,8 +40,7 @@ class FileStore:
     """
 
     supports_ttl = True
-    takes_bytes = True
-    """Whether a value `{"v": ..., "z": ...}` may hold bytes."""
+    takes_bytes = True  # Whether a value `{"v": ..., "z": ...}` may hold bytes
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.conn = connection

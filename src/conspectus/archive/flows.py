@@ -36,18 +36,12 @@ from conspectus.messages import Entry, read_messages
 logger = logging.getLogger("conspectus")
 
 HEAD, INDEX = "head", "index"
-TIMEOUT = 30.0
-"""Seconds that a store has for one batch, by default."""
-
-WRITES = 3
-"""Times that the head is written until it is read back as written."""
-
-PAGE = 200
-"""Values looked up and deleted at a time."""
+TIMEOUT = 30.0  # Seconds that a store has for one batch, by default
+WRITES = 3  # Times that the head is written until it is read back as written
+PAGE = 200  # Values looked up and deleted at a time
 
 
-ASIDE = ("turns", SLIPS)
-"""Kinds of the notes of a program around the archive."""
+ASIDE = ("turns", SLIPS)  # Kinds of the notes of a program around the archive
 
 
 class Follower(Protocol):

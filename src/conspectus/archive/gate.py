@@ -13,8 +13,7 @@ from contextvars import ContextVar
 
 
 class Stopped(BaseException):
-    """Background work has come to a gate that is shut. Not an `Exception`: no handler may mend it.
-    Background work has come to a gate that is shut. Not an `Exception`: no handler may mend it."""
+    """Background work came to a closed gate. A `BaseException`: no handler may catch it."""
 
 
 class Gate:

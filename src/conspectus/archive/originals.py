@@ -16,11 +16,8 @@ from conspectus.archive.scope import Kind, Place
 from conspectus.archive.wire import Wire
 from conspectus.messages.codec import TAG
 
-TEXTS: Kind = "texts"
-"""Last label of the namespace of a session's long texts."""
-
-LEAST = 512
-"""Characters of the shortest text kept apart, which costs some 90 bytes more, once."""
+TEXTS: Kind = "texts"  # Last label of the namespace of a session's long texts
+LEAST = 512  # Characters of the shortest text kept apart, which costs some 90 bytes more, once
 
 _TEXT = "text"
 

@@ -6,8 +6,7 @@ import json
 import zlib
 from typing import Any
 
-LEVEL = 6
-"""zlib's own default; 9 takes twice as long for a hundredth less."""
+LEVEL = 6  # zlib's own default; 9 takes twice as long for a hundredth less
 
 PRIMER = (
     b'{"record":{"v":1,"id":"","parent":null,"covers":[],"clips":[{"key":"","shown":"","limit":'

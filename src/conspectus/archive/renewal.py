@@ -15,8 +15,7 @@ from conspectus.archive.scope import ROOT, Found
 from conspectus.archive.shelf import Shelf
 from conspectus.archive.wire import FORMAT, Wire, expired, unpack
 
-LABELS = 5
-"""Labels of the namespace of one history."""
+LABELS = 5  # Labels of the namespace of one history
 
 AT_ONCE = 200
 """Values rewritten in one batch; after an interruption the next run goes on from there."""

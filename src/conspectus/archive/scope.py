@@ -19,8 +19,7 @@ from conspectus.events import Whose
 
 Kind = Literal["messages", "texts", "records", "summaries", "drafts", "head", "index", "turns"]
 
-ROOT = "conspectus"
-"""First label of every namespace that we use."""
+ROOT = "conspectus"  # First label of every namespace that we use
 
 
 def label_hash(label: str) -> str:

@@ -19,14 +19,12 @@ from conspectus.archive.operations import Op
 from conspectus.archive.scope import Place
 from conspectus.archive.wire import Wire, check_version, dumps
 
-REMEMBERED = 256
-"""Records cached, over all scopes."""
+REMEMBERED = 256  # Records cached, over all scopes
 
 _PIECE = re.compile(r"(?s).+?(?:\\n|[}\]],|\Z)")
 """In the JSON of a record: a line of a text, a fact, or an item of a list."""
 
-LEAST = 24
-"""Characters of the shortest piece that is pointed to."""
+LEAST = 24  # Characters of the shortest piece that is pointed to
 
 Delta = list[str | list[int]]
 """Text, or a first piece of the base and a count: `["new", [12, 40], "new"]`."""

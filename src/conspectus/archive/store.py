@@ -108,7 +108,7 @@ class Archive(ArchiveFlows):
         run(self.put_flow(scope, entries))
 
     async def aput(self, scope: Scope, entries: Sequence[Entry]) -> None:
-        """`put` on an event loop."""
+        """Call `put` on an event loop."""
         await arun(self.put_flow(scope, entries))
 
     def missing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ class Archive(ArchiveFlows):
         return run(self.missing_flow(scope, entries))
 
     async def amissing(self, scope: Scope, entries: Sequence[Entry]) -> tuple[str, ...]:
-        """`missing` on an event loop."""
+        """Call `missing` on an event loop."""
         return await arun(self.missing_flow(scope, entries))
 
     def get(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
@@ -129,7 +129,7 @@ class Archive(ArchiveFlows):
         return run(self.get_flow(scope, keys))
 
     async def aget(self, scope: Scope, keys: Sequence[str]) -> list[Archived]:
-        """`get` on an event loop."""
+        """Call `get` on an event loop."""
         return await arun(self.get_flow(scope, keys))
 
     def save_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
@@ -137,7 +137,7 @@ class Archive(ArchiveFlows):
         run(self.save_draft_flow(scope, plan, draft))
 
     async def asave_draft(self, scope: Scope, plan: str, draft: Draft) -> None:
-        """`save_draft` on an event loop."""
+        """Call `save_draft` on an event loop."""
         await arun(self.save_draft_flow(scope, plan, draft))
 
     def find_draft(self, scope: Scope, plan: str) -> Draft | None:
@@ -145,7 +145,7 @@ class Archive(ArchiveFlows):
         return run(self.find_draft_flow(scope, plan))
 
     async def afind_draft(self, scope: Scope, plan: str) -> Draft | None:
-        """`find_draft` on an event loop."""
+        """Call `find_draft` on an event loop."""
         return await arun(self.find_draft_flow(scope, plan))
 
     def commit(self, scope: Scope, record: Record) -> None:
@@ -158,7 +158,7 @@ class Archive(ArchiveFlows):
         run(self.commit_flow(scope, record))
 
     async def acommit(self, scope: Scope, record: Record) -> None:
-        """`commit` on an event loop."""
+        """Call `commit` on an event loop."""
         await arun(self.commit_flow(scope, record))
 
     def chain(self, scope: Scope) -> tuple[Record, ...]:
@@ -172,7 +172,7 @@ class Archive(ArchiveFlows):
         return run(self.chain_flow(scope))
 
     async def achain(self, scope: Scope) -> tuple[Record, ...]:
-        """`chain` on an event loop."""
+        """Call `chain` on an event loop."""
         return await arun(self.chain_flow(scope))
 
     def records(self, scope: Scope) -> tuple[Record, ...]:
@@ -180,7 +180,7 @@ class Archive(ArchiveFlows):
         return run(self.records_flow(scope))
 
     async def arecords(self, scope: Scope) -> tuple[Record, ...]:
-        """`records` on an event loop."""
+        """Call `records` on an event loop."""
         return await arun(self.records_flow(scope))
 
     def threads(self, tenant: str) -> tuple[str, ...]:
@@ -188,7 +188,7 @@ class Archive(ArchiveFlows):
         return run(self.threads_flow(tenant))
 
     async def athreads(self, tenant: str) -> tuple[str, ...]:
-        """`threads` on an event loop."""
+        """Call `threads` on an event loop."""
         return await arun(self.threads_flow(tenant))
 
     def forget(self, tenant: str, thread: str | None = None) -> int:
@@ -205,7 +205,7 @@ class Archive(ArchiveFlows):
         return run(self.forget_flow(tenant, thread))
 
     async def aforget(self, tenant: str, thread: str | None = None) -> int:
-        """`forget` on an event loop."""
+        """Call `forget` on an event loop."""
         return await arun(self.forget_flow(tenant, thread))
 
     def compact(self) -> int:
@@ -224,7 +224,7 @@ class Archive(ArchiveFlows):
         return run(self.compact_flow())
 
     async def acompact(self) -> int:
-        """`compact` on an event loop."""
+        """Call `compact` on an event loop."""
         return await arun(self.compact_flow())
 
     def export(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
@@ -240,5 +240,5 @@ class Archive(ArchiveFlows):
         return run(self.export_flow(scope, chain))
 
     async def aexport(self, scope: Scope, chain: Chain | None = None) -> list[dict[str, Any]]:
-        """`export` on an event loop."""
+        """Call `export` on an event loop."""
         return await arun(self.export_flow(scope, chain))

@@ -44,17 +44,10 @@ if TYPE_CHECKING:
 
 Store: TypeAlias = "BaseStore | FileStore"
 
-FORMAT = 2
-"""Version of the form above; a newer one is refused."""
-
-CHUNK = 500
-"""Most operations in one batch."""
-
-MOST_MEANT = 8_000
-"""Characters of a text that are embedded; embedding models read little more."""
-
-CHUNK_SIZE = 8_000_000
-"""Most bytes of packed values in one batch, unless a single value is larger."""
+FORMAT = 2  # Version of the form above; a newer one is refused
+CHUNK = 500  # Most operations in one batch
+MOST_MEANT = 8_000  # Characters of a text that are embedded; embedding models read little more
+CHUNK_SIZE = 8_000_000  # Most bytes of packed values in one batch, unless a single value is larger
 
 Namespace = tuple[str, ...]
 
@@ -106,9 +99,9 @@ class Wire:
 
     @property
     def _patience(self) -> float | None:
-        """How long to wait. Waiting takes a thread, which stores that cannot hang are spared:
+        """How long to wait: None for stores that cannot hang, as waiting takes a thread.
 
-        a dict in memory, and a SQLite file, which has its own time-out.
+        Those are a dict in memory, and a SQLite file, which has its own time-out.
         """
         sure = isinstance(self.store, FileStore) or _is_langgraphs(self.store, "memory", "sqlite")
         plain = sure and not self.semantic

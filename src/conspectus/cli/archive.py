@@ -1,4 +1,4 @@
-"""`conspectus archive`: lists, exports, compacts and forgets archived originals."""
+"""`conspectus archive`: list, export, compact and forget archived originals."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def forget(
 
 
 def _bytes_of(file: Path | None) -> int:
-    """Return the bytes of an archive's file and journal; 0 where it is in no file."""
+    """Return the bytes of an archive's file and journal; 0 without a file."""
     if file is None:
         return 0
     parts = [file, file.with_name(f"{file.name}-wal")]

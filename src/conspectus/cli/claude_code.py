@@ -1,8 +1,8 @@
-"""Claude Code's sessions: a tree of lines, each read once, on the branch in force.
+"""Read Claude Code's sessions: trees of lines; messages of the current branch, once.
 
-A session that was resumed repeats its lines under new uuids; one that was rewound goes on from an
-earlier line; one that was compacted goes on from a summary of its own. A message of the agent
-stands on as many lines as it has blocks.
+A resumed session repeats its lines under new uuids; a rewound one continues from an earlier line; a
+compacted one continues from a summary of its own. A message of the agent has as many lines as
+blocks.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from typing import Any
 from conspectus.cli.placed import Placed
 
 PRECISE = 20
-"""Characters that a timestamp with fractions of a second has at least, such as Claude Code writes:
-a text that stands twice at the same one was said once."""
+"""Least characters of a timestamp with fractions of a second, such as Claude Code's: equal texts
+with equal timestamps are one."""
 
-AHEAD = 20
-"""Lines after a user's message in which the answer is looked for."""
+AHEAD = 20  # Lines after a user's message that are searched for the answer
 
 
 def is_claude_code(data: Any) -> bool:
@@ -34,11 +33,10 @@ def is_claude_code(data: Any) -> bool:
 def claude_code_messages(placed: Sequence[Placed]) -> tuple[list[Placed], int]:
     """Read a session as Anthropic-style dicts; also count the lines left out.
 
-    Lines of one assistant message are put together again. Skipped and counted are lines that are
-    no part of the conversation, side chains, meta lines, errors of the API, lines that an earlier
-    one says already, branches that were rewound, and Claude Code's own summaries where what they
-    stand for is in the file. Where all messages are of a side chain, that is the conversation: the
-    file is a subagent's own.
+    Lines of one assistant message are joined. Left out are lines outside the conversation, side
+    chains, meta lines, errors of the API, repeated lines, rewound branches, and Claude Code's own
+    summaries if their originals are in the file. If all messages are of a side chain, that is the
+    conversation: the file is a subagent's own.
     """
     if not any(_speaks(part.data) for part in placed):
         placed = [replace(part, data={**part.data, "isSidechain": False}) for part in placed]
@@ -71,10 +69,8 @@ def claude_code_messages(placed: Sequence[Placed]) -> tuple[list[Placed], int]:
 class _Line:
     """A message, or a part of one, that is no copy of an earlier one.
 
-    Attributes:
-        part: the line with its place in the file.
-        before: the one that it follows, if any.
-        blocks: its blocks that no earlier line of its message has.
+    `before` is the line that it follows, `blocks` are those that no earlier line of its message
+    has.
     """
 
     part: Placed
@@ -83,16 +79,16 @@ class _Line:
 
     @property
     def message_id(self) -> str:
-        """The id of the message of the agent that it belongs to; empty for none."""
+        """The id of its agent message; empty for none."""
         return _message_id(self.part.data)
 
 
 def _read(placed: Sequence[Placed]) -> list[_Line]:
     """Return the lines that are no copies, in the order of the file.
 
-    A line is a copy where its blocks have stood in a message of the same id, its results under the
-    ids of the same calls, its text at the same time; or where an earlier line says the same after
-    the same line; or where the lines after both are copies.
+    A line is a copy if its blocks were in a message of the same id, its results under the ids of
+    the same calls, its text at the same time; or if an earlier line has the same content after the
+    same line; or if the lines after both are copies.
     """
     lines: list[_Line] = []
     by_uuid: dict[str, _Line | None] = {}
@@ -132,7 +128,7 @@ def _read(placed: Sequence[Placed]) -> list[_Line]:
 def _in_force(lines: Sequence[_Line]) -> Iterator[_Line]:
     """Yield the messages on the way to the last one, with their blocks and results.
 
-    Calls that were made at once fan out: the line that goes on follows one of their results only.
+    Parallel calls fan out: the next line follows only one of their results.
     """
     path: set[int] = set()
     at = lines[-1] if lines else None

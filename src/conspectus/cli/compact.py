@@ -156,11 +156,7 @@ def compact(
 
 
 def _check_that_shares_have_a_window(sizes: Sequence[str], window: int | None) -> None:
-    """Refuse a share of a window that is not given.
-
-    Raises:
-        InputError: with the option that is missing.
-    """
+    """Refuse a share of a window that is not given."""
     share = next((one for one in sizes if "fraction" in one), None)
     if share is not None and window is None:
         raise InputError(
@@ -170,11 +166,7 @@ def _check_that_shares_have_a_window(sizes: Sequence[str], window: int | None) -
 
 
 def _check_that_it_stays(out: Path, source: Path) -> None:
-    """Refuse to replace the only file that holds a message by one without it.
-
-    Raises:
-        InputError: the output would replace the input.
-    """
+    """Refuse to replace the only file with a message by one without it."""
     if out.resolve() == source.resolve():
         raise InputError(
             f"{out} holds tool results that answer no call, which a provider refuses and which are "
@@ -209,7 +201,7 @@ def _compactor(
 
 
 def _verdict(result: CompactionResult) -> tuple[int, str]:
-    """Return the exit code, and an error text where it is not 0."""
+    """Return the exit code, and an error text if it is not 0."""
     if result.failed is not None:
         return ARCHIVE_FAILED if result.failed == "archive" else NO_SUMMARY, result.reason
     return (STUCK, result.reason) if result.outcome == "stuck" else (DONE, "")

@@ -1,4 +1,4 @@
-"""The report of `conspectus compact`: as data, and as text for a person."""
+"""Report the result of `conspectus compact`, as data or as text."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from conspectus.cli.readers import History
     from conspectus.compactor import CompactionResult
 
-FACTS_SHOWN = 12
-"""Facts listed on a terminal; `--json` lists all."""
+FACTS_SHOWN = 12  # Facts listed on a terminal; `--json` lists all
 
 
 SAME = (
@@ -31,17 +30,7 @@ SAME = (
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """One run of the command.
-
-    Attributes:
-        result: the compactor's result.
-        history: the history as it was read.
-        archive: where the originals are; None without an archive.
-        thread: name of the conversation.
-        tenant: whose it is.
-        notes: further remarks for the user.
-        out: the file that the messages were written to, if any.
-    """
+    """One run of the command; `archive` is None without one."""
 
     result: CompactionResult
     history: History
@@ -72,7 +61,7 @@ class Report:
         }
 
     def print(self, screen: Console, *, why: bool = True) -> None:
-        """Print the report for a person; the reason only where no error says it."""
+        """Print the report; the reason only if no error message says it."""
         result = self.result
         colour = {"compacted": "green", "kept": "cyan"}.get(result.outcome, "red")
         cause = f" ({result.cause})" if result.cause else ""

@@ -95,11 +95,7 @@ def schema(
 
 
 def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | None, str]:
-    """Read a configuration, look up the names in it, and find the window.
-
-    Raises:
-        ConfigError: with every mistake.
-    """
+    """Read a configuration, look up the names in it, and find the window."""
     from conspectus.config import load_config
     from conspectus.config.named import counter_of, pin_of
     from conspectus.config.windows import find_window

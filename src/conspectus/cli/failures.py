@@ -1,4 +1,4 @@
-"""Errors as one line and an exit code."""
+"""Turn errors into one line and an exit code."""
 
 from __future__ import annotations
 
@@ -30,12 +30,11 @@ MEANINGS = {
     CLOSED: "the reader of the output went away",
 }
 EXIT_CODES = f"Exit codes: {'; '.join(f'{code} {text}' for code, text in MEANINGS.items())}."
-DEBUG = "CONSPECTUS_DEBUG"
-"""Environment variable that asks for tracebacks."""
+DEBUG = "CONSPECTUS_DEBUG"  # Environment variable that asks for tracebacks
 
 
 class Program(TyperGroup):
-    """The top of the command line, where every error ends as one line."""
+    """The top of the command line; every error ends as one line."""
 
     def main(
         self,
@@ -110,7 +109,7 @@ def _tell(error: Exception, as_json: bool) -> int:
 
 
 def _closed() -> int:
-    """Leave quietly: Python would complain when it flushes a closed pipe at its end."""
+    """Exit quietly: Python would complain when it flushes a closed pipe at its end."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return CLOSED

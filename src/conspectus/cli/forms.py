@@ -1,4 +1,4 @@
-"""The forms of a history, told apart by content, and written back as they were."""
+"""Recognise the form of a history by its content."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENVELOPES = {
     }.items()
     for chunk in ("", "Chunk")
 } | {"RemoveMessage": "remove"}
-"""Class names in LangChain's constructor envelopes, and the type of message each stands for."""
+"""Class names in LangChain's constructor envelopes, with their types of message."""
 
 ALIASES = {"user": "human", "assistant": "ai"}
 KINDS = frozenset(ENVELOPES.values()) | ALIASES.keys()
@@ -42,13 +42,9 @@ ANTHROPIC_BLOCKS = frozenset(
 class Format:
     """The form of a history, so that it can be written that way again.
 
-    Attributes:
-        name: whose form the messages have.
-        lines: one message a line.
-        wrapper: the whole object that held the list, if one did.
-        values: the list stands under `values`, as in the state of a LangGraph thread.
-        system: the wrapper's `system` was made the first message.
-        compact: everything stood on one line.
+    With `lines`, one message a line; with `values`, the list is under `values`, as in the state of
+    a LangGraph thread; with `system`, the wrapper's `system` became the first message; with
+    `compact`, all is on one line.
     """
 
     name: Name
@@ -78,11 +74,8 @@ def name_of(placed: Sequence[Placed], wrapper: Mapping[str, Any] | None) -> Name
 def langchain_messages(placed: Sequence[Placed]) -> list[Source]:
     """Make LangChain messages out of any of LangChain's three written forms.
 
-    Only the message classes of LangChain are made: a class that the file names is looked up in
-    `ENVELOPES` and never imported.
-
-    Raises:
-        MessageError: one of them is of another form, or lacks what its type needs.
+    Only LangChain's message classes are made: a class named in the file is looked up in `ENVELOPES`
+    and never imported.
     """
     return [_message(part) for part in placed]
 

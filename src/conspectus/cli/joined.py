@@ -1,4 +1,4 @@
-"""Commands of other packages, each imported when it is asked for."""
+"""Add commands of other packages, each imported on its first use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from conspectus.cli.failures import EXIT_CODES
 from conspectus.errors import InputError
 
 LAB = ("replay", "eval", "config.explain")
-"""Commands of the lab, in the order of the help; without the lab, each says that it is missing."""
+"""Commands of the lab, in the order of the help; without the lab, each has an error of its own."""
 
-CLASS = "command_class"
-"""Attribute of a function with the class of its command, where that is one of its own."""
+CLASS = "command_class"  # Attribute of a function with the class of its command, if it has its own
 
 
 class Joined(TyperGroup):
@@ -29,11 +28,7 @@ class Joined(TyperGroup):
         return [*(name for name in own if name not in groups), *joined, *groups]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command by its name; None where there is none.
-
-        Raises:
-            InputError: it is one of the lab, which is not there.
-        """
+        """Return a command by its name, or None; a missing one of the lab is an error."""
         found = super().get_command(ctx, cmd_name)
         if found is not None:
             return found

@@ -14,8 +14,7 @@ from conspectus.errors import InputError
 if TYPE_CHECKING:
     from conspectus.archive import Archive
 
-LOCAL = "local"
-"""The tenant of a single user."""
+LOCAL = "local"  # The tenant of a single user
 
 FORM = "write tokens:8000, messages:50 or fraction:0.8"
 
@@ -53,11 +52,7 @@ def _clause(value: str) -> dict[str, int | float]:
 
 
 def size(value: str, option: str) -> tuple[str, int | float]:
-    """Parse one size, such as `tokens:8000`.
-
-    Raises:
-        InputError: it has no such form.
-    """
+    """Parse one size, such as `tokens:8000`."""
     from conspectus._core.sizes import check_size
 
     kind, _, amount = value.strip().partition(":")
@@ -68,11 +63,7 @@ def size(value: str, option: str) -> tuple[str, int | float]:
 
 
 def summarizer_of(name: str) -> Any:
-    """Parse `--summarizer` for the compactor; None for the embedded one.
-
-    Raises:
-        InputError: it is neither `embedded` nor `provider:model`.
-    """
+    """Parse `--summarizer` for the compactor; None for the embedded one."""
     from conspectus._core.choices import names_embedded
 
     if names_embedded(name):
@@ -101,13 +92,7 @@ def archive_of(given: str | None) -> str:
 def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
     """Open an archive, and close it at the end.
 
-    Args:
-        where: a path or a URL.
-        existing: refuse a file that is not there, so that looking makes nothing.
-
-    Raises:
-        InputError: it is to exist and does not.
-        ArchiveError: it cannot be opened.
+    With `existing`, a missing file is an error, so that reading creates none.
     """
     from conspectus.archive import Archive, check_address
 
@@ -123,11 +108,7 @@ def opened(where: str, *, existing: bool = False) -> Iterator[Archive]:
 
 
 def check_thread(archive: Archive, tenant: str, thread: str) -> None:
-    """Refuse an unknown thread, so that a mistyped name does not look empty.
-
-    Raises:
-        NotFoundError: with the way to the right name.
-    """
+    """Refuse an unknown thread, so that a mistyped name does not look empty."""
     from conspectus.recall.flow import unknown_thread
 
     if thread not in archive.threads(tenant):
@@ -135,7 +116,7 @@ def check_thread(archive: Archive, tenant: str, thread: str) -> None:
 
 
 def file_of(where: str) -> Path | None:
-    """Return the file of an archive; None if it is in no file."""
+    """Return the file of an archive, or None."""
     path = where.removeprefix("sqlite:///")
     in_no_file = "://" in path or path in ("memory:", ":memory:")
     return None if in_no_file else Path(path).expanduser()

@@ -1,4 +1,4 @@
-"""Output of the commands: text on a terminal, JSON and files."""
+"""Write text on a terminal, JSON and files."""
 
 from __future__ import annotations
 
@@ -59,11 +59,7 @@ def working(label: str) -> Iterator[Callable[[str], None]]:
 
 
 def check_output(path: Path) -> None:
-    """Refuse a path that cannot be written to, before anything is paid for.
-
-    Raises:
-        InputError: with the reason.
-    """
+    """Refuse a path that cannot be written to, before anything is paid for."""
     folder = path.resolve().parent
     if path.is_dir():
         raise InputError(f"{path} is a directory; give -o the name of a file")
@@ -76,15 +72,10 @@ def check_output(path: Path) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a file whole or not at all: readers see the old one or the new one.
+    """Write a file whole or not at all, as UTF-8.
 
-    Args:
-        path: the file; its permissions stay if it exists. A device or a pipe is written to as it
-            is.
-        text: its new text, written as UTF-8.
-
-    Raises:
-        InputError: it cannot be written; the old file is still there.
+    Permissions of an existing file stay. A device or a pipe is written to directly. On an error,
+    the old file is still there.
     """
     target = path.resolve()  # a link stays a link
     try:

@@ -1,7 +1,7 @@
-"""Tool calls and results of a foreign history, mended so that a provider takes it.
+"""Mend tool calls and results of a foreign history, so that a provider takes it.
 
-Providers refuse a history where a call has no result behind it, a result has no call or stands
-before or apart from it, or an id names two calls.
+Providers refuse a history with a call without a result after it, a result without a call or apart
+from it, or an id of two calls.
 """
 
 from __future__ import annotations
@@ -15,11 +15,8 @@ from conspectus._langchain import is_message
 from conspectus.messages import Source
 from conspectus.messages.entries import ROLES
 
-NAMED = 5
-"""Messages that a note names."""
-
-UNKNOWN = "[The result of this call was not recorded.]"
-"""The text in place of a missing result."""
+NAMED = 5  # Messages that a note names
+UNKNOWN = "[The result of this call was not recorded.]"  # The text in place of a missing result
 
 APART = "a tool result stood before or apart from its call, and stands behind it now"
 MISSING = "a tool call had no result, and has one now that says so"
@@ -33,11 +30,8 @@ TWO_CALLS = "two tool calls have one id, which no provider takes; give one of th
 class Mended:
     """A history with its calls and results in order.
 
-    Attributes:
-        messages: the history; a message that needed nothing is the caller's own object.
-        notes: things mended and things left out, as sentences.
-        wrong: mistakes that cannot be mended, as sentences.
-        left_out: number of messages that lost results, as these answer no call.
+    Unchanged messages are the caller's own objects. `wrong` has mistakes that cannot be mended,
+    `left_out` counts messages that lost results without a call.
     """
 
     messages: list[Source]
@@ -49,13 +43,9 @@ class Mended:
 def mend(messages: Sequence[Source], *, unique_ids: bool, orphans: bool) -> Mended:
     """Put each result right behind its call; give each call without one a result.
 
-    The calls of the last message may still be carried out, so they may lack one.
-
-    Args:
-        messages: the history, in any form that is read.
-        unique_ids: an id may name one call of the whole history, as Anthropic wants it; else one
-            of a message.
-        orphans: keep results that answer no call, so that a compaction archives them.
+    The last message's calls may still be carried out, so they may lack one. With `unique_ids`, an
+    id names one call of the whole history, as Anthropic requires; otherwise one of a message. With
+    `orphans`, results without a call stay, so that a compaction archives them.
 
     Example:
         >>> said = {"role": "user", "content": "Stop."}
@@ -76,7 +66,7 @@ class _Call:
 
 @dataclass(eq=False, slots=True)
 class _Result:
-    """A result: a block of a message, or a message of its own where `block` is None."""
+    """A block of a message, or a message of its own if `block` is None."""
 
     id: str
     block: Mapping[str, Any] | None
@@ -84,7 +74,7 @@ class _Result:
 
     @property
     def written(self) -> dict[str, Any]:
-        """The block, under the id that its call has now."""
+        """The block, with its call's present id."""
         now = self.call.id if self.call is not None else self.id
         return {**(self.block or {}), "tool_use_id": now}
 
@@ -125,7 +115,7 @@ class _Message:
 
     @property
     def lost(self) -> list[_Result]:
-        """Results that answer no call."""
+        """Results without a call."""
         return [one for one in self.results if one.call is None]
 
 
@@ -274,7 +264,7 @@ def _name(call: Mapping[str, Any]) -> str:
 
 
 def _alike(calls: Sequence[Mapping[str, Any]]) -> bool | None:
-    """Tell whether calls of one id are the same call; None where ids differ."""
+    """Tell whether calls of one id are the same call; None if ids differ."""
     first: dict[str, str] = {}
     found = None
     for call in calls:
@@ -306,7 +296,7 @@ def _with_ids(source: Source, new: Mapping[str, str]) -> Source:
 
 
 def _with_results(source: Source, results: Sequence[_Result], rest: Sequence[Any]) -> list[Source]:
-    """Return a message with some results first; nothing where it would be empty."""
+    """Return a message with some results first, or none if it would be empty."""
     if not results and not rest:
         return []
     if results and results[0].block is None:
@@ -322,7 +312,7 @@ def _changed(source: Source, **values: Any) -> Source:
 
 
 def _unknown(source: Source, calls: Sequence[_Call]) -> list[Source]:
-    """Make results that say that none is known, in the form of the calls' message."""
+    """Make results with `UNKNOWN`, in the form of the calls' message."""
     if is_message(source):
         from langchain_core.messages import ToolMessage
 

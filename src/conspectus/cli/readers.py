@@ -1,4 +1,4 @@
-"""Histories read from files and standard input, and written back in the same form."""
+"""Read histories from files and standard input, and write them in the same form."""
 
 from __future__ import annotations
 
@@ -21,11 +21,8 @@ from conspectus.errors import InputError, MessageError
 from conspectus.messages import Source, read_messages
 
 STDIN = "-"
-DEEPEST = 200
-"""Levels of nesting that a file may have; real tool arguments have a dozen."""
-
-COMMENT = "//"
-"""The beginning of a line that is a remark and no JSON."""
+DEEPEST = 200  # Most levels of nesting; real tool arguments have a dozen
+COMMENT = "//"  # The beginning of a line that is a comment
 
 EXPECTED = (
     'expected a list of chat messages, an object with one under "messages", or one message a line'
@@ -34,15 +31,10 @@ EXPECTED = (
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """A history as it was read.
+    """A history as it was read, LangChain messages or dicts.
 
-    Attributes:
-        messages: LangChain messages where the file holds these; otherwise the file's own dicts.
-        format: how the file is written.
-        path: the file; None for standard input.
-        thread_hint: a thread name that stays the same for the same file, or, from standard input,
-            for the same first message.
-        skipped: lines of the file that are no part of the conversation.
+    `path` is None for standard input. `thread_hint` is a stable thread name, by file or first
+    message. `skipped` counts lines outside the conversation.
     """
 
     messages: list[Source]
@@ -53,7 +45,7 @@ class History:
 
     @property
     def skipped_lines(self) -> str:
-        """The lines that were skipped, as a sentence; empty where there are none."""
+        """The skipped lines as a sentence; empty for none."""
         if self.skipped == 1:
             return "1 line that is no part of the conversation, or repeats it, was skipped"
         many = f"{self.skipped:,} lines that are no part of the conversation, or repeat it, "
@@ -64,19 +56,10 @@ def read_history(source: str | Path) -> History:
     """Read a history in any form; its content tells the form.
 
     Known are OpenAI's messages (JSON, JSON lines, a request body), Anthropic's, LangChain's
-    (`messages_to_dict`, constructor envelopes, the state of a LangGraph thread) and the sessions
-    of Claude Code. Nothing in the file can make code run: no class that it names is imported.
-
-    Args:
-        source: a path, or `-` for standard input. UTF-8, or UTF-16 with a byte order mark.
-
-    Raises:
-        InputError: it cannot be read, or is no history.
-        MessageError: a message in it cannot be understood; says which.
-
-    Example:
-        >>> read_history("session.jsonl").messages  # doctest: +SKIP
-        [{'role': 'user', 'content': 'Where were we?'}]
+    (`messages_to_dict`, constructor envelopes, the state of a LangGraph thread) and the sessions of
+    Claude Code, in UTF-8 or UTF-16 with a byte order mark; `-` is standard input. Nothing in the
+    file can run code: no class that it names is imported. Errors (`InputError`, `MessageError`)
+    name the place.
     """
     path = None if str(source) == STDIN else Path(source)
     name = "standard input" if path is None else str(path)
@@ -94,13 +77,9 @@ def read_history(source: str | Path) -> History:
 def write_history(messages: Sequence[Source], form: Format, encoding: str = "utf-8") -> str:
     """Write messages as the text of a file, in the form of the one that was read.
 
-    LangChain messages are written as `messages_to_dict` gives them, wherever they came from; a
-    Claude Code session as a list in Anthropic's form. Keys that stood beside the list come back.
-
-    Args:
-        messages: the messages, of the kind that was read.
-        form: `History.format`.
-        encoding: of the file; letters that it lacks are escaped.
+    LangChain messages are written by `messages_to_dict`, from any form; a Claude Code session as a
+    list in Anthropic's form. Keys beside the list come back. Characters missing in `encoding` are
+    escaped.
     """
     rows: list[Any] = []
     for message in messages:
@@ -130,12 +109,10 @@ def write_history(messages: Sequence[Source], form: Format, encoding: str = "utf
 
 
 def mended(history: History, messages: Sequence[Source] | None = None) -> Mended:
-    """Put the tool calls and results of a history in a provider's order.
+    """Put the tool calls and results of a history, or of other messages, in order.
 
-    Args:
-        history: as it was read. Results that answer no call stay in it, so that a compaction
-            archives them.
-        messages: messages to write instead; results without a call are left out.
+    Results without a call stay in the history, so that a compaction archives them, but not in other
+    messages.
     """
     unique = history.format.name in ("anthropic", "claude-code")
     given = history.messages if messages is None else messages
@@ -209,7 +186,7 @@ def _parse(text: str, name: str) -> tuple[Mapping[str, Any] | None, list[Placed]
 def without_comments(text: str) -> str | None:
     """Empty the `//` lines of a text, and keep line numbers; None without any.
 
-    No string of JSON goes over the end of a line, so such a line is no part of one.
+    A JSON string has no line break, so such a line is no part of one.
     """
     lines = text.split("\n")
     bare = ["" if line.lstrip().startswith(COMMENT) else line for line in lines]

@@ -13,11 +13,8 @@ from conspectus.cli.options import JsonOption
 if TYPE_CHECKING:
     from conspectus.cli.readers import History
 
-LARGEST = 5
-"""Messages that are listed by themselves."""
-
-START = 60
-"""Characters shown of each of them."""
+LARGEST = 5  # Messages that are listed by themselves
+START = 60  # Characters shown of each of them
 
 
 def tokens(

@@ -35,8 +35,7 @@ ChatModel = BaseChatModel | Runnable[Any, Any]
 ModelRegistry = Mapping[str, ChatModel | str] | Callable[[str], ChatModel]
 """Chat models by name: a mapping, whose values may be `provider:model` strings, or a function."""
 
-KEEP: ContextSize = ("messages", 20)
-"""The messages kept if `keep` is a share of an unknown window."""
+KEEP: ContextSize = ("messages", 20)  # The messages kept if `keep` is a share of an unknown window
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from conspectus.config.schema import AllOf, Size, SubagentSettings, Summarizatio
 from conspectus.config.source import Path_
 from conspectus.errors import PolicyError
 
-Found = tuple[Path_, str]
-"""The place of a mistake, and a text with its cause and remedy."""
+Found = tuple[Path_, str]  # The place of a mistake, and a text with its cause and remedy
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*(?::|\.)[A-Za-z_]\w*")
 

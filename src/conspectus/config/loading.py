@@ -70,8 +70,7 @@ CHOICES = {
     "summary_request": ("smallest", "cached"),
 }
 
-SHOWN = 60
-"""Characters of a wrong value that are shown."""
+SHOWN = 60  # Characters of a wrong value that are shown
 
 
 def load_config(path: str | Path) -> SummarizationConfig:

@@ -9,8 +9,7 @@ from conspectus.compactor.background import Background
 from conspectus.config.checks import clause_of
 from conspectus.config.schema import Size, SummarizationConfig
 
-Row = tuple[str, str]
-"""A heading and its text."""
+Row = tuple[str, str]  # A heading and its text
 
 FAILURE = {
     "degrade": "the history stays as it is while it fits the window, and the embedded summariser "

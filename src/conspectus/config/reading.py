@@ -19,17 +19,10 @@ from conspectus.config.source import SECTION, Path_, Read, Secret, Source
 from conspectus.config.words import lookalikes, nearest
 from conspectus.errors import ConfigError
 
-LARGEST = 1_000_000
-"""Most bytes of a configuration."""
-
-DEEPEST = 100
-"""Most levels of nesting; DeerFlow's own files have six."""
-
-MOST = 10_000
-"""Most values of a section; aliases could make more of a small file than memory has."""
-
-MERGE = "tag:yaml.org,2002:merge"
-"""The tag of `<<`."""
+LARGEST = 1_000_000  # Most bytes of a configuration
+DEEPEST = 100  # Most levels of nesting; DeerFlow's own files have six
+MOST = 10_000  # Most values of a section; aliases could make more of a small file than memory has
+MERGE = "tag:yaml.org,2002:merge"  # The tag of `<<`
 
 OURS = frozenset(
     "trim_tokens_to_summarize summary_prompt skill_file_read_tool_names max_summary_tokens notes "
@@ -37,8 +30,7 @@ OURS = frozenset(
 )
 """Keys that no other section name equals."""
 
-SHARED = frozenset(("enabled", "window", "archive"))
-"""Keys that may be names of other sections."""
+SHARED = frozenset(("enabled", "window", "archive"))  # Keys that may be names of other sections
 
 ENDLESS = "aliases make this endless, or huge; write it out"
 

@@ -44,8 +44,7 @@ from conspectus.config.words import nearest
 from conspectus.ledger.skills import FOLDER
 from conspectus.summarize.shares import Part
 
-SKILL_TOOLS = ("read_file", "read", "view", "cat")
-"""Default names of tools that read skill files."""
+SKILL_TOOLS = ("read_file", "read", "view", "cat")  # Default names of tools that read skill files
 
 
 class Size(Plain):

@@ -10,15 +10,13 @@ from typing import Any, TypeVar
 from conspectus.archive import without_password
 from conspectus.errors import ConfigError
 
-SECTION = "summarization"
-"""The section that is ours; the rest of a file belongs to others."""
+SECTION = "summarization"  # The section that is ours; the rest of a file belongs to others
 
 SHORTEST = 4
 """Least length of a variable's value that messages hide; a shorter one is part of many words."""
 
 T = TypeVar("T")
-Path_ = tuple[str | int, ...]
-"""The place of a value: keys, and indexes of lists."""
+Path_ = tuple[str | int, ...]  # The place of a value: keys, and indexes of lists
 
 
 class Secret(str):

@@ -41,14 +41,9 @@ def _off(value: Any) -> Any:
     return "off" if value is False else value  # YAML reads a bare `off` as false
 
 
-LONGEST = 86_400
-"""Most seconds of one call: a day; clocks overflow far above."""
-
-MOST = 10**12
-"""More tokens than any window has; fractions overflow far above."""
-
-Whole = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(unwrapped)]
-"""A whole number above 0."""
+LONGEST = 86_400  # Most seconds of one call: a day; clocks overflow far above
+MOST = 10**12  # More tokens than any window has; fractions overflow far above
+Whole = Annotated[int, Field(ge=1, le=MOST), BeforeValidator(unwrapped)]  # A whole number above 0
 
 LeastSummary = Annotated[int, Field(ge=SMALLEST_SUMMARY, le=MOST), BeforeValidator(unwrapped)]
 LeastRecall = Annotated[int, Field(ge=LEAST_RECALL, le=MOST), BeforeValidator(unwrapped)]

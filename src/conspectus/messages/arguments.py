@@ -13,8 +13,7 @@ from conspectus.messages.entries import Entry, Source
 WRITERS = frozenset({"write_file", "edit_file"})
 """Tools of Deep Agents whose arguments hold the text of files."""
 
-HEAD = 20
-"""Characters of a large argument that stay, as in Deep Agents."""
+HEAD = 20  # Characters of a large argument that stay, as in Deep Agents
 
 
 def has_long_arguments(source: object, longest: int) -> bool:

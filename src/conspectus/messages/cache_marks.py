@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-CACHE = "cache_control"
-"""Anthropic's name for a mark."""
+CACHE = "cache_control"  # Anthropic's name for a mark
 
 
 def without_cache_marks(message: Any) -> Any:

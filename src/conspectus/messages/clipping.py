@@ -16,16 +16,12 @@ from conspectus.messages.shortening import LEVELS, WITH_MEDIA, shortened
 
 Count = Callable[[Source], int]
 
-POINTER = "archived as "
-"""Stands in every clip, before the name of its original."""
-
-ARCHIVED = POINTER + "{cite}"
-"""Where the original is, in the words of a clip."""
+POINTER = "archived as "  # Stands in every clip, before the name of its original
+ARCHIVED = POINTER + "{cite}"  # Where the original is, in the words of a clip
 
 WITHOUT_SECRETS = "[shown without its secrets; {where}]"
 
-FIRST = 2
-"""Characters a token that are tried first; most texts have more."""
+FIRST = 2  # Characters a token that are tried first; most texts have more
 
 
 def clip(entry: Entry, limit: int, count: Count, where: str = ARCHIVED) -> Source:

@@ -20,11 +20,8 @@ from conspectus.errors import MessageError
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-TAG = "~conspectus"
-"""Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`."""
-
-LONG = 4096
-"""Bits above which an integer is written in hexadecimal."""
+TAG = "~conspectus"  # Key of a tagged value: `{"~conspectus": "bytes", "value": ...}`
+LONG = 4096  # Bits above which an integer is written in hexadecimal
 
 DEEPEST = 200
 """Levels of nesting that are kept; a description replaces deeper parts. JSON readers and writers

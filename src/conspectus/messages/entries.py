@@ -32,8 +32,7 @@ from conspectus.messages.content import (
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-Source: TypeAlias = "BaseMessage | Mapping[str, Any]"
-"""A message as callers have it."""
+Source: TypeAlias = "BaseMessage | Mapping[str, Any]"  # A message as callers have it
 
 ROLES: dict[str, Role] = {
     "system": "system",
@@ -46,8 +45,7 @@ ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
-SHORT_ID = 12
-"""Length up to which an id is cited as it is; otherwise the start of the key is."""
+SHORT_ID = 12  # Length up to which an id is cited as it is; otherwise the start of the key is
 
 DATE_KEYS = ("timestamp", "created_at", "date", "session_time", "time")
 

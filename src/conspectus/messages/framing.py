@@ -35,8 +35,7 @@ ROLES = "system human user assistant developer tool ai".split()
 HEADINGS = "instruction instructions response input".split()
 """Speakers at the start of a line; headings count after a `#`."""
 
-_UNSEEN = "\u200b"
-"""Stands in a skeleton for any invisible sign."""
+_UNSEEN = "\u200b"  # Stands in a skeleton for any invisible sign
 
 _F = f"{_UNSEEN}*+"
 _BREAKS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"

@@ -28,8 +28,7 @@ LEVELS: tuple[Level, ...] = ("texts", "joined", "media", "whole")
 """Steps of shortening: long texts; runs of plain texts joined; images and files too; at last the
 arguments of a call as a whole."""
 
-WITH_MEDIA: Level = "joined"
-"""The last level that leaves images and files as they are."""
+WITH_MEDIA: Level = "joined"  # The last level that leaves images and files as they are
 
 INPUTS = frozenset({"input_image", "input_file"})
 """Media of OpenAI's Responses, in which an input text is an `input_text`."""

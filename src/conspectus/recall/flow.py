@@ -19,11 +19,8 @@ from conspectus.recall.packing import Room
 from conspectus.recall.search import Match, search_flow
 from conspectus.recall.words import query_of
 
-WHOLE_UP_TO = 720
-"""Characters up to which a found message is shown whole."""
-
-AT_ONCE = 50
-"""Messages read at a time, as the last of them seldom fit."""
+WHOLE_UP_TO = 720  # Characters up to which a found message is shown whole
+AT_ONCE = 50  # Messages read at a time, as the last of them seldom fit
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,8 +30,7 @@ ABOUT = {
 }
 """Descriptions of the tool's arguments for the model."""
 
-ASKED_IN = 2_000
-"""Characters of the start and of the end of a long user text that are searched for."""
+ASKED_IN = 2_000  # Characters of the start and of the end of a long user text that are searched for
 
 
 COMMON = 2

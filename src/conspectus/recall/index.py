@@ -37,20 +37,11 @@ from conspectus.recall.words import names_of, terms_of
 
 logger = logging.getLogger("conspectus")
 
-TOGETHER = 16
-"""Parts in a row that become one."""
-
-REMEMBERED = 200_000
-"""Passages cached, over all histories."""
-
-AT_ONCE = 200
-"""Messages read at a time."""
-
-LAST = 400
-"""Characters at the end of a message that are searched for its question mark."""
-
-WHOLE = "="
-"""Opens a whole identifier among words; no word holds it."""
+TOGETHER = 16  # Parts in a row that become one
+REMEMBERED = 200_000  # Passages cached, over all histories
+AT_ONCE = 200  # Messages read at a time
+LAST = 400  # Characters at the end of a message that are searched for its question mark
+WHOLE = "="  # Opens a whole identifier among words; no word holds it
 
 _MAKING = Lock()
 _SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\]]{0,40}?)\s?[:：]")

@@ -10,11 +10,8 @@ from operator import attrgetter
 from conspectus.archive.values import Archived
 from conspectus.messages.framing import as_notes
 
-LEAST = 40
-"""Least characters of a message that are shown."""
-
-NEAR = 600
-"""Characters within which marks count as close together."""
+LEAST = 40  # Least characters of a message that are shown
+NEAR = 600  # Characters within which marks count as close together
 
 _UNSENDABLE = re.compile("[\ud800-\udfff\x00]")
 

@@ -8,27 +8,17 @@ from dataclasses import dataclass, field
 from conspectus.recall.layout import Piece, arranged, best_place, excerpt, render, smallest
 from conspectus.recall.words import terms_of
 
-WHOLE = 2 / 3
-"""Share of the limit up to which one of several messages is shown whole."""
-
-PART = 1 / 2
-"""Share of the limit that a longer message gets at most, so that others get some."""
+WHOLE = 2 / 3  # Share of the limit up to which one of several messages is shown whole
+PART = 1 / 2  # Share of the limit that a longer message gets at most, so that others get some
 
 LARGE = 1 / 4
 """Share of the limit above which a message is shortened; a smaller one that does not fit is
 skipped."""
 
-MISSES = 12
-"""Messages in a row that do not fit, after which no other is tried."""
-
-ALIKE = 0.9
-"""Share of common words above which a second message says nothing new."""
-
-LONGEST = 128
-"""Most characters of a token: the longest runs of blanks in vocabularies."""
-
-READ = 4_000
-"""Characters of a message that are compared with others."""
+MISSES = 12  # Messages in a row that do not fit, after which no other is tried
+ALIKE = 0.9  # Share of common words above which a second message says nothing new
+LONGEST = 128  # Most characters of a token: the longest runs of blanks in vocabularies
+READ = 4_000  # Characters of a message that are compared with others
 
 
 @dataclass(slots=True)

@@ -8,14 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-PASSAGE = 480
-"""Bytes of a passage, about 120 tokens in any script: a few sentences."""
-
-SHORT = 1.5
-"""Passages up to whose size a message stays whole, as a rest of a few words says little."""
-
-MOST = 2_000
-"""Most passages of one message; those of a larger one are longer."""
+PASSAGE = 480  # Bytes of a passage, about 120 tokens in any script: a few sentences
+SHORT = 1.5  # Passages up to whose size a message stays whole, as a rest of a few words says little
+MOST = 2_000  # Most passages of one message; those of a larger one are longer
 
 _ENDS = tuple(re.compile(form) for form in (r"\n\s*\n", r"\n", r"[.!?;]\s|[。！？；…]", r"\s"))
 """Where a text divides: after a paragraph, or else a line, a sentence, a word."""

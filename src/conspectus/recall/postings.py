@@ -24,11 +24,8 @@ from conspectus.recall.steps import Kind
 VERSION = 5
 """Of this form and of the rules for terms; parts of another version or stems are built again."""
 
-DIGEST = 12
-"""Hexadecimal digits by which ids are compared: they may hold text that JSON cannot."""
-
-NUMBERS = ("lengths", "starts", "ends", "sizes")
-"""The columns of a part that are numbers."""
+DIGEST = 12  # Hexadecimal digits by which ids are compared: they may hold text that JSON cannot
+NUMBERS = ("lengths", "starts", "ends", "sizes")  # The columns of a part that are numbers
 
 KINDS = tuple((kind, asks) for kind in Kind for asks in (False, True))
 """The meanings of a byte of `Part.kinds`."""
@@ -37,14 +34,12 @@ BLOCK = 16_384
 """Postings in a block: opened in a millisecond, and large enough to pack well (deflate looks back
 32 KB)."""
 
-OPEN = 64
-"""Blocks of a part that stay open."""
+OPEN = 64  # Blocks of a part that stay open
 
 UNREADABLE = ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error
 """Errors of reading a damaged value."""
 
-MOST_COUNTED = 255
-"""Largest count of a term in one passage."""
+MOST_COUNTED = 255  # Largest count of a term in one passage
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +244,7 @@ class Part:
         return block.holding(wanted)
 
     def pack(self, manifest: Sequence[str] = ()) -> dict[str, Any]:
-        """Return the part as plain JSON data; keys equal to the reader's `manifest` are left out.
-        Return the part as plain JSON data; keys equal to the reader's `manifest` are left out."""
+        """Return the part as plain JSON data, without keys that equal `manifest`."""
         head = {
             "expires": self.expires,
             "keys": None if self.keys == list(manifest) else self.keys,
@@ -272,7 +266,7 @@ class Part:
 
     @classmethod
     def unpack(cls, data: Any, manifest: Sequence[str] = ()) -> Part | None:
-        """Return the part that `pack` wrote; None if damaged, or of another version or stems."""
+        """Return the part that `pack` wrote; None if damaged or of another version."""
         try:
             if (data["version"], data["stems"]) != (VERSION, rules()):
                 return None

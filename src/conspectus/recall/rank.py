@@ -30,26 +30,16 @@ K1, B = 1.2, 0.75
 COVERED = 0.5
 """Weight of the share of the query, by rarity, that stands in the message or around it."""
 
-NAMED = 0.2
-"""Bonus if the query names one speaker, and the message is by that speaker."""
+NAMED = 0.2  # Bonus if the query names one speaker, and the message is by that speaker
 
 QUESTION, ANSWER = -0.1, 0.06
 """A message that ends in a question seldom answers one; the message after it often does."""
 
-EXACT = 0.3
-"""Bonus of a message that holds all identifiers of the query; less for some of them."""
-
-WHOLE = 0.8
-"""Weight of a long query as a whole, beside each of its sentences."""
-
-DIRECT = 0.1
-"""Share of the findable terms, by rarity, above which a message is no mere neighbour."""
-
-WEAK = 0.25
-"""Share of the best score below which a message is not shown."""
-
-WEAK_NEAR = 0.4
-"""The same for a message that holds no term of the query."""
+EXACT = 0.3  # Bonus of a message that holds all identifiers of the query; less for some of them
+WHOLE = 0.8  # Weight of a long query as a whole, beside each of its sentences
+DIRECT = 0.1  # Share of the findable terms, by rarity, above which a message is no mere neighbour
+WEAK = 0.25  # Share of the best score below which a message is not shown
+WEAK_NEAR = 0.4  # The same for a message that holds no term of the query
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,9 @@ CANDIDATES = 120
 """Passages with terms of a query whose neighbours are ranked; half for each of several sentences.
 Passages with terms of a query whose neighbours are ranked; half for each of several sentences."""
 
-EXACT = 2.0
-"""Weight of an identifier that stands in a message as in the query."""
-
-MEANT = 48
-"""Messages asked of a semantic index."""
-
-MEANT_WEAK = 0.5
-"""Share of the best semantic score that others must have."""
+EXACT = 2.0  # Weight of an identifier that stands in a message as in the query
+MEANT = 48  # Messages asked of a semantic index
+MEANT_WEAK = 0.5  # Share of the best semantic score that others must have
 
 
 @dataclass(frozen=True, slots=True)

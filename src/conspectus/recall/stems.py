@@ -6,8 +6,7 @@ from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-REMEMBERED = 50_000
-"""Stems cached: finding one takes some 40 microseconds."""
+REMEMBERED = 50_000  # Stems cached: finding one takes some 40 microseconds
 
 
 @lru_cache(REMEMBERED)

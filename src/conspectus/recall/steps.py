@@ -13,21 +13,16 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import IntEnum
 
-BEFORE, AFTER = 5, 2
-"""Steps before and after a message from which it borrows words."""
-
-WORK = 2
-"""Most steps over which calls of tools and their results borrow words."""
+BEFORE, AFTER = 5, 2  # Steps before and after a message from which it borrows words
+WORK = 2  # Most steps over which calls of tools and their results borrow words
 
 
 class Kind(IntEnum):
     """The kind of a message."""
 
     SAYS = 0
-    CALLS = 1
-    """It calls tools, and may say something too."""
-    RESULT = 2
-    """Results of tools only."""
+    CALLS = 1  # It calls tools, and may say something too
+    RESULT = 2  # Results of tools only
 
 
 class Steps:

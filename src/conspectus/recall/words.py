@@ -14,23 +14,15 @@ from functools import lru_cache
 from conspectus.recall.dates import date_terms
 from conspectus.recall.stems import stem
 
-LONGEST = 80
-"""Characters of a term that count; a longer one is data, and is not taken apart."""
-
-MOST_TERMS = 64
-"""Different terms of a query that count."""
-
-READ = 8_000
-"""Characters read at each end of a query, where a question stands."""
+LONGEST = 80  # Characters of a term that count; a longer one is data, and is not taken apart
+MOST_TERMS = 64  # Different terms of a query that count
+READ = 8_000  # Characters read at each end of a query, where a question stands
 
 MOST_PARTS = 8
 """Last sentences of a long query that are searched for separately: questions stand there."""
 
-REMEMBERED = 10_000
-"""Pieces whose terms are cached: most occur in many messages."""
-
-SHARED = 0.75
-"""Each of `n` terms made from one piece of a query weighs `n ** -SHARED`."""
+REMEMBERED = 10_000  # Pieces whose terms are cached: most occur in many messages
+SHARED = 0.75  # Each of `n` terms made from one piece of a query weighs `n ** -SHARED`
 
 # Han, Kana, Hangul; and Thai, Lao, Myanmar and Khmer, which use no spaces either.
 _DENSE = (
@@ -44,8 +36,7 @@ _PIECE = re.compile(
 _SENTENCE = re.compile(r"[.?!;]+(?=\s|$)|[。？！；…\n]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+|[^\W_]+")
 _SEGMENT = re.compile(r"[/\\:@#+]+")
-_ASIDE = "¤"
-"""Opens a term with other ASCII than letters and digits, in hexadecimal."""
+_ASIDE = "¤"  # Opens a term with other ASCII than letters and digits, in hexadecimal
 
 
 # A query leaves these out unless it holds nothing else; the index keeps them.

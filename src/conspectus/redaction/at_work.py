@@ -29,8 +29,7 @@ REMEMBERED, CHARACTERS = 256, 4_000_000
 """Redacted messages cached, and their characters: messages in view are redacted at each step."""
 
 Counts = Mapping[str, int]
-Values = Mapping[str, str]
-"""Secrets with their kinds; kept in the process only."""
+Values = Mapping[str, str]  # Secrets with their kinds; kept in the process only
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ _A_NAME = re.compile(r"[\w.:/-]{1,120}+(?: [\w.:/-]{1,40}+)?")
 """One word or two. A sentence about a password is no name of one."""
 
 Put = Callable[[str, str | None], str]
-Leaf = tuple[str, str | None]
-"""A text and its name, such as its key."""
+Leaf = tuple[str, str | None]  # A text and its name, such as its key
 
 
 def leaves(message: Any) -> list[Leaf]:

@@ -12,23 +12,23 @@ from collections.abc import Mapping
 
 from conspectus.redaction.escapes import unescaped
 
-MARK = "[redacted: {kind}]"
-"""Replacement of a secret, with its kind only: no length, no hash."""
+MARK = "[redacted: {kind}]"  # Replacement of a secret, with its kind only: no length, no hash
 
 LEAST, MOST = 6, 512
 """Characters of a value that is replaced elsewhere. Longer ones, as private keys, have their own
 form."""
 
-FEW = 64
-"""Up to this number of values, each is searched for before a text is cut into pieces."""
+FEW = 64  # Up to this number of values, each is searched for before a text is cut into pieces
 
 _PIECE = re.compile(r"\[redacted: [^\[\]\n]{1,60}\]|\\[nrt]|[A-Za-z0-9]+|[^\W_A-Za-z0-9]+|[\W_]")
 """A mark, the end of a line in JSON, a word, or one sign. A value consists of whole pieces."""
 
 
 def telling(value: str) -> bool:
-    """Return whether a value is no plain word: a digit or sign beside letters, or capitals inside.
-    Return whether a value is no plain word: a digit or sign beside letters, or capitals inside."""
+    """Return whether a value is no plain word.
+
+    It has a digit or sign beside letters, or capitals inside.
+    """
     if not LEAST <= len(value) <= MOST or "\n" in value or "[redacted: " in value:
         return False
     letters = any(c.isalpha() for c in value)

@@ -9,8 +9,7 @@ from typing import Any
 from conspectus.events import ArchiveOperation, CompactionStep, Event, RequestSent
 from conspectus.telemetry.naming import Naming, check_naming, named
 
-LOGGER = "conspectus.events"
-"""Name of the logger; sentences for people are in `conspectus`."""
+LOGGER = "conspectus.events"  # Name of the logger; sentences for people are in `conspectus`
 
 QUIET: tuple[type[Event], ...] = (ArchiveOperation, CompactionStep, RequestSent)
 """Kinds that come many times with each compaction: level DEBUG."""

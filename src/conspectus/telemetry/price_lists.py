@@ -13,8 +13,7 @@ from typing import Any
 from conspectus.errors import PolicyError
 from conspectus.telemetry.prices import MILLION, Price, PriceList
 
-READ_ON = "2026-11-23"
-"""Day on which the pages of `prices.json` were read."""
+READ_ON = "2026-11-23"  # Day on which the pages of `prices.json` were read
 
 _FILE = resources.files("conspectus.telemetry").joinpath("prices.json")
 ROWS: dict[str, dict[str, list[float]]] = json.loads(_FILE.read_text(encoding="utf-8"))

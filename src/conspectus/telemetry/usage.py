@@ -9,8 +9,7 @@ from typing import Any
 
 from conspectus.events import Event, SummarizerCall
 
-LOCAL = "local"
-"""The default tenant."""
+LOCAL = "local"  # The default tenant
 
 
 @dataclass(frozen=True, slots=True)

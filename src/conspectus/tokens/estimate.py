@@ -21,17 +21,10 @@ CLAUDE = 15 / 11
 characters of English prose, those of today one for about 3.3: the ratio that LangChain measured
 by Anthropic's counting API. All counts of the published one are scaled."""
 
-LEAST = 0.02
-"""Least tokens of a piece: a sum of weights may be negative."""
-
-REMEMBERED = 20_000
-"""Costs cached for a family, about 3 MB; then the cache is emptied."""
-
-LONGEST = 24
-"""Most characters of a piece that is cached; longer ones seldom repeat."""
-
-BLOCK = 1 << 16
-"""Characters cut into pieces at once, so that memory stays bounded."""
+LEAST = 0.02  # Least tokens of a piece: a sum of weights may be negative
+REMEMBERED = 20_000  # Costs cached for a family, about 3 MB; then the cache is emptied
+LONGEST = 24  # Most characters of a piece that is cached; longer ones seldom repeat
+BLOCK = 1 << 16  # Characters cut into pieces at once, so that memory stays bounded
 
 
 def estimate(text: str, family: Family = "unknown") -> int:

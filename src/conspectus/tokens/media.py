@@ -32,11 +32,8 @@ TILE = 170
 OPENAI_DEFAULT = 1_105
 """An image of unknown size at OpenAI: six tiles, the most for proportions up to 2 to 1."""
 
-ANTHROPIC_DEFAULT = 1_600
-"""An image of unknown size at Anthropic: the most that one takes."""
-
-GOOGLE_DEFAULT = 1_120
-"""An image of any size at Google."""
+ANTHROPIC_DEFAULT = 1_600  # An image of unknown size at Anthropic: the most that one takes
+GOOGLE_DEFAULT = 1_120  # An image of any size at Google
 
 PER_MEDIA = ANTHROPIC_DEFAULT
 """Tokens of an image of unknown size at an unknown provider: the largest default."""
@@ -64,8 +61,7 @@ TEXT_BYTES, FILE_BYTES = 3, 4
 NAMED_PAGES = 10
 """Pages of a file that is only an id or an address, a recording too; see `file_tokens`."""
 
-_HEAD = 65_536
-"""Characters of base64 that are searched for the size of a picture."""
+_HEAD = 65_536  # Characters of base64 that are searched for the size of a picture
 
 
 def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = None) -> int:

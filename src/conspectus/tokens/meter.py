@@ -22,14 +22,9 @@ if TYPE_CHECKING:
 TokenCounter = Callable[[Iterable[Any]], int]
 """Tokens of a list of messages: the form of LangChain's `token_counter`."""
 
-PER_MESSAGE = 4
-"""Tokens that a chat format spends on each message: role and delimiters."""
-
-PER_CALL = 8
-"""Tokens that it spends on each tool call: id, type, name and delimiters."""
-
-REMEMBERED = 32_768
-"""Sizes of messages cached, about 6 MB; then the cache is emptied."""
+PER_MESSAGE = 4  # Tokens that a chat format spends on each message: role and delimiters
+PER_CALL = 8  # Tokens that it spends on each tool call: id, type, name and delimiters
+REMEMBERED = 32_768  # Sizes of messages cached, about 6 MB; then the cache is emptied
 
 
 class TokenMeter:
@@ -153,7 +148,7 @@ class TokenMeter:
 
     @property
     def plain(self) -> TokenMeter:
-        """This meter without its correction."""
+        """The meter without its correction."""
         return self.corrected(())
 
     def _corrected(self, size: int) -> int:

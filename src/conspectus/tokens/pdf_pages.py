@@ -12,14 +12,9 @@ import re
 import zlib
 from collections.abc import Iterator
 
-UNPACKED = 16 << 20
-"""Most bytes that the object streams of one file are unpacked to."""
-
-LEAST_PAGE = 8
-"""Least bytes of a page: a larger count is damage, or a trap."""
-
-DEEPEST = 64
-"""Nested dictionaries that are followed; a page tree needs one or two."""
+UNPACKED = 16 << 20  # Most bytes that the object streams of one file are unpacked to
+LEAST_PAGE = 8  # Least bytes of a page: a larger count is damage, or a trap
+DEEPEST = 64  # Nested dictionaries that are followed; a page tree needs one or two
 
 _TOKENS = re.compile(
     rb"<<|>>|\bendobj\b|/Type\s*/Pages?\b|/Count\s+(\d++)(?!\s+\d+\s+R\b)|/ObjStm\b|/FlateDecode\b"

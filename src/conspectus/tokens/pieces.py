@@ -17,8 +17,7 @@ _OTHER = (
     "\u0370-\u03ff\u0530-\u05ff\u0700-\u08ff\u0980-\u1fff\ua000-\uabff\ufb00-\ufdff\ufe70-\ufeff"
 )
 
-_SPACES = " \t\r\n\u3000"
-"""White space that tokenizers have in runs."""
+_SPACES = " \t\r\n\u3000"  # White space that tokenizers have in runs
 
 PIECES = re.compile(
     r"[ \t!-/:-@\[-`{-~]?(?:[A-Z]{0,64}[a-z]{1,64}|[A-Z]{1,64})"  # a word, as far as its case goes
@@ -48,8 +47,7 @@ _KINDS = (
     (0x00C0, 0x024F, "latin"),
 )
 
-SIGN = "sign"
-"""Trait of a piece that counts only with a weight of its own, from a text of the fit."""
+SIGN = "sign"  # Trait of a piece that counts only with a weight of its own, from a text of the fit
 
 _STOPS = "\u060c\u061b\u061f\u0964\u0965"
 """Punctuation among the letters of its script, but no part of words."""

@@ -9,14 +9,9 @@ from __future__ import annotations
 
 import struct
 
-SPEECH = 4_000
-"""Bytes a second of sound of unknown length: speech at 32 kbit/s."""
-
-FILM = 62_500
-"""Bytes a second of a film of unknown length: 500 kbit/s, a small and still one."""
-
-LONGEST = 100 * 3_600.0
-"""Most seconds: a header that says more is damaged."""
+SPEECH = 4_000  # Bytes a second of sound of unknown length: speech at 32 kbit/s
+FILM = 62_500  # Bytes a second of a film of unknown length: 500 kbit/s, a small and still one
+LONGEST = 100 * 3_600.0  # Most seconds: a header that says more is damaged
 
 _MP3_RATES = {
     1: (0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320),

@@ -9,8 +9,7 @@ from typing import Any
 from conspectus.errors import PolicyError
 from conspectus.tokens.families import Family
 
-PER_TOOL = 8
-"""Tokens of a tool beside its schema: delimiters and type."""
+PER_TOOL = 8  # Tokens of a tool beside its schema: delimiters and type
 
 TOOL_PROMPT = {"claude": 346, "unknown": 346}
 """Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;

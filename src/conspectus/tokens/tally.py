@@ -25,14 +25,12 @@ from conspectus.tokens.usage import LEAST_GROWTH, Report
 
 Count = Callable[[BaseMessage], int]
 
-THREADS = 256
-"""Most tallies kept; the one used least recently goes first."""
+THREADS = 256  # Most tallies kept; the one used least recently goes first
 
 MESSAGES = 262_144
 """Most messages in all tallies, some 110 bytes each; a single longer thread is still tallied."""
 
-FINGERPRINTS = 65_536
-"""Most messages cached by content, about 200 bytes each."""
+FINGERPRINTS = 65_536  # Most messages cached by content, about 200 bytes each
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ MOST_RATIO = 2.0
 cached tokens, and is ignored. One above the most may count tools, and is cut; one as far above
 the window, too, belongs to no request that a model has answered, and is ignored."""
 
-LEAST_GROWTH = 500
-"""Least estimated tokens of a report, and between two of them, that are used."""
+LEAST_GROWTH = 500  # Least estimated tokens of a report, and between two of them, that are used
 
 
 @dataclass(frozen=True, slots=True)
