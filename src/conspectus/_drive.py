@@ -66,11 +66,7 @@ class Gather:
 
 
 def pause(seconds: float) -> Io:
-    """Make a step that waits.
-
-    Args:
-        seconds: how long.
-    """
+    """Make a step that waits."""
     return Io(lambda: time.sleep(seconds), lambda: asyncio.sleep(seconds))
 
 

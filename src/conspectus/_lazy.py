@@ -14,12 +14,7 @@ def places_of(modules: Mapping[str, str]) -> dict[str, str]:
 
 
 def lazily(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make the `__getattr__` of a package.
-
-    Args:
-        package: its `__name__`.
-        places: modules by the names that are theirs.
-    """
+    """Make the `__getattr__` of a package."""
 
     def get(name: str) -> Any:
         if name not in places:

@@ -12,11 +12,7 @@ V = TypeVar("V")
 
 
 class Newest(Generic[K, V]):
-    """The newest values: bounded, and safe to share between workers.
-
-    Args:
-        most: values that are kept; the oldest go first.
-    """
+    """The newest values: bounded, and safe to share between workers."""
 
     def __init__(self, most: int) -> None:
         self._most = most

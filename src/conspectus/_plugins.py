@@ -22,11 +22,7 @@ def names(group: str) -> list[str]:
 
 
 def plugged(group: str, name: str) -> Any | None:
-    """Import an entry point; None where no package has it.
-
-    Raises:
-        Exception: any error of its module.
-    """
+    """Import an entry point; None where no package has it."""
     return next((one.load() for one in _found(group) if one.name == name), None)
 
 

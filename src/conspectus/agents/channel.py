@@ -34,14 +34,7 @@ from conspectus.messages import is_summary_message
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """The messages of one agent's state at one step, and the record in force.
-
-    Attributes:
-        graph: what compactions work with.
-        state: of the graph.
-        runtime: of the run.
-        held: the record in force.
-    """
+    """The messages of one agent's state at one step, and the record in force."""
 
     graph: GraphEngine
     state: Mapping[str, Any]
@@ -80,10 +73,8 @@ class Channel:
         """Make the session of the history.
 
         Args:
-            room: the window that the result must fit.
             asked: the size that the trigger is compared with; None for the meter's.
             ratio: by what the estimate is corrected, where the caller knows; None to look.
-            preview: whether a person reads the summary first, where one is to.
         """
         graph, archive, scope = self.graph, self.graph.archive(self.runtime), self.scope
         engine = replace(
@@ -123,12 +114,7 @@ class Channel:
         return Session(engine, self.scope, room, anchor, sizes=graph.sizes, ratio=ratio)
 
     def failure(self, messages: int, over: bool) -> Failure | None:
-        """Return the latest summary of the history, if it failed.
-
-        Args:
-            messages: in the history as the model sees it.
-            over: it does not fit the window.
-        """
+        """Return the latest summary of the history, if it failed."""
         memory = self.graph.engine.memory
         if not memory.any_failed:
             return None
@@ -163,9 +149,6 @@ class Channel:
         """Return the view with what other middleware has changed of it on the way.
 
         While the records cannot be read, those are the messages sent.
-
-        Args:
-            sent: the messages of the request as they are now.
         """
         try:
             view = yield from self.view()

@@ -50,13 +50,8 @@ class GraphEngine:
     """One engine for all threads of a graph; the middleware and the guard share it.
 
     Attributes:
-        engine: what compactions work with.
-        tenant: whose conversations these are.
-        window: of the model that is managed, as configured or by its profile; None if unknown.
         model: the only one that the window is for; empty for any.
         sizes: tokens of a message as `keep` counts; None for the meter's.
-        preview: reads a summary before it takes effect.
-        views: the views of channels that keep every message.
         reaches: the records of channels, and the keys that they cover.
         heads: the record in force that this process has seen last, by archive and history.
         keeps: says where the originals of one agent's history stay without an archive, for a clip
@@ -97,11 +92,7 @@ class GraphEngine:
         return self.keeps is not None or self.open_archive(runtime) is not None
 
     def room(self, seen: Requested) -> Window | None:
-        """Return the room for messages when the managed model answers; None if unknown.
-
-        Args:
-            seen: the latest request, perhaps of another model.
-        """
+        """Return the room for messages when the managed model answers; None if unknown."""
         own = self.window
         least = own.reserved if own is not None else 0
         if own is not None:
@@ -159,10 +150,6 @@ def last_request(request: ModelRequest[Any], window: int | None) -> LastRequest 
 
     A model that must answer in a form, or must call a tool, would do so again, and a provider does
     not find a request again of which that was changed.
-
-    Args:
-        request: as it is sent.
-        window: input limit of the model, in tokens; None for that of its profile.
     """
     forced = request.tool_choice not in (None, "auto") or "tool_choice" in request.model_settings
     if request.response_format is not None or forced:

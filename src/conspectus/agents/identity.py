@@ -25,11 +25,7 @@ _id = attrgetter("id")
 
 
 def tenant_of(tenant: Tenant, runtime: object) -> str:
-    """Return the tenant: as configured, else the authenticated user, else `LOCAL`.
-
-    Raises:
-        InputError: the tenant is no text.
-    """
+    """Return the tenant: as configured, else the authenticated user, else `LOCAL`."""
     if tenant is None:
         user = getattr(getattr(runtime, "server_info", None), "user", None)
         identity = getattr(user, "identity", None)
@@ -88,10 +84,6 @@ def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage]
 
     A delta channel is put together anew from its writes. So an id must be the same each time, or
     the records of a history would not fit it after a checkpoint.
-
-    Args:
-        messages: of one channel, in their order.
-        before: the messages that stand before them in the channel.
     """
     if None not in map(_id, messages):
         return

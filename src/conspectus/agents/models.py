@@ -35,7 +35,6 @@ def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
 
     Args:
         holders: settings as a mapping, or the model itself; the first that has a limit counts.
-        window: input limit of the model, in tokens; None where it is unknown.
     """
     for holder in holders:
         for name in OUTPUT_SETTINGS:

@@ -88,8 +88,6 @@ class HeadState:
     """The record in force, as a graph's state holds it.
 
     Attributes:
-        thread: under which its originals are archived.
-        session: likewise.
         data: its id where an archive holds it; else the records themselves as plain data, the
             one in force last; None for none.
         after: size of the view once it was in force, as the trigger counts.
@@ -169,11 +167,7 @@ class HeadState:
 
 
 def scope_of(held: HeadState, tenant: Tenant, runtime: object) -> Scope:
-    """Name the originals; the tenant is never read from state, which users can write.
-
-    Raises:
-        InputError: the tenant is no text.
-    """
+    """Name the originals; the tenant is never read from state, which users can write."""
     return Scope(tenant_of(tenant, runtime), held.thread, held.session)
 
 
@@ -244,8 +238,6 @@ class Requested:
     Attributes:
         overhead: tokens beside the messages: system prompt, tools, response format.
         reserved: tokens of the window that are left for the answer.
-        window: input limit of the model that was called, in tokens; None where it is unknown.
-        model: that model.
         learned: the most that may be sent to a model that refused a request as too long, in
             tokens, by model.
     """
@@ -305,8 +297,6 @@ class Recalled:
     """The originals that one turn is shown again: the same bytes until the next turn.
 
     Attributes:
-        turn: names the user's message that the turn began with; from `turn_of`.
-        text: shown to the model; empty for nothing.
         keys: of the originals in it, which must be within reach as long as it is shown.
     """
 

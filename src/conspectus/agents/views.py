@@ -35,10 +35,8 @@ class _Known(Generic[T]):
     """A cached value of one channel.
 
     Attributes:
-        head: the record in force.
         channel: the messages of the channel; weak, so that none is kept alive.
         marks: fingerprints of the same, by which they are known after a checkpoint.
-        value: the cached value.
     """
 
     head: str

@@ -23,9 +23,6 @@ class Anchor:
     checkpoint then comes back with it, whatever was done on other branches.
 
     Attributes:
-        archive: where they are; None for none.
-        memory: where they are without one: in this process only.
-        scope: whose they are.
         head: where the caller's state has it, the id of the record in force, or without an archive
             the records themselves; None where the pointer or the memory has it.
         checkpointed: a checkpointer keeps that state; else callers may bring back messages alone.

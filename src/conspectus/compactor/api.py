@@ -401,11 +401,7 @@ class Compactor(Closing):
 
 
 def scope_of(tenant: str | None, thread_id: str, session: str) -> Scope:
-    """Name a history; one without a name would be shared by all.
-
-    Raises:
-        InputError: one of the names is empty, or no text.
-    """
+    """Name a history; one without a name would be shared by all."""
     named: Mapping[str, object] = {"thread_id": thread_id, "tenant": tenant, "session": session}
     for name, value in named.items():
         if value is None and name == "tenant":

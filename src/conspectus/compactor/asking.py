@@ -51,11 +51,7 @@ def request_of(material: Material, spent: int) -> SummaryRequest:
 
 
 def answer_flow(engine: Engine, by: str, request: SummaryRequest, seen: Seen) -> Flow[object]:
-    """Ask a summariser: by its own steps where it has some, else by one call.
-
-    Args:
-        seen: the step, for its event.
-    """
+    """Ask a summariser: by its own steps where it has some, else by one call."""
     summarizer, form = engine.summarizers[by], _form_of(engine.summarizers[by])
     if form != "notes" and request.shares.parts:
         request = for_model(request, whole=form == "whole")
@@ -73,11 +69,7 @@ def answer_flow(engine: Engine, by: str, request: SummaryRequest, seen: Seen) ->
 def in_notes_flow(
     material: Material, by: str, draft: Draft, request: SummaryRequest
 ) -> Flow[Draft]:
-    """Put the text of a summariser in its place in the notes.
-
-    Raises:
-        SummaryRejected: it cannot be used.
-    """
+    """Put the text of a summariser in its place in the notes."""
     engine, lengths = material.engine, material.lengths
     form = _form_of(engine.summarizers[by])
     if form == "notes":

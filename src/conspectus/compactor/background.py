@@ -77,11 +77,7 @@ class Background:
 
 
 def check_seconds(given: object) -> None:
-    """Refuse a time to wait that means nothing.
-
-    Raises:
-        PolicyError: says what is expected.
-    """
+    """Refuse a time to wait that means nothing."""
     number = isinstance(given, (int, float)) and not isinstance(given, bool)
     if given is not None and not (number and 0 <= given < inf):  # type: ignore[operator]
         raise PolicyError(f"timeout must be seconds from 0 on, or None for no end, not {given!r}")
@@ -91,14 +87,7 @@ AnyBackground = bool | Background | Mapping[str, Any] | None
 
 
 class Preparations:
-    """The preparations of this process by history; the newest ones only.
-
-    Args:
-        setting: when to begin.
-
-    Attributes:
-        setting: as given.
-    """
+    """The preparations of this process by history; the newest ones only."""
 
     def __init__(self, setting: Background) -> None:
         self.setting = setting
@@ -119,11 +108,7 @@ class Preparations:
 
     @classmethod
     def of(cls, given: object) -> Preparations | None:
-        """Make one for a setting as a user writes it; None for off.
-
-        Raises:
-            PolicyError: it cannot mean anything.
-        """
+        """Make one for a setting as a user writes it; None for off."""
         setting = Background.of(given)
         return None if setting is None else cls(setting)
 
@@ -141,11 +126,6 @@ class Preparations:
         """Whether another preparation should begin for a history.
 
         One that came to nothing is tried again once the history has grown by a tenth.
-
-        Args:
-            scope: whose it is.
-            head: id of the record in force; empty for none.
-            size: of the history.
         """
         known = self.latest(scope)
         if self._closed or known is None or known.under_way:
@@ -161,12 +141,6 @@ class Preparations:
         """Begin a preparation in a thread, or as a task of the event loop.
 
         Where one is under way already, that is the answer.
-
-        Args:
-            scope: whose history it is.
-            head: id of the record in force; empty for none.
-            size: of the history, where that is known already.
-            make: the work, which says in the preparation what has come of it.
         """
         with self._lock:
             known = self._known.pop(scope, None)
@@ -185,11 +159,7 @@ class Preparations:
         return job
 
     def close_flow(self, seconds: float | None) -> Flow[None]:
-        """Begin nothing more; wait for what is under way, then stop it.
-
-        Args:
-            seconds: how long to wait for it; None for as long as it takes.
-        """
+        """Begin nothing more; wait for what is under way, then stop it."""
         with self._lock:
             self._closed, jobs = True, list(self._begun)
         until = None if seconds is None else time.monotonic() + seconds

@@ -86,14 +86,7 @@ def compact_flow(
 def adopt_flow(
     session: Session, messages: Sequence[Source], covers: Collection[str], text: str, by: str
 ) -> Flow[CompactionResult]:
-    """Put a summary in force that another library has written, its originals archived.
-
-    Args:
-        messages: the whole history.
-        covers: ids of the messages that it stands for.
-        text: the summary.
-        by: name of the library.
-    """
+    """Put a summary in force that another library has written, its originals archived."""
     history = yield from session.folded(read_messages(messages))
     items = history.items
     ex = exchanges(items)

@@ -20,11 +20,7 @@ MOST_ASKED = 20
 
 
 def refused(by: str, draft: Draft, wrong: tuple[str, ...]) -> SummaryRejected:
-    """Make the error of a text that cannot be used; it bears the cost of the text.
-
-    Args:
-        wrong: the reasons, one short sentence each.
-    """
+    """Make the error of a text that cannot be used; it bears the cost of the text."""
     error = SummaryRejected(f"the summary by {by} was refused: {'; '.join(wrong)}", wrong)
     error.cost = draft.cost
     return error
@@ -64,9 +60,6 @@ def approved_flow(
 
     Args:
         kept: the draft was made at an earlier time.
-
-    Raises:
-        SummaryError: no answer of `MOST_ASKED` fitted.
     """
     limit, problem = material.lengths.most, ""
     request = PreviewRequest(

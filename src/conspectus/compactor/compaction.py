@@ -75,17 +75,11 @@ class Compaction:
     """One compaction.
 
     Attributes:
-        session: the history's session.
-        history: the view before it.
-        plan: the messages that leave, and those that are shown short.
-        focus: the subject that the caller wants kept above all.
         adopted: the summary of what leaves, where another library has written it already.
         ready: the draft that was prepared for it; None where there is none.
         waited: seconds that the caller has waited for that.
-        material: all that it reads.
         begun: name of the draft that this worker has taken upon itself; empty for none.
         asked: names of the summarisers that were asked.
-        start: when it began, by `time.monotonic()`.
     """
 
     session: Session

@@ -27,23 +27,14 @@ def draft_name(
     """Name the draft of a plan, so that any process finds it again.
 
     Args:
-        parent: id of the record in force.
-        keys: the originals that leave, in order.
-        limit: tokens that the summary message is asked to take at most.
         identity: what else would change the summary (prompts, focus, model), as one string.
-        standing: the summary in force.
-        ledger: the facts in force, as plain data.
     """
     parts = [parent, keys, limit, identity, standing, dict(ledger)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def draft_of(answer: object, by: str) -> Draft:
-    """Make a draft of a summariser's answer.
-
-    Raises:
-        SummaryError: the answer is no `Summary`.
-    """
+    """Make a draft of a summariser's answer."""
     fits = (
         isinstance(answer, Summary)
         and isinstance(answer.text, str)

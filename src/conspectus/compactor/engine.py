@@ -31,29 +31,15 @@ class Engine:
     """Settings, summarisers, archive and memory of compactions, for every session.
 
     Attributes:
-        policy: when to compact, and what to keep.
-        meter: counts tokens.
         frame: tokens of a summary message that says nothing yet.
-        archive: where originals go, if anywhere.
-        memory: what this process remembers between calls.
-        summarizers: all there are, by name, the embedded one included.
         order: names of those to try, in turn.
-        on_failure: what follows when none succeeds.
         timeout: seconds for one try of a summariser that sets none itself.
-        pin: says of a message whether it must stay in view.
-        on_event: called with the name of an event and its data.
-        preview: reads a summary before it is in force; see `PreviewRequest`.
         hooks: get the messages that are about to leave.
-        skills: which calls read skill files; None where none does.
         size: tokens of the message that shows a summary, where that is not one of ours.
-        redaction: takes secrets out of all that is kept, read or sent to listeners; None for off.
-        listeners: hear of it, beside those of the process.
-        shares: the parts of the notes that are written.
         passing: its records are thrown away with the one request that they are made for.
         kept_in: where originals stay that no archive holds, as a clip says it, such as "kept in
             the history", with `{cite}` for the name of one; None where nothing keeps them, so that
             nothing is shown short without an archive.
-        background: the notes that are prepared beside the agent; None where none are.
         cached: summaries are asked for after the agent's last request, where that may be.
     """
 
@@ -85,11 +71,7 @@ class Engine:
             index_of(self.archive)  # records are indexed as they are committed
 
     def identity(self, focus: str) -> str:
-        """Name all that would change a summary beside its messages.
-
-        Args:
-            focus: the subject to keep above all.
-        """
+        """Name all that would change a summary beside its messages."""
         parts = [*(self.summarizers[name].identity for name in self.order), focus]
         parts += [] if self.shares == Shares() else [repr(self.shares)]
         parts += ["cached"] if self.cached else []

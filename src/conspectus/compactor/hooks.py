@@ -74,11 +74,7 @@ the same messages where the archive fails after it."""
 
 
 def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) -> tuple[Any, ...]:
-    """Read the hooks that a user gives: one, several or none.
-
-    Raises:
-        PolicyError: one of them cannot be called.
-    """
+    """Read the hooks that a user gives: one, several or none."""
     if given is None:
         return ()
     hooks = (given,) if callable(given) else tuple(given)
@@ -115,11 +111,7 @@ def _copy(message: Source) -> Source:
 def tell_flow(
     hooks: Sequence[BeforeSummarization], event: SummarizationEvent, timeout: float | None
 ) -> Flow[None]:
-    """Call each hook in turn; one that fails, or takes too long, is logged.
-
-    Args:
-        timeout: seconds for each; None for no limit.
-    """
+    """Call each hook in turn; one that fails, or takes too long, is logged."""
     for hook in hooks:
         try:
             yield Io(lambda h=hook: _call(h, event), lambda h=hook: _acall(h, event), timeout)  # type: ignore[misc]

@@ -54,8 +54,6 @@ class Lengths:
         """Set the lengths of one compaction.
 
         Args:
-            replaced: tokens that the summary stands for.
-            stays: tokens that stay in view beside it.
             alone: in a tiny budget it is enough that the summary fits by itself, as LangMem has it.
         """
         asked = min(plan.summary_tokens, max(FLOOR, replaced))
@@ -73,11 +71,7 @@ class Lengths:
         )
 
     def exceeded_by(self, draft: Draft, tokens: int) -> tuple[str, ...]:
-        """Return the reasons why a summariser's own text is too long; empty if it is not.
-
-        Args:
-            tokens: size of the message that shows it.
-        """
+        """Return the reasons why a summariser's own text is too long; empty if it is not."""
         return problems(draft, (), tokens=tokens, replaced=self.replaced, limit=self.most)
 
 
@@ -86,21 +80,13 @@ class Material:
     """All that one compaction reads; where there is a redactor, without its secrets.
 
     Attributes:
-        engine: settings, archive, counters and redactor.
-        history: the view before the compaction.
-        plan: messages that leave and messages that are clipped.
-        focus: a wish of the caller about what to keep above all.
         adopted: the summary of what leaves, where another library has written it already.
-        redaction: takes secrets out; knows those of all that this compaction reads.
-        leaving: the messages that leave.
         originals: the messages that leave or are clipped, as they were first sent, by key.
         to_show: the text that stays of messages that are clipped, by key; with a redactor only.
         clips: clipped messages, by their place in the history.
-        staying: the messages that stay in view.
         standing: the summary so far: ours, and those of other libraries that ours replaces.
         ledger: the facts so far, with those of what leaves.
         places: the view after it, without its summary.
-        lengths: how long the summary may be.
         redacted: secrets that were taken out of the originals, by kind.
         lost: clipped messages whose originals are not in the archive any more.
     """

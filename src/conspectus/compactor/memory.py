@@ -29,7 +29,6 @@ class Failure:
     """A summary that failed, or that a person refused.
 
     Attributes:
-        head: the record that was in force.
         asked: the size of the history as its trigger counts.
         size: and as the meter does.
         over: it did not fit the window.
@@ -50,10 +49,7 @@ class Remembered:
     Attributes:
         chain: the records in force, where there is no archive to hold them.
         chains: earlier and other ones by the name of their head, likewise.
-        drafts: its drafts, likewise.
         failed: the latest summary, if it failed; None since the latest success.
-        prepared: which drafts were prepared beside the agent, where there is no archive.
-        last_request: the agent's last request, where summaries may ride on it.
     """
 
     chain: tuple[Record, ...] = ()
@@ -67,8 +63,6 @@ class Remembered:
         """Return the latest failure, if it says anything of the history as it is now.
 
         Args:
-            head: the record in force.
-            messages: in the history; a shorter one has gone back and failed elsewhere.
             over: the history does not fit the window. Where it did when the summary failed, it is
                 asked for once more, as more is at stake.
         """

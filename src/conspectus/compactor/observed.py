@@ -110,10 +110,6 @@ def observed_call(step: Io, by: str, request: SummaryRequest, around: Seen) -> F
     """Call a summariser of the user's own, as one event.
 
     There is none where it uses one of ours, whose calls have their own events.
-
-    Args:
-        request: its request, to estimate a cost that it does not report.
-        around: the try that it belongs to.
     """
     if not around:
         return (yield step)

@@ -30,7 +30,6 @@ class Prepared:
         count: messages of the history that it was made from.
         seen: hash of their keys.
         identity: hash of all else that would change it.
-        owner: who is at it, or was; see `is_at_work`.
         until: seconds since 1970 after which nobody is believed to be at it any more.
     """
 

@@ -48,13 +48,7 @@ SETTLES = 0.1
 def begin_flow(
     session: Session, fold: Callable[[Session], Flow[History]], head: str = ""
 ) -> Flow[Preparation]:
-    """Prepare a session's next notes beside the caller, if its history nears its trigger.
-
-    Args:
-        session: whose.
-        fold: reads and folds the history.
-        head: id of the record in force, where that is known already.
-    """
+    """Prepare a session's next notes beside the caller, if its history nears its trigger."""
 
     def look(own: Session) -> Flow[tuple[Session, History]]:
         return own.corrected((yield from fold(own)))

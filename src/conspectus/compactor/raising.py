@@ -15,9 +15,6 @@ def as_the_models(error: SummaryError) -> Exception:
     model raised, with its attributes, such as a status code. Where no class can be both, it is the
     model's own error, with what ours says as a note.
 
-    Args:
-        error: ours, raised from the model's where a model has raised one.
-
     Example:
         >>> try:
         ...     raise SummaryError("no summary was made") from RuntimeError("429")

@@ -50,9 +50,6 @@ def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
 
     Without our mark that is only the message that stands where the view puts it: elsewhere somebody
     has said it, and what was left behind must not come back for that.
-
-    Args:
-        marked: take no message without our mark, wherever it stands.
     """
     first = _first(entries)
     found = {
@@ -98,9 +95,6 @@ def _unmarked(
     it each time: covered messages, which were there when it was written, new ones, or both if
     nobody has answered it yet. What stands behind all that it covers, or behind a talk of which it
     covers a part, was said there. So is the newest message of a user.
-
-    Args:
-        found: by its place, the number in the chain of the record whose text it is.
     """
     first = _first(entries)
     newest = max((i for i, entry in enumerate(entries) if entry.role == "user"), default=-1)

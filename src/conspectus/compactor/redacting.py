@@ -29,11 +29,7 @@ def with_texts(ledger: Ledger, texts: Sequence[str]) -> Ledger:
 
 
 def written_flow(redaction: Redaction | None, text: str) -> Flow[str]:
-    """Redact what a summariser or a person wrote: they may know more than was read.
-
-    Raises:
-        RedactionError: it could not be redacted.
-    """
+    """Redact what a summariser or a person wrote: they may know more than was read."""
     if redaction is None:
         return text
     [clean] = yield from redaction.texts([text])

@@ -89,14 +89,7 @@ class CompactionResult:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A compaction whose record is in force.
-
-    Attributes:
-        record: the record in force.
-        draft: its summary; None where messages were only shown short.
-        spent: its cost.
-        failures: what went wrong in each try of a summariser that failed.
-    """
+    """A compaction whose record is in force."""
 
     record: Record
     draft: Draft | None
@@ -109,11 +102,7 @@ class Failed:
     """A compaction that left the history as it was.
 
     Attributes:
-        reason: why, as one sentence.
-        error: the error to raise, where errors are raised.
-        spent: the cost of its tries.
         refused: a person refused the summary, which is no failure to raise.
-        failures: what went wrong in each try of a summariser.
     """
 
     reason: str

@@ -40,11 +40,7 @@ ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
 
 
 def read_kind(given: object) -> bool:
-    """Read `summary_request`: True for summaries that ride the cache.
-
-    Raises:
-        PolicyError: it is no kind of request.
-    """
+    """Read `summary_request`: True for summaries that ride the cache."""
     if given not in KINDS:
         raise PolicyError(f'summary_request must be "smallest" or "cached", not {given!r}')
     return given == "cached"
@@ -52,12 +48,7 @@ def read_kind(given: object) -> bool:
 
 @dataclass(slots=True)
 class Sending:
-    """Remember one request of an agent once it was answered.
-
-    Attributes:
-        remembered: of the session.
-        request: what is sent; None where it would not do.
-    """
+    """Remember one request of an agent once it was answered."""
 
     remembered: Remembered
     request: LastRequest | None
@@ -75,13 +66,8 @@ def last_request_of(engine: Engine, given: object, window: int | None) -> LastRe
     """Describe the requests of a plain loop without messages; None where nothing rides.
 
     Args:
-        engine: what compactions work with.
         given: a Runnable that the loop calls, or a kind of request: then it calls the summariser's
             own model.
-        window: input limit of the model, in tokens; None where it is unknown.
-
-    Raises:
-        PolicyError: nothing of what summarises is a chat model.
     """
     if not engine.cached:
         return None
@@ -99,14 +85,7 @@ def last_request_of(engine: Engine, given: object, window: int | None) -> LastRe
 def riding(
     material: Material, by: str, request: SummaryRequest, last: LastRequest | None
 ) -> SummaryRequest:
-    """Add the agent's last request to a summariser's, where that may ride on it.
-
-    Args:
-        material: all that the compaction reads.
-        by: name of the summariser.
-        request: what it is to read.
-        last: the agent's last request; None where none is known.
-    """
+    """Add the agent's last request to a summariser's, where that may ride on it."""
     summarizer = material.engine.summarizers[by]
     rides = getattr(summarizer, "rides", None)
     if not material.engine.cached or rides is None:

@@ -28,13 +28,7 @@ from conspectus.compactor.view import (
     with_floors,
 )
 from conspectus.events.notes import log
-from conspectus.messages import (
-    Entry,
-    Source,
-    read_messages,
-    summary_message,
-    summary_text,
-)
+from conspectus.messages import Entry, Source, read_messages, summary_message, summary_text
 
 SUMMARY_FLOOR = 120
 """Tokens beside its frame below which a summary says little more than one rule."""
@@ -45,10 +39,6 @@ class Session:
     """One agent's history in one thread.
 
     Attributes:
-        engine: what compactions work with.
-        scope: whose history it is.
-        room: the window that the result must fit; None where it is unknown.
-        anchor: where its records and drafts are.
         asked: the size that the trigger is compared with, where the caller counts in its own way.
         last: the size that the latest compaction reached, likewise.
         sizes: tokens of a message as `keep` counts, likewise.

@@ -23,12 +23,7 @@ from conspectus.events import Listener, are_listeners
 from conspectus.ledger.skills import Skills
 from conspectus.messages import summary_message, summary_text
 from conspectus.redaction import Redact, Redaction
-from conspectus.summarize import (
-    EmbeddedSummarizer,
-    NotesSetting,
-    Shares,
-    Summarizer,
-)
+from conspectus.summarize import EmbeddedSummarizer, NotesSetting, Shares, Summarizer
 from conspectus.tokens import TokenMeter
 
 if TYPE_CHECKING:
@@ -55,9 +50,6 @@ class EngineSettings:
     """The settings of an engine, with the names and defaults of every way in.
 
     `Compactor` and `SummarizationMiddleware` say what each means.
-
-    Raises:
-        PolicyError: a setting cannot mean anything.
     """
 
     summarizer: AnySummarizer | None = None
@@ -93,24 +85,11 @@ class EngineSettings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> EngineSettings:
-        """Pick the settings out of all parameters of a way in.
-
-        Args:
-            given: the parameters by name; others than these are left out.
-        """
+        """Pick the settings out of all parameters of a way in."""
         return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
 
     def engine(self, policy: Policy, meter: TokenMeter) -> Engine:
-        """Build the engine.
-
-        Args:
-            policy: when to compact, and what to keep.
-            meter: counts tokens.
-
-        Raises:
-            PolicyError: a setting cannot mean anything.
-            ArchiveError: the archive cannot be opened.
-        """
+        """Build the engine."""
         try:
             listeners = are_listeners(self.telemetry)
         except TypeError as error:
@@ -182,11 +161,7 @@ def frame_of(meter: TokenMeter) -> int:
 
 
 def window_of(window: int | None, reserved: int) -> Window | None:
-    """Read a window that a user gives.
-
-    Raises:
-        PolicyError: they are no whole numbers of tokens, or leave nothing.
-    """
+    """Read a window that a user gives."""
     for name, value, least in (("window", window, 1), ("reserved_tokens", reserved, 0)):
         wrong = isinstance(value, bool) or not isinstance(value, int) or value < least
         if value is not None and wrong:
@@ -201,12 +176,7 @@ def window_of(window: int | None, reserved: int) -> Window | None:
 
 
 def open_archive(given: AnyArchive | None) -> Archive | None:
-    """Open the archive that a user gives.
-
-    Raises:
-        PolicyError: it is nothing that can hold one.
-        ArchiveError: it cannot be opened.
-    """
+    """Open the archive that a user gives."""
     if given is None or isinstance(given, Archive):
         return given
     if is_store(given):
@@ -219,11 +189,7 @@ def open_archive(given: AnyArchive | None) -> Archive | None:
 
 
 def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
-    """Read what a user pins by: a function of a message, or the name of a marker.
-
-    Raises:
-        PolicyError: it is neither.
-    """
+    """Read what a user pins by: a function of a message, or the name of a marker."""
     if isinstance(pin, str) and pin:
         return lambda message: bool(_extra(message).get(pin))
     if pin is not None and not callable(pin):

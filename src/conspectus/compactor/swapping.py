@@ -45,8 +45,6 @@ class Chosen:
     """The decision about a history.
 
     Attributes:
-        plan: the plan to carry out, or why there is none.
-        draft: the draft that was prepared for it; None where there is none.
         known: from which history that was made.
         topped: messages that came later leave as well.
         goes_on: the agent goes on while its notes are being prepared.
@@ -66,13 +64,7 @@ class Chosen:
 
 
 def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chosen]:
-    """Decide about a history for which notes are prepared.
-
-    Args:
-        session: whose.
-        history: as it stands.
-        decided: the plan that would be carried out without them.
-    """
+    """Decide about a history for which notes are prepared."""
     usual = Chosen(decided)
     if not isinstance(decided, Compact):
         jobs, size = jobs_of(session), session.asked or history.size

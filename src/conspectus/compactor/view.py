@@ -42,8 +42,6 @@ class Place:
     """One message of the view.
 
     Attributes:
-        item: the core's form of it.
-        source: the message as the model sees it.
         entry: the message as it was sent; None for the standing summary.
         back: the entry is a clip that came back, not the original.
         mark: how it is shown short, where it is.
@@ -63,9 +61,6 @@ class History:
     """One history, read and folded.
 
     Attributes:
-        places: the view.
-        chain: the records in force.
-        dropped: messages left out because the chain covers them.
         like: the caller's kind of message.
         before: the record whose facts go on although it is none of the chain: it was made when
             there was no archive, and a chain in an archive cannot begin outside of it.
@@ -114,7 +109,6 @@ def look(
     """Fold the records of a thread over a history, and measure the view.
 
     Args:
-        pins: of each message, whether it must stay.
         sizes: tokens of a message as the caller counts, where that is not the meter's way.
         redacted: by its place, a message that is shown short without its secrets; None for one that
             could not be redacted, and is shown whole.
@@ -239,10 +233,7 @@ def corrected(history: History, ratio: float) -> History:
 
 
 def summary_place(
-    record: Record,
-    meter: TokenMeter,
-    like: type,
-    sizes: Callable[[Source], int] | None = None,
+    record: Record, meter: TokenMeter, like: type, sizes: Callable[[Source], int] | None = None
 ) -> Place:
     """Make the place of a record's summary message."""
     text = summary_text(record.summary, archived=record.archived, mark=record.mark)
@@ -273,13 +264,7 @@ def with_briefs(
     where: str,
     sizes: Callable[[Source], int] | None,
 ) -> History:
-    """Measure each message whose large arguments could be shortened.
-
-    Args:
-        how: the size of a large argument.
-        where: where originals are, as a clip says it.
-        sizes: tokens of a message as the caller counts, where that is not the meter's way.
-    """
+    """Measure each message whose large arguments could be shortened."""
     places = []
     for place in history.places:
         if (
@@ -296,13 +281,7 @@ def with_briefs(
 
 
 def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter, where: str) -> Place:
-    """Show a place short, from its original, with the mark by which it is known again.
-
-    Args:
-        original: whole.
-        how: of the plan.
-        where: where the original is, as the clip says it.
-    """
+    """Show a place short, from its original, with the mark by which it is known again."""
     # A clip is made again whenever its history comes back whole, and must then be the same:
     # its limit is one of the estimate as it is without what was reported in between.
     limit = int(how.limit / meter.ratio)

@@ -107,11 +107,7 @@ def summarization_defaults(model: object, *, window: int | None = None) -> Summa
 
 @contextmanager
 def deepagents() -> Iterator[None]:
-    """Import Deep Agents, which is optional.
-
-    Raises:
-        ImportError: it is not installed; says how to.
-    """
+    """Import Deep Agents, which is optional."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -58,8 +58,6 @@ class DeepAgentsSummarization(SummarizationMiddleware):
     """`SummarizationMiddleware` as `summarization_middleware` makes it.
 
     Args:
-        model: whose window is managed.
-        backend: where the readable files go; None for none.
         options: settings beside the defaults; kept, so that the same can be made for the model of a
             subagent.
     """

@@ -39,12 +39,7 @@ def folder_of(backend: BackendProtocol, scope: Scope) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """The files of one session.
-
-    Attributes:
-        backend: where they are.
-        folder: theirs alone.
-    """
+    """The files of one session."""
 
     backend: BackendProtocol
     folder: str
@@ -55,12 +50,7 @@ class Mirror:
         record: Record,
         find: Callable[[Sequence[str]], Flow[Mapping[str, Source]]],
     ) -> Flow[bool]:
-        """Write the originals that a record covers or shows short; whether all were taken.
-
-        Args:
-            number: place of the record in its chain, from 1.
-            find: gives messages for keys.
-        """
+        """Write the originals that a record covers or shows short; whether all were taken."""
         short = tuple(mark.key for mark in record.clips)
         found = yield from find(tuple(dict.fromkeys((*record.covers, *short))))
         texts, media = [], {}
@@ -108,11 +98,7 @@ class Mirror:
 
 
 def readable(entry: Entry, media: Sequence[str] = ()) -> str:
-    """Write a message for a person: its text, calls with all arguments, media.
-
-    Args:
-        media: paths of the files that hold its media.
-    """
+    """Write a message for a person: its text, calls with all arguments, media."""
     what = entry.role if entry.name is None else f"{entry.role} {entry.name}"
     answers = f", answers call {', '.join(entry.answers)}" if entry.answers else ""
     date = f", {entry.date}" if entry.date else ""

@@ -115,11 +115,7 @@ def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
 
 
 def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable[..., Any]:
-    """Copy a function with some of the names that it looks up bound to others.
-
-    Raises:
-        ImportError: it does not look them up.
-    """
+    """Copy a function with some of the names that it looks up bound to others."""
     plain = inspect.unwrap(function)
     looked_up = getattr(getattr(plain, "__code__", None), "co_names", ())
     if not isinstance(plain, FunctionType) or not set(slots) <= set(looked_up):
@@ -154,11 +150,7 @@ def _template(middleware: Iterable[Any]) -> DeepAgentsSummarization | None:
 
 
 def _refuse_their_tool(middleware: Iterable[Any]) -> None:
-    """Refuse their tool without their summarisation, which it compacts by.
-
-    Raises:
-        PolicyError: that was not given.
-    """
+    """Refuse their tool without their summarisation, which it compacts by."""
     theirs = any(isinstance(one, Replaced) for one in middleware)
     if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):
         raise PolicyError(

@@ -131,11 +131,7 @@ def set_pricing(pricing: Pricing | None, currency: str = "") -> None:
 
 
 def are_listeners(given: object) -> tuple[Listener, ...]:
-    """Check the value of `telemetry=`: None, a listener, or several.
-
-    Raises:
-        TypeError: it is none of these.
-    """
+    """Check the value of `telemetry=`: None, a listener, or several."""
     if given is None:
         return ()
     found = tuple(given) if isinstance(given, (list, tuple)) else (given,)
@@ -171,12 +167,7 @@ def _heard(own: Sequence[Listener], flow: Generator[Y, Any, T]) -> Generator[Y, 
             _own.reset(token)
 
 
-def observing(
-    kind: type[Event],
-    whose: Whose | None = None,
-    /,
-    **facts: Any,
-) -> Seen:
+def observing(kind: type[Event], whose: Whose | None = None, /, **facts: Any) -> Seen:
     """Watch an operation in a `with`: listeners hear its beginning and its end.
 
     Args:

@@ -19,10 +19,5 @@ def noted(event: str) -> dict[str, Any]:
 
 
 def log(event: str, sentence: str, *parts: object, level: int = logging.WARNING) -> None:
-    """Log a sentence under its name.
-
-    Args:
-        event: the name.
-        sentence: with `%s` where its parts go.
-    """
+    """Log a sentence under its name."""
     logger.log(level, sentence, *parts, extra=noted(event), stacklevel=2)

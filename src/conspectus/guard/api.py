@@ -249,18 +249,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         refused: Refused,
         error: Exception,
     ) -> Flow[tuple[GuardedCall, Refused]]:
-        """Make a smaller request, after the provider has refused this one as too long.
-
-        Args:
-            whole: the call as it came in.
-            call: as it was sent, and refused.
-            measured: the call as it came in.
-            refused: the refusals before it.
-            error: of the provider.
-
-        Raises:
-            StuckError: nothing in it can give way any more, and `on_stuck` is `"raise"`.
-        """
+        """Make a smaller request, after the provider has refused this one as too long."""
         said = yield from self._graph.told(error)
         size, beside = self._fitting.size(call, measured), measured.requested.overhead
         refused = refused.and_again(size, beside, read_overflow(error))
@@ -301,13 +290,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         )
 
     def _give_up(
-        self,
-        said: str,
-        why: str,
-        size: int,
-        measured: Measured,
-        refused: Refused,
-        error: Exception,
+        self, said: str, why: str, size: int, measured: Measured, refused: Refused, error: Exception
     ) -> NoReturn:
         if self._on_stuck == "send":
             raise error

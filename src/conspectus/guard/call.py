@@ -45,7 +45,6 @@ class GuardedCall:
 
     Attributes:
         request: without the recalled originals.
-        channel: the messages in the state, and the record that it will hold.
         first: the record that the state holds.
         recalled: the message that shows it; None for nothing.
         dropped: it was left out for lack of room, and stays so for the rest of the turn.

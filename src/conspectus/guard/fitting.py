@@ -27,12 +27,7 @@ Fitted = tuple[GuardedCall, CompactionResult | None]
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """Makes requests fit.
-
-    Attributes:
-        graph: what compactions work with.
-        measuring: measures requests.
-    """
+    """Makes requests fit."""
 
     graph: GraphEngine
     measuring: Measuring
@@ -40,12 +35,7 @@ class Fitting:
     def fit(
         self, call: GuardedCall, measured: Measured, room: Window | None, rescue: bool = False
     ) -> Flow[Fitted]:
-        """Make the request of a call fit the room.
-
-        Args:
-            measured: its size.
-            rescue: the provider has refused it.
-        """
+        """Make the request of a call fit the room."""
         steps = self._fitted(call, measured, room)
         if not listening():
             return steps

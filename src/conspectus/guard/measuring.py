@@ -29,8 +29,6 @@ class Measured:
     """The size of one request.
 
     Attributes:
-        messages: tokens of its messages.
-        recalled: those among them of originals recalled for the turn.
         requested: what stands beside them, and the window.
         ratio: by what reports of models have corrected the estimate.
         least: tokens that messages cannot have in any case, as the user has set.
@@ -60,14 +58,7 @@ class Measured:
 
 
 class Measuring:
-    """Measures requests; what does not change between two is measured once.
-
-    Args:
-        meter: counts tokens.
-        window: input limit of the model, in tokens, instead of its profile's.
-        reserved: tokens left for the answer, instead of the model's own settings.
-        managed: has the window and the name of the middleware's own model.
-    """
+    """Measures requests; what does not change between two is measured once."""
 
     def __init__(
         self, meter: TokenMeter, window: int | None, reserved: int | None, managed: GraphEngine
@@ -84,14 +75,7 @@ class Measuring:
         before: Requested,
         recalled: BaseMessage | None = None,
     ) -> Measured:
-        """Measure a request.
-
-        Args:
-            request: as it would be sent, without recalled originals.
-            held: the record in force.
-            before: the request before it.
-            recalled: the message that shows recalled originals, sent with it.
-        """
+        """Measure a request."""
         overhead = self._beside(request)
         sizes = self._tallies.follow(held.name, request.messages)
         reports = sizes.reports(held.messages_after, 0)

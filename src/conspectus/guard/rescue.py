@@ -26,12 +26,7 @@ _SENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The figures in a provider's error.
-
-    Attributes:
-        limit: tokens that the provider takes; None where it names none.
-        sent: tokens that it counted; likewise.
-    """
+    """The figures in a provider's error."""
 
     limit: int | None = None
     sent: int | None = None
@@ -89,11 +84,9 @@ class Refused:
     """Requests that a provider has refused as too long, one smaller than the other.
 
     Attributes:
-        tries: number of refusals.
         first: tokens that the messages of the first one took.
         budget: tokens that messages may take in the next one.
         most: tokens that the messages of later requests may take.
-        named: the provider has named its limit.
     """
 
     tries: int = 0
@@ -103,13 +96,7 @@ class Refused:
     named: bool = False
 
     def and_again(self, size: int, beside: int, told: Overflow) -> Refused:
-        """Add a refusal.
-
-        Args:
-            size: tokens of its messages.
-            beside: tokens of what stands beside them.
-            told: the provider's figures.
-        """
+        """Add a refusal."""
         tries, first = self.tries + 1, self.first or size
         if tries > TRIES:
             return replace(self, tries=tries)
@@ -123,12 +110,7 @@ class Refused:
         return Refused(tries, first, max(1, budget), self.most, told.limit is not None)
 
     def having_tried(self, budget: int, refused: int) -> Refused:
-        """Set the most for later requests, once a smaller one is sent.
-
-        Args:
-            budget: tokens that its messages may take.
-            refused: tokens of those that were refused.
-        """
+        """Set the most for later requests, once a smaller one is sent."""
         if self.named:
             return replace(self, most=int(budget / RESCUE * LEARNED))
         # As small as it goes leaves no room for another message: there may well be some.

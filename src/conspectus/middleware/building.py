@@ -30,13 +30,8 @@ class Built:
     """The parts that one set of settings makes.
 
     Attributes:
-        given: the settings, as they can be read back and built anew from.
         shown: those of them that are read back otherwise than they were given.
         trigger: the trigger as it was read; `shown` has a copy that its owner may change.
-        graph: what compactions work with.
-        planner: decides the steps.
-        recalling: recalls at each turn; None for off.
-        caveats: warnings about settings that are legal and will not do what they seem to.
     """
 
     given: Mapping[str, Any]
@@ -52,12 +47,7 @@ class Built:
         return self.shown[name] if name in self.shown else self.given[name]
 
     def with_setting(self, name: str, value: Any) -> Built:
-        """Build anew with another value of one setting.
-
-        Raises:
-            PolicyError: the value cannot mean anything, or an agent keeps the one it was built
-                with.
-        """
+        """Build anew with another value of one setting."""
         if name in FIXED:
             raise PolicyError(
                 f"{name} cannot change once the middleware is built, as agents and their states go "
@@ -69,15 +59,7 @@ class Built:
 
 
 def built(given: Mapping[str, Any]) -> Built:
-    """Build the parts that the settings ask for.
-
-    Args:
-        given: the parameters of `SummarizationMiddleware` by name, all of them.
-
-    Raises:
-        PolicyError: a setting cannot mean anything.
-        ArchiveError: the archive cannot be opened.
-    """
+    """Build the parts that the settings ask for."""
     model, trigger = built_model(given["model"]), copied(given["trigger"])
     counting = Counting(given["token_counter"], model)
     # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and
@@ -92,9 +74,7 @@ def built(given: Mapping[str, Any]) -> Built:
         stale_results=given["stale_results"],
     )
     policy = replace(
-        policy,
-        keep_base=counting.base,
-        arguments=Arguments.build(given["truncate_args_settings"]),
+        policy, keep_base=counting.base, arguments=Arguments.build(given["truncate_args_settings"])
     )
     window, history = given["window"], given["history"]
     known = window if window is not None else profile_window(model)

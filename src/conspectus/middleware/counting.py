@@ -38,10 +38,6 @@ ALIASES = {
 class Counting:
     """One way to count, for triggers and `keep`.
 
-    Args:
-        counter: the user's `token_counter`; LangChain's approximation is scaled by usage.
-        model: the model whose window is managed; None for no model.
-
     Attributes:
         base: tokens that the counter gives for no message at all, such as a reply's opening.
         whole: counts a whole history, as LangChain's middleware does.
@@ -63,18 +59,13 @@ class Counting:
         self.base = 0 if self.approximate else self._nothing()
 
     def message(self, message: BaseMessage) -> int:
-        """Count the tokens of one message.
-
-        Raises:
-            PolicyError: the counter returns something that is no count.
-        """
+        """Count the tokens of one message."""
         return max(0, _whole(self._counter([message])) - self.base)
 
     def asked(self, sizes: Sizes, since: int) -> int:
         """Return the size that a trigger is compared with, in tokens.
 
         Args:
-            sizes: of the history, this count in the first column.
             since: answers before this place measured a history that is no more.
         """
         total = sizes.totals[0] + self.base
@@ -100,9 +91,6 @@ class Counting:
         A report holds the system prompt and the tools too, which no compaction makes smaller. Where
         they alone reach the trigger, every step would summarise again. 0 where nothing was
         reported.
-
-        Args:
-            since: length of the history once the compaction was in force.
         """
         first = sizes.first_report(since) if since else None
         if first is None or not self._trusts(first.provider):

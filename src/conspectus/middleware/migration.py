@@ -20,9 +20,7 @@ class ForeignSummary:
     """A summary that is in force elsewhere.
 
     Attributes:
-        text: the summary.
         covers: ids of the messages that it stands for.
-        by: name of the library.
     """
 
     text: str

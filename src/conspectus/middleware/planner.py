@@ -56,12 +56,7 @@ class _Now:
     """A history at one step.
 
     Attributes:
-        channel: its messages, and the record in force.
-        view: the messages as the model sees them.
         copied: the state is to hold another record from now on, whatever the step does.
-        sizes: running sums of the view.
-        room: the window that it must fit; None where it is unknown.
-        over: it does not fit.
     """
 
     channel: Channel
@@ -80,12 +75,7 @@ class Planner:
     """Decides and carries out the steps of every thread that one middleware serves.
 
     Args:
-        counting: how trigger and keep count.
-        preserve: the channel keeps every message, and the model sees the view.
         recalled: tokens of the originals recalled for a turn; 0 for no recall.
-
-    Attributes:
-        graph: what compactions work with.
     """
 
     def __init__(
@@ -308,13 +298,7 @@ class Planner:
         return room and replace(room, reserved=room.reserved + beside)
 
     def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
-        """Return the most that recalled text may take: a share of the room that is free.
-
-        Args:
-            recalled: tokens asked for.
-            requested: the latest request.
-            messages: as the model sees them.
-        """
+        """Return the most that recalled text may take: a share of the room that is free."""
         room, newest = self.graph.room(requested), newest_user(messages)
         if not recalled or room is None:
             return recalled

@@ -24,11 +24,7 @@ FORMS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"typ
 
 
 def asked_of(choice: PreviewChoice) -> Preview | None:
-    """Return the function to ask: none, the graph's interrupt, or the user's own.
-
-    Raises:
-        PolicyError: it is nothing of the kind.
-    """
+    """Return the function to ask: none, the graph's interrupt, or the user's own."""
     if choice is False or choice is None:
         return None
     if choice is not True and not callable(choice):

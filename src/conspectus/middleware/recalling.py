@@ -30,12 +30,7 @@ from conspectus.recall.for_agents import asks_for_something, question_of, unaske
 
 
 class Recalling:
-    """Chooses the originals that each turn is shown.
-
-    Args:
-        planner: knows the room that there is.
-        tokens: the most that is shown at a turn, the message around it included.
-    """
+    """Chooses the originals that each turn is shown."""
 
     def __init__(self, graph: GraphEngine, planner: Planner, tokens: int) -> None:
         self._graph, self._planner, self._tokens = graph, planner, tokens

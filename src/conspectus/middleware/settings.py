@@ -53,15 +53,7 @@ DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"
 
 
 def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
-    """Read trigger and keep, the old names for them considered.
-
-    Args:
-        own: the middleware that is built.
-        given: parameters that have no name of their own.
-
-    Raises:
-        TypeError: a name that has never meant anything.
-    """
+    """Read trigger and keep, the old names for them considered."""
     unknown = sorted(set(given) - set(DEPRECATED))
     if unknown:
         raise TypeError(
@@ -89,11 +81,7 @@ def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -
 
 
 def copied(trigger: Any) -> Any:
-    """Copy a trigger, so that later changes of the caller's own do not reach it.
-
-    Raises:
-        TypeError: it is nothing that a trigger can be written as.
-    """
+    """Copy a trigger, so that later changes of the caller's own do not reach it."""
     if isinstance(trigger, list):
         return [_copied(part, "item ") for part in trigger]
     return _copied(trigger, "") if trigger is not None else None
@@ -117,11 +105,7 @@ def read_summarizer(given: AnySummarizer | None) -> Any:
 
 
 def read_recall(recall: object, tokens: object) -> None:
-    """Check the settings of recall.
-
-    Raises:
-        PolicyError: they cannot mean anything.
-    """
+    """Check the settings of recall."""
     if recall not in ("off", "tool", "auto"):
         raise PolicyError(f'recall must be "off", "tool" or "auto", not {recall!r}')
     if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < LEAST_RECALL:
@@ -136,9 +120,6 @@ def built_model(model: str | Model | None) -> Model | None:
 
     One to which settings are bound, or that each run's configuration names, is a model
     too, though not a `BaseChatModel`.
-
-    Raises:
-        PolicyError: it is neither a model nor the name of one.
     """
     if names_embedded(model):
         return None

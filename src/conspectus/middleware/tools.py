@@ -44,7 +44,6 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
 
     Args:
         now: gives the engine and the planner of now; settings may change while an agent runs.
-        tokens: the most that an answer takes.
     """
 
     def found(runtime: Runtime, query: str, id: str, until: str, start: int) -> Flow[str]:

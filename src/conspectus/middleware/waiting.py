@@ -44,12 +44,7 @@ class Waiting:
         self._histories.put(history, replace(self._of(history), summary=summary))
 
     def waits(self, history: str, head: str, over: bool, messages: int) -> bool:
-        """Whether it is too early to look again.
-
-        Args:
-            over: the history does not fit the window.
-            messages: its length now.
-        """
+        """Whether it is too early to look again."""
         tried = self._of(history)
         same = tried.head == head and tried.over == over
         return same and 0 <= messages - tried.messages < tried.messages // PART
@@ -64,12 +59,7 @@ class Waiting:
 
 
 class OldArguments:
-    """Large arguments of old calls; a message is looked at once while all only grows.
-
-    Args:
-        how: the size of a large argument, and the age of an old one.
-        count: tokens of a message as the trigger counts.
-    """
+    """Large arguments of old calls; a message is looked at once while all only grows."""
 
     def __init__(self, how: Arguments, count: Callable[[BaseMessage], int]) -> None:
         self._how, self._count = how, count
@@ -78,13 +68,7 @@ class OldArguments:
     def due(
         self, view: Sequence[BaseMessage], held: HeadState, asked: Size, limit: int | None
     ) -> bool:
-        """Whether there is something to shorten now.
-
-        Args:
-            view: the history as the model sees it.
-            asked: the size that triggers are compared with.
-            limit: of the window; None where it is unknown.
-        """
+        """Whether there is something to shorten now."""
         if not self._how.fired(asked, limit):
             return False
         by_messages = self._how.keep[0] == "messages" or (

@@ -14,12 +14,7 @@ from langchain_core.runnables.config import ensure_config
 
 from conspectus._core.choices import OnFailure
 from conspectus._drive import Flow, arun, run
-from conspectus.compactor.background import (
-    AnyBackground,
-    Background,
-    Preparations,
-    check_seconds,
-)
+from conspectus.compactor.background import AnyBackground, Background, Preparations, check_seconds
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError

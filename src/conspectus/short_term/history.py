@@ -27,8 +27,6 @@ class HistoryParts:
     """A history in its parts.
 
     Attributes:
-        messages: the whole, as it was given.
-        system: the leading system message, if there is one.
         back: messages that show the running summary and came back, as with one key for both.
         rest: the messages not summarised yet, in order, and the newest human message in any case.
     """
@@ -53,13 +51,7 @@ def divide(
     """Divide a history.
 
     Args:
-        messages: the whole.
-        running: the summary so far.
         shown: the messages in which that is shown today.
-
-    Raises:
-        MessageError: it is no list of LangChain messages.
-        InputError: a message that is to be summarised has no id, or one that stands for two.
     """
     if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
         raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
@@ -151,11 +143,7 @@ def _refuse_twice(ids: list[str | None], is_covered: list[bool], covered: set[st
 
 
 def refuse_equal_ids(messages: Sequence[BaseMessage]) -> None:
-    """Refuse equal ids before anything is summarised: they name what was.
-
-    Raises:
-        InputError: two messages have the same id.
-    """
+    """Refuse equal ids before anything is summarised: they name what was."""
     counts = Counter(message.id for message in messages)
     name = next((one for one, count in counts.items() if count > 1), None)
     if name is not None:

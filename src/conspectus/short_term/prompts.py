@@ -64,15 +64,7 @@ SHORTER = (
 
 
 def filled(prompt: Prompt, name: str, slots: Mapping[str, Any]) -> list[BaseMessage]:
-    """Fill a template.
-
-    Args:
-        name: of the parameter that it came by, for the error.
-        slots: the values.
-
-    Raises:
-        InputError: it is no template for these slots.
-    """
+    """Fill a template."""
     try:
         # Filled and not run: a run would stand in traces, also where only a size is measured.
         fill = getattr(prompt, "format_prompt", None)

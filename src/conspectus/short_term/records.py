@@ -32,11 +32,7 @@ _followed: Newest[Any, Any] = Newest(REMEMBERED)
 
 
 def facts_before(running: RunningSummary | None, where: object) -> Record | None:
-    """Make a record of the facts that this process has found without an archive.
-
-    Args:
-        where: the conversation; see `conversation`.
-    """
+    """Make a record of the facts that this process has found without an archive."""
     ledger = None if running is None else _ledgers.get((where, name_of(running)))
     if running is None or ledger is None:
         return None
@@ -127,11 +123,7 @@ def chain_flow(archive: Archive, scope: Scope, running: RunningSummary | None) -
 
 
 def scope_of(thread: object) -> Scope:
-    """Name the originals.
-
-    Raises:
-        InputError: there is no thread to archive them under.
-    """
+    """Name the originals."""
     if thread is None or thread == "":
         raise InputError(
             "archive= needs to know the conversation: pass thread_id=, or call it in a graph whose "

@@ -46,11 +46,7 @@ class SummarizationResult:
 
 
 def read_running(given: object) -> RunningSummary | None:
-    """Read a running summary of a state: ours, LangMem's, or a dict.
-
-    Raises:
-        InputError: it is none of these.
-    """
+    """Read a running summary of a state: ours, LangMem's, or a dict."""
     if given is None:
         return None
     parts: list[Any] = [

@@ -16,10 +16,7 @@ from conspectus._newest import Newest
 from conspectus.compactor.settings import AnyArchive
 from conspectus.errors import PolicyError
 from conspectus.redaction import Redact, Redaction
-from conspectus.short_term.prompts import (
-    Prompt,
-    shown,
-)
+from conspectus.short_term.prompts import Prompt, shown
 from conspectus.summarize import NotesSetting, Shares
 from conspectus.tokens.tally import Tallies
 
@@ -41,9 +38,6 @@ class ShortTermSettings:
 
     Attributes:
         known: tokens of messages that were counted already, by the object's id.
-
-    Raises:
-        PolicyError: a setting cannot mean anything.
     """
 
     model: Any
@@ -112,11 +106,7 @@ class ShortTermSettings:
         return self.max_tokens if before is None else before
 
     def count(self, messages: Iterable[Any]) -> int:
-        """Count tokens as the caller counts.
-
-        Raises:
-            PolicyError: the counter returns no count.
-        """
+        """Count tokens as the caller counts."""
         counted = list(messages)
         if len(counted) == 1 and (size := self.known.get(id(counted[0]))) is not None:
             return size

@@ -45,14 +45,7 @@ from conspectus.tokens import TokenMeter
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call.
-
-    Attributes:
-        settings: the parameters.
-        memory: failed summaries; a function's own is new each time, unless it prepares.
-        thread: the conversation, where there is an archive.
-        background: the notes that are prepared beside the caller; None where none are.
-    """
+    """One call."""
 
     settings: ShortTermSettings
     memory: Memory
@@ -60,12 +53,7 @@ class Step:
     background: Preparations | None = None
 
     def run(self, messages: Sequence[Any], running_summary: object) -> Flow[SummarizationResult]:
-        """Return the messages to send to the model, and the running summary.
-
-        Raises:
-            MessageError, InputError: messages, ids or running summary are not what they must be.
-            SummaryError, ArchiveError, StuckError: only where `on_failure` is `"raise"`.
-        """
+        """Return the messages to send to the model, and the running summary."""
         given = self.settings
         running = read_running(running_summary)
         standing = [] if running is None else prompts.standing(given.final_prompt, running.summary)

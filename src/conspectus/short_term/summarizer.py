@@ -48,10 +48,6 @@ class PromptedSummarizer:
     The first reading uses the template for a first summary, every other one the template that
     brings a summary up to date. A reading takes what gathers before a summary is due, less the
     summary so far; one that overflows the model's window is read in halves.
-
-    Args:
-        settings: model, templates, counter, sizes.
-        timeout: seconds for each call; None for no limit.
     """
 
     def __init__(self, settings: ShortTermSettings, timeout: float | None = None) -> None:

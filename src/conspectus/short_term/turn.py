@@ -20,11 +20,7 @@ from conspectus.tokens import TokenMeter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn(Session):
-    """One history, summarised in LangMem's order.
-
-    Attributes:
-        settings: the parameters of the call.
-    """
+    """One history, summarised in LangMem's order."""
 
     settings: ShortTermSettings
 
