@@ -20,7 +20,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import Compactor, ContextGuard, SummarizationMiddleware
 from conspectus._drive import run
 from conspectus.archive import Archive, Scope
-from conspectus.compactor.memory import Memory, Remembered
+from conspectus.compactor.memory import Memory, SessionMemory
 from conspectus.errors import StuckError
 from conspectus.ledger import Ledger
 from conspectus.summarize import EmbeddedSummarizer
@@ -28,13 +28,13 @@ from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from graph_support import agent, is_summary, middleware, said, scope_of, summariser, thread
 
 
-class Crowded(OrderedDict[Scope, Remembered]):
+class Crowded(OrderedDict[Scope, SessionMemory]):
     """Sessions of a memory that another worker would change while they are looked through."""
 
     memory: Memory
 
     def values(self) -> Any:
-        def one_by_one() -> Iterator[Remembered]:
+        def one_by_one() -> Iterator[SessionMemory]:
             for value in OrderedDict.values(self):
                 if not self.memory._threads._lock.locked():
                     self.memory.of(Scope("local", "another", "main"))

@@ -12,91 +12,48 @@ from typing import TYPE_CHECKING
 from conspectus._lazy import lazily, places_of
 
 if TYPE_CHECKING:
-    from conspectus._core.items import Window
-    from conspectus._core.policy import Policy
-    from conspectus._core.records import Cost, Record
-    from conspectus._core.sizes import ContextSize, TriggerClause
-    from conspectus.archive import Archive
-    from conspectus.compactor import CompactionResult, Compactor
-    from conspectus.errors import (
-        ArchiveError,
-        ArchiveOvertaken,
-        ArchiveTimeout,
-        ArchiveUnconfirmed,
-        ConspectusError,
-        InputError,
-        MessageError,
-        NotFoundError,
-        PolicyError,
-        RedactionError,
-        StuckError,
-        SummarizerOverflow,
-        SummarizerTimeout,
-        SummaryError,
-        SummaryRejected,
-    )
-    from conspectus.guard import ContextGuard
-    from conspectus.ledger import Fact, Ledger
-    from conspectus.messages import SUMMARY_LINE, is_summary_message
-    from conspectus.middleware import SummarizationMiddleware
-    from conspectus.recall import RecallResult
-    from conspectus.redaction import Redacted, Redactor
-    from conspectus.summarize import (
-        ChatModelSummarizer,
-        EmbeddedSummarizer,
-        ExtractiveSummarizer,
-        Summarizer,
-        Summary,
-        SummaryRequest,
-    )
-    from conspectus.tokens import TokenMeter
+    from conspectus._core.items import Window as Window
+    from conspectus._core.policy import Policy as Policy
+    from conspectus._core.records import Cost as Cost
+    from conspectus._core.records import Record as Record
+    from conspectus._core.sizes import ContextSize as ContextSize
+    from conspectus._core.sizes import TriggerClause as TriggerClause
+    from conspectus.archive import Archive as Archive
+    from conspectus.compactor import CompactionResult as CompactionResult
+    from conspectus.compactor import Compactor as Compactor
+    from conspectus.errors import ArchiveError as ArchiveError
+    from conspectus.errors import ArchiveOvertaken as ArchiveOvertaken
+    from conspectus.errors import ArchiveTimeout as ArchiveTimeout
+    from conspectus.errors import ArchiveUnconfirmed as ArchiveUnconfirmed
+    from conspectus.errors import ConspectusError as ConspectusError
+    from conspectus.errors import InputError as InputError
+    from conspectus.errors import MessageError as MessageError
+    from conspectus.errors import NotFoundError as NotFoundError
+    from conspectus.errors import PolicyError as PolicyError
+    from conspectus.errors import RedactionError as RedactionError
+    from conspectus.errors import StuckError as StuckError
+    from conspectus.errors import SummarizerOverflow as SummarizerOverflow
+    from conspectus.errors import SummarizerTimeout as SummarizerTimeout
+    from conspectus.errors import SummaryError as SummaryError
+    from conspectus.errors import SummaryRejected as SummaryRejected
+    from conspectus.guard import ContextGuard as ContextGuard
+    from conspectus.ledger import Fact as Fact
+    from conspectus.ledger import Ledger as Ledger
+    from conspectus.messages import SUMMARY_LINE as SUMMARY_LINE
+    from conspectus.messages import is_summary_message as is_summary_message
+    from conspectus.middleware import SummarizationMiddleware as SummarizationMiddleware
+    from conspectus.recall import RecallResult as RecallResult
+    from conspectus.redaction import Redacted as Redacted
+    from conspectus.redaction import Redactor as Redactor
+    from conspectus.summarize import ChatModelSummarizer as ChatModelSummarizer
+    from conspectus.summarize import EmbeddedSummarizer as EmbeddedSummarizer
+    from conspectus.summarize import ExtractiveSummarizer as ExtractiveSummarizer
+    from conspectus.summarize import Summarizer as Summarizer
+    from conspectus.summarize import Summary as Summary
+    from conspectus.summarize import SummaryRequest as SummaryRequest
+    from conspectus.tokens import TokenMeter as TokenMeter
 
 __version__ = "0.1.0"
-
-__all__ = [
-    "SUMMARY_LINE",
-    "Archive",
-    "ArchiveError",
-    "ArchiveOvertaken",
-    "ArchiveTimeout",
-    "ArchiveUnconfirmed",
-    "ChatModelSummarizer",
-    "CompactionResult",
-    "Compactor",
-    "ConspectusError",
-    "ContextGuard",
-    "ContextSize",
-    "Cost",
-    "EmbeddedSummarizer",
-    "ExtractiveSummarizer",
-    "Fact",
-    "InputError",
-    "Ledger",
-    "MessageError",
-    "NotFoundError",
-    "Policy",
-    "PolicyError",
-    "RecallResult",
-    "Record",
-    "Redacted",
-    "RedactionError",
-    "Redactor",
-    "StuckError",
-    "SummarizationMiddleware",
-    "Summarizer",
-    "SummarizerOverflow",
-    "SummarizerTimeout",
-    "Summary",
-    "SummaryError",
-    "SummaryRejected",
-    "SummaryRequest",
-    "TokenMeter",
-    "TriggerClause",
-    "Window",
-    "__version__",
-    "is_summary_message",
-]
-
 
 _MODULES = {
     "conspectus._core.items": "Window",
@@ -124,6 +81,7 @@ _MODULES = {
 }
 _PLACES = places_of(_MODULES)
 
+__all__ = sorted(["__version__", *_PLACES])
 
 __getattr__ = lazily(__name__, _PLACES)
 """All names together take two seconds to import."""

@@ -1,8 +1,7 @@
-"""Two drivers for one flow: the only place where sync and async differ.
+"""Drive one flow with or without an event loop: only here do sync and async differ.
 
-A flow is a generator that yields steps (`Io`, `Gather`) and is sent their results. An error of a
-step is thrown into the flow, which may catch it and go on. A cancelled or interrupted driver closes
-the flow, so that its `finally` blocks run, and lets the cancellation pass.
+A flow is a generator that yields steps (`Io`, `Gather`) and is sent their results. The error of a
+step is thrown into the flow. A cancelled driver closes the flow, and the cancellation passes.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from typing import Any, TypeVar, cast
 T = TypeVar("T")
 
 CLEAN_UP = 1.0
-"""Seconds that a call which was cancelled has to clean up before it is left behind."""
+"""Seconds in which a cancelled call may clean up before it is left behind."""
 
 LONGEST_END = 30.0
-"""Seconds that one which is to come to its end has for it, where it has no time of its own."""
+"""Seconds in which a call without a timeout must end once it was asked to."""
 
 LEFT_BEHIND = "conspectus-timeout"
-"""Name of the threads whose calls may take too long, and are left behind then."""
+"""Name of the threads of calls that may be left behind."""
 
 _LEFT_BEHIND: set[asyncio.Future[Any]] = set()
 
@@ -35,17 +34,16 @@ Flow = Generator["Io | Gather", Any, T]
 
 
 class StepTimeout(TimeoutError):
-    """A step took longer than its own limit; other `TimeoutError`s are none of these."""
+    """A step took longer than its own limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Io:
-    """One step outside: `call` for the sync driver, `acall` for the async one.
+    """One step of I/O: `call` for the sync driver, `acall` for the async one.
 
-    Without `acall` the async driver runs `call` in a worker thread. `timeout` is in seconds;
-    a step that takes longer raises `StepTimeout` and its late answer is thrown away. `whole`: once
-    begun, the async call comes to its end before a cancellation goes on, within the same time; for
-    a step that shares a connection, which others would find in the middle of a transaction.
+    Without `acall` the async driver runs `call` in a thread. A step that takes longer than
+    `timeout` seconds raises `StepTimeout`, and its late answer is thrown away. With `whole` the
+    async call ends before a cancellation passes, as a shared connection must leave its transaction.
     """
 
     call: Callable[[], Any]
@@ -58,7 +56,7 @@ class Io:
 class Gather:
     """Several flows at once, at most `limit` at a time; answers in the order given.
 
-    The first failure stops flows that have not started, and is thrown into the flow.
+    The first failure stops the flows that have not started, and is thrown into the outer flow.
     """
 
     flows: Sequence[Flow[Any]]
@@ -66,7 +64,6 @@ class Gather:
 
 
 def pause(seconds: float) -> Io:
-    """Make a step that waits."""
     return Io(lambda: time.sleep(seconds), lambda: asyncio.sleep(seconds))
 
 
@@ -170,8 +167,7 @@ async def _ado(step: Io | Gather) -> Any:
 async def _awithin(waiting: Awaitable[T], seconds: float | None, whole: bool = False) -> T:
     """Stop waiting after `seconds`, even if the task ignores its cancellation.
 
-    Database drivers try to cancel a query at the server before they let go, which may take as long
-    as the server takes: such a call is left behind to clean up, as `_within` leaves a thread.
+    Database drivers cancel a query at the server first, which may hang: the task is left behind.
     """
     task = asyncio.ensure_future(waiting)
     until = time.monotonic() + (LONGEST_END if seconds is None else seconds)
@@ -195,7 +191,7 @@ async def _awithin(waiting: Awaitable[T], seconds: float | None, whole: bool = F
 
 
 async def _ended(task: asyncio.Future[Any], until: float) -> None:
-    """Wait for the end of a task, whoever cancels meanwhile; a cancellation follows."""
+    """Wait for the end of a task despite further cancellations."""
     while not task.done() and (left := until - time.monotonic()) > 0:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait({task}, timeout=left)
@@ -210,18 +206,13 @@ def _forget(task: asyncio.Future[Any]) -> None:
 
 
 async def in_a_daemon(call: Callable[[], T]) -> T:
-    """Run a call that may never end in a daemon thread, as `asyncio.to_thread` would.
-
-    It takes no place in the loop's pool of threads, which the end of the loop and of the process
-    would wait for.
-    """
+    """Run a call that may never end in a daemon thread, which the loop's end does not await."""
     loop = asyncio.get_running_loop()
     answered: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()
 
-    # Given on rather than closed over: a failure holds the frames that it went through, and objects
-    # in these would hold it.
-    def tell(future: asyncio.Future[T], answer: T | None, failure: BaseException | None) -> None:
+    # The future is an argument and no closure: a failure holds its frames, and these would hold it.
+    def settle(future: asyncio.Future[T], answer: T | None, failure: BaseException | None) -> None:
         if future.done():
             return
         if failure is not None:
@@ -240,7 +231,7 @@ async def in_a_daemon(call: Callable[[], T]) -> T:
         except BaseException as error:
             failure = error
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(tell, future, answer, failure)
+            loop.call_soon_threadsafe(settle, future, answer, failure)
         del future, failure
 
     thread = threading.Thread(target=work, args=(answered,), daemon=True, name=LEFT_BEHIND)
@@ -252,10 +243,7 @@ async def in_a_daemon(call: Callable[[], T]) -> T:
 
 
 def _within(call: Callable[[], T], seconds: float) -> T:
-    """Run `call` in a thread of its own and stop waiting after `seconds`.
-
-    The thread is a daemon: a hanging provider must not keep the process from ending.
-    """
+    """Run `call` in a daemon thread and stop waiting after `seconds`."""
     box: dict[str, Any] = {}
     done = threading.Event()
     context = contextvars.copy_context()

@@ -1,7 +1,7 @@
-"""LangChain's and LangGraph's types, recognised without an import of either.
+"""Recognise LangChain's and LangGraph's types without an import of either.
 
-An object can only be of a class whose module is loaded, so callers who pass dicts never wait for
-LangChain: importing its messages alone takes half a second.
+An object can only be of a class whose module is loaded. Importing LangChain's messages takes half
+a second, which callers who pass dicts are spared.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ if TYPE_CHECKING:
 
 
 def known(module: str, name: str) -> type | tuple[()]:
-    """Return a class of a loaded module; otherwise one that no object is of."""
+    """Return a class of a loaded module, or an empty tuple."""
     # While another thread imports a module, the class may be missing in it.
     return getattr(sys.modules.get(module), name, ())
 
 
 def is_message(value: object) -> TypeIs[BaseMessage]:
-    """Tell whether it is a LangChain message."""
+    """Return whether it is a LangChain message."""
     return isinstance(value, known("langchain_core.messages.base", "BaseMessage"))
 
 
 def is_ai_message(value: object) -> TypeIs[AIMessage]:
-    """Tell whether it is a LangChain message of a model."""
+    """Return whether it is a LangChain message of a model."""
     return isinstance(value, known("langchain_core.messages.ai", "AIMessage"))
 
 
 def is_tool_message(value: object) -> TypeIs[ToolMessage]:
-    """Tell whether it is a LangChain message with the result of a tool."""
+    """Return whether it is a LangChain message with the result of a tool."""
     return isinstance(value, known("langchain_core.messages.tool", "ToolMessage"))
 
 
 def is_chat_model(value: object) -> TypeIs[BaseChatModel]:
-    """Tell whether it is a LangChain chat model."""
+    """Return whether it is a LangChain chat model."""
     return isinstance(value, known("langchain_core.language_models.chat_models", "BaseChatModel"))
 
 
 def is_runnable(value: object) -> TypeIs[Runnable[Any, Any]]:
-    """Tell whether it is a LangChain Runnable."""
+    """Return whether it is a LangChain Runnable."""
     return isinstance(value, known("langchain_core.runnables.base", "Runnable"))
 
 
 def is_store(value: object) -> TypeIs[BaseStore]:
-    """Tell whether it is a LangGraph store."""
+    """Return whether it is a LangGraph store."""
     return isinstance(value, known("langgraph.store.base", "BaseStore"))
 
 
 def is_memory_store(value: object) -> TypeIs[InMemoryStore]:
-    """Tell whether it is LangGraph's store in memory, or one derived from it."""
+    """Return whether it is LangGraph's store in memory, or one derived from it."""
     return isinstance(value, known("langgraph.store.memory", "InMemoryStore"))

@@ -1,4 +1,4 @@
-"""Packages whose public names are imported when they are first asked for."""
+"""Import the public names of a package at their first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 def places_of(modules: Mapping[str, str]) -> dict[str, str]:
-    """Map each name to its module, from names with blanks between by module."""
+    """Map each name to its module, given the names of each module in one text."""
     return {name: module for module, names in modules.items() for name in names.split()}
 
 

@@ -1,4 +1,4 @@
-"""A dictionary that keeps only its newest values."""
+"""Keep only the newest values of a dictionary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Newest(Generic[K, V]):
         return len(self._values)
 
     def get(self, key: K) -> V | None:
-        """Return the value of a key; None if there is none. It grows no newer by that."""
+        """Return the value of a key, or None; its age stays the same."""
         with self._lock:
             return self._values.get(key)
 
@@ -33,18 +33,18 @@ class Newest(Generic[K, V]):
             self._put(key, value)
 
     def get_or_make(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of a key, made if there is none, and count it as the newest."""
+        """Return the value of a key, made if there is none, as the newest."""
         with self._lock:
             found = self._values.get(key)
             return self._put(key, make() if found is None else found)
 
     def values(self) -> list[V]:
-        """Return all that is kept, the oldest first."""
+        """Return all values, the oldest first."""
         with self._lock:
             return list(self._values.values())
 
     def clear(self) -> None:
-        """Keep nothing."""
+        """Drop all values."""
         with self._lock:
             self._values.clear()
 

@@ -1,4 +1,4 @@
-"""Every error that Conspectus raises on purpose.
+"""Define every error that Conspectus raises on purpose.
 
     ConspectusError
     ├── PolicyError (ValueError)       a trigger, keep or limit that cannot mean anything
@@ -22,32 +22,13 @@ Each message names a remedy. Catch `ConspectusError` to catch them all.
 
 from __future__ import annotations
 
-__all__ = [
-    "ArchiveError",
-    "ArchiveOvertaken",
-    "ArchiveTimeout",
-    "ArchiveUnconfirmed",
-    "ConfigError",
-    "ConspectusError",
-    "InputError",
-    "MessageError",
-    "NotFoundError",
-    "PolicyError",
-    "RedactionError",
-    "StuckError",
-    "SummarizerOverflow",
-    "SummarizerTimeout",
-    "SummaryError",
-    "SummaryRejected",
-]
-
 
 class ConspectusError(Exception):
-    """The root of the tree above."""
+    """The base of all errors of Conspectus."""
 
 
 class PolicyError(ConspectusError, ValueError):
-    """A trigger, `keep` or limit without a possible meaning."""
+    """An invalid setting, such as a trigger, `keep` or limit."""
 
 
 class MessageError(ConspectusError, ValueError):
@@ -59,7 +40,7 @@ class InputError(ConspectusError, ValueError):
 
 
 class ConfigError(InputError):
-    """A configuration with mistakes; nothing was built of it.
+    """A configuration with mistakes; nothing was built from it.
 
     Attributes:
         problems: one text for each mistake: file, line, cause and remedy.
@@ -76,8 +57,8 @@ class SummaryError(ConspectusError):
     Attributes:
         transient: whether the same request may succeed in a moment: a rate limit, a timeout, a
             server that is down.
-        retry_after: seconds that the provider asks to wait before that; None where it says none.
-        cost: of the failed attempt, as a `Cost`; there only if anything was called.
+        retry_after: seconds that the provider asks to wait; None where it names none.
+        cost: the `Cost` of the failed attempt; set only if a model was called.
     """
 
     transient: bool = False
@@ -86,7 +67,7 @@ class SummaryError(ConspectusError):
 
 
 class SummaryRejected(SummaryError):
-    """A summary was made and a check refused it; the history is as it was.
+    """A summary failed a check; the history is as it was.
 
     Attributes:
         problems: one short sentence for each check that failed.
@@ -110,10 +91,7 @@ class ArchiveError(ConspectusError):
 
 
 class ArchiveTimeout(ArchiveError):
-    """The archive did not answer within its time (seconds).
-
-    Its late answer harms nothing.
-    """
+    """The archive did not answer within its time (seconds)."""
 
 
 class ArchiveUnconfirmed(ArchiveError):
@@ -124,8 +102,7 @@ class ArchiveOvertaken(ArchiveError):
     """Another worker has put its own record in force meanwhile; call again.
 
     Attributes:
-        cost: of the summary that did not come into force, as a `Cost`; there only where it
-            comes out of a compaction.
+        cost: the `Cost` of the summary that did not come into force; set only by a compaction.
     """
 
     cost: object

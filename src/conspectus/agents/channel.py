@@ -25,7 +25,7 @@ from conspectus.agents.views import laid_over
 from conspectus.archive import Archive, Scope
 from conspectus.archive.values import manifest
 from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.memory import Failure, Memory
+from conspectus.compactor.memory import FailedSummary, Memory
 from conspectus.compactor.session import Session
 from conspectus.errors import ArchiveError
 from conspectus.events.notes import log
@@ -113,7 +113,7 @@ class Channel:
         anchor = Anchor.of(engine, self.scope)
         return Session(engine, self.scope, room, anchor, sizes=graph.sizes, ratio=ratio)
 
-    def failure(self, messages: int, over: bool) -> Failure | None:
+    def failure(self, messages: int, over: bool) -> FailedSummary | None:
         """Return the latest summary of the history, if it failed."""
         memory = self.graph.engine.memory
         if not memory.any_failed:
@@ -156,7 +156,7 @@ class Channel:
             # What does not fit now is the guard's to bridge.
             if self.graph.engine.on_failure == "raise":
                 raise
-            said = yield from self.graph.told(error)
+            said = yield from self.graph.redacted_error(error)
             log("records_unreadable", "the records of this history cannot be read now: %s", said)
             return list(sent)
         if len(sent) == len(self.messages) and all(map(is_, sent, self.messages)):

@@ -27,7 +27,7 @@ from conspectus.agents.views import Grown, Views
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.engine import Engine, OnEvent
 from conspectus.compactor.hooks import Preview
-from conspectus.compactor.redacting import told_flow
+from conspectus.compactor.redacting import redacted_texts_flow
 from conspectus.compactor.riding import Sending
 from conspectus.events.notes import log
 from conspectus.summarize.riding import LastRequest
@@ -132,9 +132,9 @@ class GraphEngine:
 
         return tell
 
-    def told(self, error: Exception) -> Flow[str]:
+    def redacted_error(self, error: Exception) -> Flow[str]:
         """Redact an error for the log: providers quote requests in theirs."""
-        return (yield from told_flow(self.engine.redaction, [str(error)]))[0]
+        return (yield from redacted_texts_flow(self.engine.redaction, [str(error)]))[0]
 
     def say_once(self, text: str) -> None:
         """Log a line, the first time."""

@@ -1,4 +1,4 @@
-"""Where the records of one history are found, and where the next one goes."""
+"""Find the records of one history, and commit the next one."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ Chain = tuple[Record, ...]
 class Anchor:
     """The records and drafts of one history.
 
-    A caller that holds nothing but its messages is served from the archive's own pointer, or from
-    this process's memory. A graph holds the head in its checkpointed state: what belongs to a
-    checkpoint then comes back with it, whatever was done on other branches.
+    For a caller with messages alone, the archive's pointer or this process's memory names the
+    head. A graph has the head in its state, so that each checkpoint keeps its own.
 
     Attributes:
-        head: where the caller's state has it, the id of the record in force, or without an archive
-            the records themselves; None where the pointer or the memory has it.
-        checkpointed: a checkpointer keeps that state; else callers may bring back messages alone.
-        names: names a record in the archive, where the caller knows it by another name.
-        aside: drafts are made beside the caller, and nothing is put in force.
-        seen: the record that the pointer named when it was looked at last; empty for none.
+        head: the id of the record in force, or without an archive the records, where the caller's
+            state has it; None where the pointer or the memory has it.
+        checkpointed: a checkpointer keeps that state; else callers may send messages alone.
+        names: the caller's own name of a record, for the archive.
+        aside: drafts are made in the background, and nothing is put in force.
+        seen: the record that the pointer named at the last look; empty for none.
     """
 
     archive: Archive | None
@@ -42,11 +41,10 @@ class Anchor:
 
     @classmethod
     def of(cls, engine: Engine, scope: Scope) -> Anchor:
-        """Make one for the archive and the memory of an engine."""
         return cls(engine.archive, engine.memory, scope)
 
     def chain_flow(self) -> Flow[Chain]:
-        """Return the records in force, the first one first."""
+        """Return the records in force, the oldest first."""
         if isinstance(self.head, tuple):
             return self.head
         if self.archive is None:
@@ -59,18 +57,14 @@ class Anchor:
         return (yield from self.archive.chain_at_flow(self.scope, self.seen))
 
     def named_flow(self, name: str) -> Flow[Chain]:
-        """Return the chain whose head has this name; empty if there is none.
-
-        Where a state has the head, that is for a summary that came without its record, such as a
-        message copied by hand.
-        """
+        """Return the chain whose head has this name, or an empty one."""
         if self.archive is not None:
             return (yield from self.archive.chain_of_flow(self.scope, name))
         found = None if self.head is not None else self.memory.of(self.scope).chains.get(name)
         return found or ()
 
     def moved_flow(self, chain: Chain) -> Flow[None]:
-        """Go back, or over, to these records; a state does so by itself."""
+        """Put these records in force; a caller's state does so by itself."""
         if self.head is not None or self.aside:
             return
         if self.archive is None:
@@ -81,30 +75,28 @@ class Anchor:
         self.seen = head or ""
 
     def commit_flow(self, chain: Chain, record: Record) -> Flow[None]:
-        """Put a record on top of a chain in force."""
+        """Put a record in force on top of a chain."""
         assert not self.aside, "what is prepared is not put in force"
         if self.archive is None:
             if self.head is None:
-                remembered = self.memory.of(self.scope)
-                remembered.chain = (*chain, record)
-                remembered.chains.put(record.name, remembered.chain)
+                memory = self.memory.of(self.scope)
+                memory.chain = (*chain, record)
+                memory.chains.put(record.name, memory.chain)
             return
         if self.head is None:
             yield from self.archive.commit_flow(self.scope, record, seen=self.seen)
             return
-        # Two branches of one thread share the pointer, which is for readers without a state.
+        # Branches of one thread share the pointer, which is for readers without a state.
         yield from self.archive.commit_flow(self.scope, record, alone=False)
         if self.names is not None:
             yield from self.archive.name_flow(self.scope, self.names(record), record.id)
 
     def find_draft_flow(self, plan: str) -> Flow[Draft | None]:
-        """Return the draft of a plan, if there is one."""
         if self.archive is None:
             return self.memory.of(self.scope).drafts.get(plan)
         return (yield from self.archive.find_draft_flow(self.scope, plan))
 
     def save_draft_flow(self, plan: str, draft: Draft) -> Flow[None]:
-        """Keep a draft."""
         if self.archive is None:
             self.memory.of(self.scope).drafts.put(plan, draft)
         else:

@@ -1,4 +1,4 @@
-"""Ask one summariser of any kind, within its time; raise failures as our errors."""
+"""Ask one summariser within its time, and raise failures as our errors."""
 
 from __future__ import annotations
 
@@ -29,11 +29,7 @@ from conspectus.summarize.provider_errors import is_way_out
 
 
 def request_of(material: Material, spent: int) -> SummaryRequest:
-    """Make the request for a summariser.
-
-    Args:
-        spent: the cost of earlier tries, in tokens.
-    """
+    """Make the request for a summariser; `spent` is the cost of earlier tries, in tokens."""
     engine, lengths = material.engine, material.lengths
     return SummaryRequest(
         entries=material.entries,
@@ -69,7 +65,7 @@ def answer_flow(engine: Engine, by: str, request: SummaryRequest, seen: Seen) ->
 def in_notes_flow(
     material: Material, by: str, draft: Draft, request: SummaryRequest
 ) -> Flow[Draft]:
-    """Put the text of a summariser in its place in the notes."""
+    """Put the text of a summariser into the notes."""
     engine, lengths = material.engine, material.lengths
     form = _form_of(engine.summarizers[by])
     if form == "notes":
@@ -79,7 +75,7 @@ def in_notes_flow(
     draft = cut(material, draft)
     if not request.shares.parts:
         return draft
-    # In the notes its lines would give way until the rest fits, so it is judged before.
+    # The notes shorten its lines until the rest fits, so its length is checked before.
     if wrong := lengths.exceeded_by(draft, material.size(draft.text)):
         raise refused(by, draft, wrong)
     most, whole = engine.text_within(lengths.most), form == "whole"
@@ -92,16 +88,12 @@ def in_notes_flow(
 
 
 def _form_of(summarizer: Summarizer) -> Form:
-    """Return the form of its text; a whole summary where it names none."""
     form: Form = getattr(summarizer, "form", "whole")
     return form
 
 
 def as_ours(error: Exception, by: str, engine: Engine) -> Exception:
-    """Turn the error of a summariser, or of reading its answer, into the one to raise.
-
-    Where its provider asks for a pause, that is remembered for all sessions.
-    """
+    """Turn the error of a summariser into the one to raise; remember a pause that it asks for."""
     if isinstance(error, SummaryError):
         if asked := asked_for(error):
             engine.memory.rest(by, asked)
@@ -120,13 +112,13 @@ def as_ours(error: Exception, by: str, engine: Engine) -> Exception:
 
 
 def asked_for(failure: SummaryError) -> float:
-    """Return the seconds that a provider asks to wait; 0 where it gives no number."""
+    """Return the seconds that a provider asks to wait, or 0."""
     asked: object = getattr(failure, "retry_after", None)
     return float(asked) if isinstance(asked, (int, float)) and asked > 0 else 0.0
 
 
 def resting(by: str, seconds: float) -> SummaryError:
-    """Make the failure of a summariser whose provider has asked for a pause."""
+    """Make the error of a summariser whose provider has asked for a pause."""
     error = SummaryError(
         f"{by} is not asked: its provider wants to be left alone for another "
         f"{math.ceil(seconds)} s; try again then, or give a fallback"
@@ -136,7 +128,7 @@ def resting(by: str, seconds: float) -> SummaryError:
 
 
 def ladder_of(engine: Engine, plan: Compact) -> tuple[str, ...]:
-    """Name the summarisers to ask; the embedded one last where there is no room left."""
+    """Return the summarisers to ask in turn; the embedded one last if the window is full."""
     roomy = plan.budget is None or plan.tokens <= plan.budget
     if engine.on_failure != "degrade" or roomy or EMBEDDED in engine.order:
         return engine.order

@@ -21,13 +21,13 @@ from conspectus.compactor.preparation import Make, Preparation, begun, stopped_f
 from conspectus.errors import PolicyError
 
 PREPARE = 0.7
-"""Share of its trigger from which on the next notes are prepared. In windows with a tenth of room
-above the trigger, four tenths of it hold the 30 seconds of a summary (`make bench-waiting`)."""
+"""Share of the trigger from which on notes are prepared. In windows with a tenth of room above the
+trigger, four tenths of it outlast a summary of 30 seconds (`make bench-waiting`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """When notes are prepared beside the agent.
+    """When notes are prepared in the background.
 
     Attributes:
         prepare: share of each trigger from which on the next notes are prepared, above 0 and at
@@ -52,17 +52,12 @@ class Background:
             )
 
     def near(self, policy: Policy, size: Size, room: Window | None) -> bool:
-        """Whether a history is so large that its next notes should be prepared."""
         limit = None if room is None else room.limit
         return policy.fired(foreseen(size, self.prepare), limit) is not None
 
     @classmethod
     def of(cls, given: object) -> Background | None:
-        """Read a setting as a user writes it; None for off.
-
-        Raises:
-            PolicyError: it cannot mean anything.
-        """
+        """Read the setting as users write it; None for off."""
         if given is None or given is False:
             return None
         if given is True:
@@ -77,7 +72,7 @@ class Background:
 
 
 def check_seconds(given: object) -> None:
-    """Refuse a time to wait that means nothing."""
+    """Raise `PolicyError` for an invalid time to wait."""
     number = isinstance(given, (int, float)) and not isinstance(given, bool)
     if given is not None and not (number and 0 <= given < inf):  # type: ignore[operator]
         raise PolicyError(f"timeout must be seconds from 0 on, or None for no end, not {given!r}")
@@ -87,7 +82,7 @@ AnyBackground = bool | Background | Mapping[str, Any] | None
 
 
 class Preparations:
-    """The preparations of this process by history; the newest ones only."""
+    """The newest preparations of this process, by history."""
 
     def __init__(self, setting: Background) -> None:
         self.setting = setting
@@ -97,7 +92,6 @@ class Preparations:
 
     @property
     def closed(self) -> bool:
-        """Whether it begins no more preparations."""
         return self._closed
 
     @property
@@ -108,24 +102,23 @@ class Preparations:
 
     @classmethod
     def of(cls, given: object) -> Preparations | None:
-        """Make one for a setting as a user writes it; None for off."""
+        """Read the setting as users write it; None for off."""
         setting = Background.of(given)
         return None if setting is None else cls(setting)
 
     def latest(self, scope: Scope) -> Preparation | None:
-        """Return the latest preparation for a history, under way or over."""
         with self._lock:
             return self._known.get(scope)
 
     def forget(self, scope: Scope) -> None:
-        """Let another one begin: the latest was swapped in or dropped."""
+        """Forget the latest preparation: it was swapped in or dropped."""
         with self._lock:
             self._known.pop(scope, None)
 
     def wanted(self, scope: Scope, head: str, size: Size) -> bool:
-        """Whether another preparation should begin for a history.
+        """Return whether another preparation should begin for a history.
 
-        One that came to nothing is tried again once the history has grown by a tenth.
+        One without a draft is tried again once the history has grown by a tenth.
         """
         known = self.latest(scope)
         if self._closed or known is None or known.under_way:
@@ -138,10 +131,7 @@ class Preparations:
         return grown(size.tokens, before.tokens) or grown(size.messages, before.messages)
 
     def begin(self, scope: Scope, head: str, size: Size | None, make: Make) -> Flow[Preparation]:
-        """Begin a preparation in a thread, or as a task of the event loop.
-
-        Where one is under way already, that is the answer.
-        """
+        """Begin a preparation, or return the one under way."""
         with self._lock:
             known = self._known.pop(scope, None)
             new = known is None or not known.under_way
@@ -159,7 +149,7 @@ class Preparations:
         return job
 
     def close_flow(self, seconds: float | None) -> Flow[None]:
-        """Begin nothing more; wait for what is under way, then stop it."""
+        """Begin no more; wait up to these seconds for those under way, then stop them."""
         with self._lock:
             self._closed, jobs = True, list(self._begun)
         until = None if seconds is None else time.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""One call of the compactor: look at a history, decide, compact, and report."""
+"""Carry out one call of the compactor: read, decide, compact, report."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.drafts import shown_in
-from conspectus.compactor.memory import Failure
+from conspectus.compactor.memory import FailedSummary
 from conspectus.compactor.observed import whose_of
 from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.result import CompactionResult, Done, Failed
@@ -24,22 +24,22 @@ from conspectus.events import HistoryStuck, tell
 from conspectus.messages import Source, read_messages
 
 LOOKS = 4
-"""How often a history is looked at, where other workers compact it each time meanwhile."""
+"""Most reads of a history that other workers compact meanwhile."""
 
 
 def compact_flow(
     session: Session, messages: Sequence[Source], force: bool, focus: str
 ) -> Flow[CompactionResult]:
-    """Look at a history, decide, and carry the decision out.
+    """Read a history, decide, and carry the decision out.
 
-    Where another worker has compacted it meanwhile, its record is seen at the next look. The
-    cost of the looks before is part of the result.
+    If another worker compacts it meanwhile, its record is found at the next read. The result
+    includes the cost of the reads before.
     """
     entries = read_messages(messages)
     spent, seen = Cost(), None
     for left in reversed(range(LOOKS)):
         history = yield from session.folded(entries)
-        # What was asked for has been done; unless it was done to another branch of the thread.
+        # Another worker did what was forced, unless on another branch of the thread.
         force = force and seen in (None, history.chain)
         own, counted = session.corrected(history)
         view, decided = own.decided(counted, force)
@@ -86,7 +86,7 @@ def compact_flow(
 def adopt_flow(
     session: Session, messages: Sequence[Source], covers: Collection[str], text: str, by: str
 ) -> Flow[CompactionResult]:
-    """Put a summary in force that another library has written, its originals archived."""
+    """Put the summary of another library in force, its originals archived."""
     history = yield from session.folded(read_messages(messages))
     items = history.items
     ex = exchanges(items)
@@ -97,7 +97,7 @@ def adopt_flow(
         if place.entry is not None and place.entry.id in covers and i not in fixed
     ]
     leaves = set(leaving)
-    # What the other library tore apart stays together here, in view.
+    # A group that the other library split stays in view.
     torn = {ex.group[i] for i in range(len(items)) if i not in leaves}
     leaving = [i for i in leaving if ex.group[i] not in torn]
     size = history.size.tokens
@@ -111,11 +111,10 @@ def adopt_flow(
 
 
 def _unchanged(session: Session, history: History, decided: Keep | Stuck) -> CompactionResult:
-    stuck = isinstance(decided, Stuck)
     return _result(
         session,
         history,
-        outcome="stuck" if stuck else "kept",
+        outcome="stuck" if isinstance(decided, Stuck) else "kept",
         reason=decided.reason,
         tokens_before=history.size.tokens,
         needed=decided.needed if isinstance(decided, Stuck) else None,
@@ -154,7 +153,7 @@ def _failed(
 def _remember_failure(session: Session, history: History, error: Exception | None) -> None:
     head, size = history.head.id if history.head else None, history.size
     why = f"secrets could not be redacted: {error}" if isinstance(error, RedactionError) else ""
-    failure = Failure(head, session.asked or size, size, session.over(history), why)
+    failure = FailedSummary(head, session.asked or size, size, session.over(history), why)
     session.engine.memory.of(session.scope).failed = failure
 
 
@@ -219,6 +218,6 @@ def _result(session: Session, view: History, **more: Any) -> CompactionResult:
 
 
 def _why(cause: str, tokens: int, budget: int | None) -> str:
-    """Give the cause of a compaction and its result, as one sentence."""
+    """Return the cause of a compaction and its result, as one sentence."""
     asked = "it was asked for" if cause == "forced" else f"reached its {cause}"
     return asked if budget is None else f"{asked}; now {tokens:,} of at most {budget:,} tokens"

@@ -10,24 +10,24 @@ from conspectus.compactor.drafts import body_of, uncited
 from conspectus.compactor.engine import SLACK
 from conspectus.compactor.hooks import Preview, PreviewRequest
 from conspectus.compactor.material import Material
-from conspectus.compactor.redacting import written_flow
+from conspectus.compactor.redacting import redacted_summary_flow
 from conspectus.errors import SummaryError, SummaryRejected
 from conspectus.events import CompactionStep, observing
 from conspectus.summarize import cut_short, problems
 
 MOST_ASKED = 20
-"""Answers that do not fit before a preview is given up: a function may never make one that does."""
+"""Answers that do not fit, after which a preview is given up."""
 
 
 def refused(by: str, draft: Draft, wrong: tuple[str, ...]) -> SummaryRejected:
-    """Make the error of a text that cannot be used; it bears the cost of the text."""
+    """Make the error of a text that failed its checks, with the cost of the text."""
     error = SummaryRejected(f"the summary by {by} was refused: {'; '.join(wrong)}", wrong)
     error.cost = draft.cost
     return error
 
 
 def checked(material: Material, draft: Draft) -> tuple[Draft, tuple[str, ...]]:
-    """Measure and check a draft; answer with it and the reasons against it."""
+    """Measure and check a draft; return it and the problems found."""
     with observing(CompactionStep, step="check", by=draft.by) as seen:
         entries, text = material.entries, body_of(draft.text)
         if material.engine.archive is None:
@@ -41,7 +41,7 @@ def checked(material: Material, draft: Draft) -> tuple[Draft, tuple[str, ...]]:
 
 
 def cut(material: Material, draft: Draft) -> Draft:
-    """Cut a text at the end of a line where it is longer than a caller allows."""
+    """Cut a text at the end of a line if it exceeds the caller's limit."""
     lengths, count = material.lengths, material.engine.meter.text
     room, text = lengths.most - material.engine.frame - SLACK, draft.text
     while lengths.may_be_cut and (over := material.size(text) - lengths.most) > 0 and room > 0:
@@ -53,13 +53,10 @@ def cut(material: Material, draft: Draft) -> Draft:
 def approved_flow(
     ask: Preview, material: Material, draft: Draft, cause: str, kept: bool
 ) -> Flow[Draft | None]:
-    """Return the draft as a person approved it; None where it was refused.
+    """Return the draft as a person approved it, or None if it was refused.
 
-    The person is asked in the caller's own thread and context, as a graph's interrupt works nowhere
-    else, and again until the text fits.
-
-    Args:
-        kept: the draft was made at an earlier time.
+    The person is asked in the caller's own thread and context, where a graph's interrupt works, and
+    again until the text fits.
     """
     limit, problem = material.lengths.most, ""
     request = PreviewRequest(
@@ -77,7 +74,7 @@ def approved_flow(
         edited = body_of(text)
         tokens = material.size(edited)
         if edited and tokens <= limit:
-            clean = yield from written_flow(material.redaction, edited)
+            clean = yield from redacted_summary_flow(material.redaction, edited)
             return replace(draft, text=clean, tokens=material.size(clean))
         problem = (
             f"it takes {tokens:,} tokens and there is room for {limit:,}; shorten it"

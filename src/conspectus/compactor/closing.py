@@ -1,4 +1,4 @@
-"""`close` and `with` for an object whose notes are prepared in the background."""
+"""Provide `close` and `with` for an object that prepares notes in the background."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Closing:
     def close(self, timeout: float | None = None) -> None:
         """Wait for notes that are being prepared, and close an archive opened here.
 
-        After it no thread and no task of this object uses a store, so that the store's own
-        connection can be closed. One that was given stays open, as does an `Archive`. Nothing more
-        is prepared then; where an archive was given, the object goes on without `background`.
+        Afterwards no thread and no task of this object uses a store, whose connection may then be
+        closed. A store or an `Archive` that was given stays open, and the object goes on without
+        `background`.
 
         Args:
-            timeout: seconds to wait for notes that a model is writing. Those that are not there
-                by then are given up: its answer is thrown away. Default: as long as it takes.
+            timeout: seconds to wait for notes that a model is writing; later ones are thrown away.
+                Default: no limit.
 
         Raises:
             PolicyError: `timeout` is no number of seconds.
@@ -57,7 +57,7 @@ class Closing:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Whoever fails or is interrupted does not wait for a model.
+        # After an error or an interrupt, there is no wait for a model.
         self.close(None if kind is None else 0)
 
     async def __aenter__(self) -> Self:

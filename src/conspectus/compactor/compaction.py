@@ -1,6 +1,6 @@
-"""One compaction: archive, read back, summarise, check, save, preview, commit.
+"""Carry out one compaction: archive, read back, summarise, check, save, preview, commit.
 
-This order is the commit rule: whatever fails before the commit leaves the history as it was.
+This order is the commit rule: a failure before the commit leaves the history as it was.
 """
 
 from __future__ import annotations
@@ -32,7 +32,11 @@ from conspectus.compactor.engine import Engine
 from conspectus.compactor.hooks import Preview
 from conspectus.compactor.material import Material, tell_hooks_flow
 from conspectus.compactor.observed import by_name, cause_of, emit, failed, said_once, whose_of
-from conspectus.compactor.redacting import event_flow, told_flow, written_flow
+from conspectus.compactor.redacting import (
+    redacted_event_flow,
+    redacted_summary_flow,
+    redacted_texts_flow,
+)
 from conspectus.compactor.result import Done, Failed
 from conspectus.compactor.riding import riding
 from conspectus.compactor.session import Session
@@ -52,12 +56,14 @@ from conspectus.ledger import Ledger
 Claim = Callable[[str, tuple[str, ...]], Flow[bool]]
 
 RETRY_AFTER = (0.5, 2.0)
-"""Seconds to wait before the second and the third try of one summariser; longer where its provider
-asks for it."""
+"""Seconds before the second and the third try of one summariser, unless its provider asks for
+more.
+"""
 
 LONGEST_WAIT = 20.0
-"""The most seconds to wait because a provider asks for it. Where it asks for more, the summariser
-is not tried again: an agent's step should not stand still, and to ask earlier would be in vain."""
+"""Most seconds to wait on a provider's request; if it asks for more, its summariser is not tried
+again.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +81,10 @@ class Compaction:
     """One compaction.
 
     Attributes:
-        adopted: the summary of what leaves, where another library has written it already.
-        ready: the draft that was prepared for it; None where there is none.
-        waited: seconds that the caller has waited for that.
-        begun: name of the draft that this worker has taken upon itself; empty for none.
+        adopted: the summary by another library of the messages that leave; None for none.
+        ready: the draft that was prepared for it; None for none.
+        waited: seconds that the caller has waited for that draft.
+        begun: name of the draft that this worker has claimed; empty for none.
         asked: names of the summarisers that were asked.
     """
 
@@ -103,7 +109,7 @@ class Compaction:
         self.material = Material(self.engine, self.history, self.plan, focus, adopted)
 
     def run(self) -> Flow[tuple[Done | Failed, History]]:
-        """Carry out the plan; answer with the outcome and the new view, or the old one."""
+        """Carry out the plan; return the outcome and the new view, or the old one."""
         plan, engine = self.plan, self.engine
         raises = engine.on_failure == "raise"
         with observing(
@@ -131,7 +137,9 @@ class Compaction:
                 outcome = Failed(str(error), error, Cost())
             except ConspectusError as error:
                 self._let_others_go_on()
-                seen.tell(**(yield from event_flow(self.material.redaction, failed(error))))
+                seen.tell(
+                    **(yield from redacted_event_flow(self.material.redaction, failed(error)))
+                )
                 raise
             finally:
                 self._let_others_go_on()
@@ -141,7 +149,7 @@ class Compaction:
             if self.waited:
                 seen.tell(waited=self.waited + self._seconds)
             after = applied(self.history, record, gone, self.material.clips, engine.meter)
-            failures = yield from told_flow(self.material.redaction, outcome.failures)
+            failures = yield from redacted_texts_flow(self.material.redaction, outcome.failures)
             seen.tell(
                 outcome="passing" if engine.passing else "compacted",
                 tokens_after=after.size.tokens,
@@ -152,7 +160,6 @@ class Compaction:
             return replace(outcome, failures=tuple(failures)), after
 
     def _steps(self, seen: Seen) -> Flow[Done | Failed]:
-        """Take the steps in their order."""
         plan, material = self.plan, self.material
         yield from material.gather_flow(self.scope)
         seen.tell(evicted=len(material.keys))
@@ -195,11 +202,10 @@ class Compaction:
         """Take the first half, up to the stored draft; ask nobody, put nothing in force.
 
         Args:
-            claim: says whether this worker is to make the draft, given its name and the keys of the
-                messages that it stands for.
+            claim: claims the draft of this name and these keys for this worker, if no other has it.
 
         Returns:
-            The draft; why there is none; None where another worker is at it.
+            The draft; or why there is none; or None where another worker has claimed it.
         """
         yield from self.material.gather_flow(self.scope)
         name = self._draft_name()
@@ -330,9 +336,9 @@ class Compaction:
             self.begun = ""
 
     def _may_be_asked(self, by: str) -> None:
-        """Pass by a summariser whose provider asks for a pause.
+        """Raise if the provider of a summariser has asked for a pause.
 
-        One that has asked in this very compaction is tried again: this has waited then.
+        After a pause asked for in this compaction, which has waited, it is tried again.
         """
         rest = 0.0 if by in self.asked else self.engine.memory.rests(by)
         self.asked.add(by)
@@ -340,7 +346,7 @@ class Compaction:
             raise resting(by, rest)
 
     def _redacted(self, draft: Draft) -> Flow[Draft]:
-        text = yield from written_flow(self.material.redaction, draft.text)
+        text = yield from redacted_summary_flow(self.material.redaction, draft.text)
         return draft if text == draft.text else replace(draft, text=text)
 
     def _preview(self, ask: Preview, draft: Draft, kept: bool) -> Flow[Draft | None]:
@@ -356,7 +362,7 @@ class Compaction:
         return round(time.monotonic() - self.start, 3)
 
     def _bill(self, draft: Draft | None) -> dict[str, Any]:
-        """Return what it took beside tokens, until its record is committed."""
+        """Return the seconds and the money that the record cost, beside tokens."""
         own, prepared = self._seconds, 0.0 if self.ready is None else self.ready.seconds
         money = events.money_of(draft.cost) if draft is not None else {}
         waited = round(own + self.waited, 3)
@@ -393,7 +399,12 @@ class Compaction:
     # Events
 
     def _tell(self, event: str, **data: Any) -> Flow[None]:
-        emit(self.engine, self.scope, event, (yield from event_flow(self.material.redaction, data)))
+        emit(
+            self.engine,
+            self.scope,
+            event,
+            (yield from redacted_event_flow(self.material.redaction, data)),
+        )
 
     def _failed(self, outcome: Failed, seen: Seen) -> Flow[Failed]:
         """Redact a failure for listeners and callers."""
@@ -403,6 +414,6 @@ class Compaction:
             # Of our own words; a redactor that hangs is not asked again about them.
             seen.tell(**why)
             return outcome
-        seen.tell(**(yield from event_flow(redaction, why)))
-        [reason] = yield from told_flow(redaction, [outcome.reason])
+        seen.tell(**(yield from redacted_event_flow(redaction, why)))
+        [reason] = yield from redacted_texts_flow(redaction, [outcome.reason])
         return replace(outcome, reason=reason)

@@ -1,4 +1,4 @@
-"""The text of a summary on its way into force: its name, its body, its facts."""
+"""Name the text of a summary, and read its body and its facts."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def draft_name(
 ) -> str:
     """Name the draft of a plan, so that any process finds it again.
 
-    Args:
-        identity: what else would change the summary (prompts, focus, model), as one string.
+    `limit` is the size that the summary is asked to have, in tokens; `identity` says all else that
+    would change it, such as prompts, focus and model.
     """
     parts = [parent, keys, limit, identity, standing, dict(ledger)]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
 def draft_of(answer: object, by: str) -> Draft:
-    """Make a draft of a summariser's answer."""
+    """Make a draft of a summariser's answer; raise `SummaryError` if that is no `Summary`."""
     fits = (
         isinstance(answer, Summary)
         and isinstance(answer.text, str)

@@ -1,4 +1,4 @@
-"""The engine of every way in: policy, meter, summarisers, archive, memory."""
+"""Hold the policy, meter, summarisers, archive and memory of every entry point."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ class Engine:
     """Settings, summarisers, archive and memory of compactions, for every session.
 
     Attributes:
-        frame: tokens of a summary message that says nothing yet.
-        order: names of those to try, in turn.
+        frame: tokens of a summary message without text.
+        order: names of the summarisers to try, in turn.
         timeout: seconds for one try of a summariser that sets none itself.
-        hooks: get the messages that are about to leave.
+        hooks: functions that get the messages that are about to leave.
         size: tokens of the message that shows a summary, where that is not one of ours.
         passing: its records are thrown away with the one request that they are made for.
-        kept_in: where originals stay that no archive holds, as a clip says it, such as "kept in
-            the history", with `{cite}` for the name of one; None where nothing keeps them, so that
-            nothing is shown short without an archive.
-        cached: summaries are asked for after the agent's last request, where that may be.
+        kept_in: says in a clip where its original is without an archive, with `{cite}` for its id;
+            None where nothing keeps originals, so that nothing is clipped.
+        cached: summaries are asked for after the agent's last request, where possible.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -71,7 +70,7 @@ class Engine:
             index_of(self.archive)  # records are indexed as they are committed
 
     def identity(self, focus: str) -> str:
-        """Name all that would change a summary beside its messages."""
+        """Name all that would change a summary, beside its messages."""
         parts = [*(self.summarizers[name].identity for name in self.order), focus]
         parts += [] if self.shares == Shares() else [repr(self.shares)]
         parts += ["cached"] if self.cached else []

@@ -1,4 +1,4 @@
-"""Hooks before a summary takes effect: a preview, and events of what leaves."""
+"""Call hooks before a summary takes effect: a preview, and events of what leaves."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class PreviewRequest:
     """The question to a person before a summary takes effect.
 
     Attributes:
-        summary: the text that would stand for what leaves.
+        summary: the text that would replace the messages that leave.
         evict: messages that would leave the view.
-        cause: what asked for the compaction.
-        limit: the most that the text may take, in tokens.
+        cause: the reason for the compaction.
+        limit: most tokens of the text.
         by: name of the summariser.
-        problem: the reason why the answer before cannot be used; empty the first time.
-        kept: it was made at an earlier time and kept since, so it may have been read already.
+        problem: the reason why the last answer cannot be used; empty the first time.
+        kept: it was made and stored earlier, so it may have been read already.
     """
 
     summary: str
@@ -43,7 +43,7 @@ class PreviewRequest:
 
 
 Preview = Callable[[PreviewRequest], str | None]
-"""Answers with the text that is to take effect, or None to refuse it."""
+"""Return the text that is to take effect, or None to refuse it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class SummarizationEvent:
     Attributes:
         messages_to_summarize: the messages that leave the model's view, whole, oldest first;
             copies, save for parts that cannot be copied.
-        preserved_messages: the messages that stay in view; copies.
+        preserved_messages: copies of the messages that stay in view.
         thread_id: of the conversation.
-        session: whose history in that thread: `main`, or a subagent's own.
-        tenant: whose conversation it is.
-        cause: what asked for the compaction, in words.
+        session: the agent's history in that thread: `main`, or a subagent's own.
+        tenant: the owner of the conversation.
+        cause: the reason for the compaction, in words.
     """
 
     messages_to_summarize: tuple[Source, ...]
@@ -69,12 +69,13 @@ class SummarizationEvent:
 
 
 BeforeSummarization = Callable[[SummarizationEvent], Any]
-"""A function, sync or async. What it returns or raises changes nothing. It may be called again for
-the same messages where the archive fails after it."""
+"""A sync or async function. What it returns or raises changes nothing. It may be called again for
+the same messages if the archive fails after it.
+"""
 
 
 def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) -> tuple[Any, ...]:
-    """Read the hooks that a user gives: one, several or none."""
+    """Read `before_summarization`: none, one or several functions."""
     if given is None:
         return ()
     hooks = (given,) if callable(given) else tuple(given)
@@ -87,11 +88,7 @@ def hooks_of(given: BeforeSummarization | Sequence[BeforeSummarization] | None) 
 
 
 def copied(entry: Entry, *, closed: bool) -> Source:
-    """Copy a message for hooks, so that their changes stay with them.
-
-    Args:
-        closed: leave out objects that no redactor can look into, as the archive does.
-    """
+    """Copy a message for hooks; with `closed` without objects that no redactor can read."""
     if not closed:
         return _copy(entry.source)
     encoded = entry.encoded
@@ -111,7 +108,7 @@ def _copy(message: Source) -> Source:
 def tell_flow(
     hooks: Sequence[BeforeSummarization], event: SummarizationEvent, timeout: float | None
 ) -> Flow[None]:
-    """Call each hook in turn; one that fails, or takes too long, is logged."""
+    """Call each hook in turn, at most `timeout` seconds; log one that fails."""
     for hook in hooks:
         try:
             yield Io(lambda h=hook: _call(h, event), lambda h=hook: _acall(h, event), timeout)  # type: ignore[misc]

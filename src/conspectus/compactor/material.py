@@ -1,4 +1,4 @@
-"""The messages, notes and facts that one compaction reads."""
+"""Gather the messages, notes and facts that one compaction reads."""
 
 from __future__ import annotations
 
@@ -31,16 +31,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """How long a summary message may be, in tokens.
+    """The lengths of a summary message, in tokens.
 
     Attributes:
         asked: the limit that the summariser is given.
-        fine: the size up to which a longer one is used as it came: the budget leaves room to grow,
-            and summaries of summaries do not outgrow their summariser. Above it a shorter one is
-            asked for.
-        most: the most that it may take: of what it replaces, of the budget, of a caller's limit.
+        fine: the size above which a shorter one is asked for, so that the budget keeps room and
+            summaries of summaries fit their summariser.
+        most: its largest size, by what it replaces, the budget and a caller's limit.
         replaced: tokens of the messages that it replaces.
-        may_be_cut: a caller has set a length, and wants that rather than no summary.
+        may_be_cut: a caller has set a length, and prefers a cut summary to none.
     """
 
     asked: int
@@ -53,8 +52,7 @@ class Lengths:
     def of(cls, plan: Compact, replaced: int, stays: int, alone: bool = False) -> Lengths:
         """Set the lengths of one compaction.
 
-        Args:
-            alone: in a tiny budget it is enough that the summary fits by itself, as LangMem has it.
+        With `alone`, a summary in a tiny budget need only fit by itself, as in LangMem.
         """
         asked = min(plan.summary_tokens, max(FLOOR, replaced))
         most = max(FLOOR, replaced)
@@ -71,24 +69,23 @@ class Lengths:
         )
 
     def exceeded_by(self, draft: Draft, tokens: int) -> tuple[str, ...]:
-        """Return the reasons why a summariser's own text is too long; empty if it is not."""
         return problems(draft, (), tokens=tokens, replaced=self.replaced, limit=self.most)
 
 
 @dataclass(slots=True)
 class Material:
-    """All that one compaction reads; where there is a redactor, without its secrets.
+    """All that one compaction reads, without its secrets if there is a redactor.
 
     Attributes:
-        adopted: the summary of what leaves, where another library has written it already.
-        originals: the messages that leave or are clipped, as they were first sent, by key.
-        to_show: the text that stays of messages that are clipped, by key; with a redactor only.
+        adopted: the summary by another library of the messages that leave; None for none.
+        originals: the messages that leave or are clipped, as first sent, by key.
+        to_show: the redacted text of messages that are clipped, by key.
         clips: clipped messages, by their place in the history.
         standing: the summary so far: ours, and those of other libraries that ours replaces.
-        ledger: the facts so far, with those of what leaves.
-        places: the view after it, without its summary.
+        ledger: the facts so far, with those of the messages that leave.
+        places: the view after the compaction, without its summary.
         redacted: secrets that were taken out of the originals, by kind.
-        lost: clipped messages whose originals are not in the archive any more.
+        lost: clipped messages whose originals are no longer in the archive.
     """
 
     engine: Engine
@@ -113,29 +110,26 @@ class Material:
         self.redaction = self.engine.redaction
 
     def size(self, body: str) -> int:
-        """Count the tokens of a summary as it would stand in view."""
         if self.engine.size is not None:
             return self.engine.size(body)
         text = summary_text(body, archived=self.engine.archive is not None)
         return self.engine.meter.message(summary_message(text, "", like=self.history.like))
 
     def read(self) -> list[Entry]:
-        """Return what leaves, without summaries: their words are nobody's own."""
+        """Return the messages that leave, without summaries."""
         return [self.originals[p.item.key] for p in self.leaving if not p.item.summary]
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The originals that leave, in order."""
         return tuple(place.item.key for place in self.leaving)
 
     @property
     def entries(self) -> list[Entry]:
-        """The originals that leave, as they were first sent."""
+        """The originals that leave."""
         return [self.originals[key] for key in self.keys]
 
     @property
     def marks(self) -> tuple[ClipMark, ...]:
-        """The messages to show short."""
         return tuple(place.mark for place in self.clips.values() if place.mark is not None)
 
     @property
@@ -146,7 +140,7 @@ class Material:
     def among(self) -> tuple[str, ...]:
         """Return the keys of what leaves, and of what stays before the last of it.
 
-        The latter leave later, and the archive is to know where they stood.
+        The latter leave later, and the archive must know where they stood.
         """
         items, leaving = self.history.items, set(self.keys)
         known = {key for record in self.history.chain for key in record.order}
@@ -160,10 +154,7 @@ class Material:
         return () if leaving.issuperset(among) else among
 
     def gather_flow(self, scope: Scope) -> Flow[None]:
-        """Read the originals of all that leaves or is clipped, and the facts in them.
-
-        Messages that came back clipped are read from the archive, whole.
-        """
+        """Read the originals of all that leaves or is clipped, and the facts in them."""
         places = self.history.places
         gone = set(self.plan.evicted)
         self.leaving = tuple(
@@ -220,7 +211,7 @@ class Material:
         return for_view(original, place.entry)
 
     def _redact(self, redaction: Redaction) -> Flow[None]:
-        """Take the secrets out of all that is kept, read or logged from here on."""
+        """Take the secrets out of all that is stored, read or logged from here on."""
         # A clip must be the same whenever it is made again, so it goes by its own message only.
         short = {
             key: self.originals[key]
@@ -262,7 +253,7 @@ class Material:
 
 
 def _ledger_of(record: Record) -> Ledger:
-    """Read the ledger of a record; damaged parts are left out, with a line in the log."""
+    """Read the ledger of a record; log its damaged parts and leave them out."""
     ledger, wrong = Ledger.recovered(record.ledger)
     if wrong:
         log(
@@ -275,19 +266,18 @@ def _ledger_of(record: Record) -> Ledger:
 
 
 def _foreign(place: Place) -> bool:
-    """Whether it is a summary of somebody else, or of ours without its record."""
+    """Return whether it is another library's summary, or ours without its record."""
     return place.item.summary and place.entry is not None
 
 
 def reading_flow(work: Callable[[], T], entries: Sequence[Entry]) -> Flow[T]:
-    """Do work of our own on messages; off the event loop where there is much of it."""
+    """Work on messages, in a thread if there are many."""
     if len(entries) > MANY or sum(len(entry.reading) for entry in entries) > LONG:
         return cast("T", (yield Io(work)))
     return work()
 
 
 def tell_hooks_flow(material: Material, scope: Scope) -> Flow[None]:
-    """Call the hooks with the messages that are about to leave."""
     engine, left = material.engine, material.read()
     if not engine.hooks or not left:
         return

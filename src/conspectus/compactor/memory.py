@@ -1,4 +1,4 @@
-"""Records and drafts without an archive, and failures: in this process, bounded."""
+"""Remember records and drafts without an archive, and failures, in this process."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from conspectus.archive import Scope
 from conspectus.summarize.riding import LastRequest
 
 THREADS = 256
-"""Sessions remembered at most; the one that was used least recently goes first."""
+"""Most sessions in memory; the least recently used goes first."""
 
 KEPT = 8
-"""Drafts, and chains, remembered of each session."""
+"""Drafts, and chains, in memory for each session."""
 
 LONGEST_REST = 3_600.0
-"""Seconds that a summariser is left alone at most because its provider asks for it: nonsense in a
-header must not switch it off for good."""
+"""Most seconds that a provider's header can switch its summariser off for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedSummary:
     """A summary that failed, or that a person refused.
 
     Attributes:
         asked: the size of the history as its trigger counts.
-        size: and as the meter does.
+        size: the size as the meter counts.
         over: it did not fit the window.
-        why: what to say where nothing is tried until the history has grown; empty for a summary.
+        why: reason to give while nothing is tried; empty if a summary failed.
     """
 
     head: str | None
@@ -43,28 +42,26 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Remembered:
+class SessionMemory:
     """The memory of one session.
 
     Attributes:
-        chain: the records in force, where there is no archive to hold them.
-        chains: earlier and other ones by the name of their head, likewise.
-        failed: the latest summary, if it failed; None since the latest success.
+        chain: the records in force, where there is no archive.
+        chains: other chains by the name of their head, where there is no archive.
+        failed: the latest summary, if it failed.
     """
 
     chain: tuple[Record, ...] = ()
     chains: Newest[str, tuple[Record, ...]] = field(default_factory=lambda: Newest(KEPT))
     drafts: Newest[str, Draft] = field(default_factory=lambda: Newest(KEPT))
-    failed: Failure | None = None
+    failed: FailedSummary | None = None
     prepared: Newest[str, dict[str, Any]] = field(default_factory=lambda: Newest(KEPT))
     last_request: LastRequest | None = None
 
-    def failure(self, head: str | None, messages: int, over: bool) -> Failure | None:
-        """Return the latest failure, if it says anything of the history as it is now.
+    def failure(self, head: str | None, messages: int, over: bool) -> FailedSummary | None:
+        """Return the latest failure, if it is of the history as it is now.
 
-        Args:
-            over: the history does not fit the window. Where it did when the summary failed, it is
-                asked for once more, as more is at stake.
+        A history that no longer fits the window is tried once more. A shorter one has gone back.
         """
         found = self.failed
         if found is None or found.head != head or messages < found.size.messages:
@@ -73,21 +70,21 @@ class Remembered:
 
 
 class Memory:
-    """The memory of a compactor between calls: bounded.
+    """The bounded memory of a compactor between calls.
 
     With an archive it holds failures and pauses alone. Without one it holds the records, so that a
-    history sent whole again is not summarised again until they are forgotten.
+    history sent whole again is not summarised again.
     """
 
     def __init__(self) -> None:
-        self._threads: Newest[Scope, Remembered] = Newest(THREADS)
+        self._threads: Newest[Scope, SessionMemory] = Newest(THREADS)
         self._under_way: dict[tuple[Scope, str], int] = {}
         self._resting: dict[str, float] = {}
         self._said = False
         self._lock = threading.Lock()
 
     def first_beyond(self) -> bool:
-        """Whether a trigger out of reach is met for the first time, in all sessions."""
+        """Return whether this is the first trigger out of reach in all sessions."""
         with self._lock:
             said, self._said = self._said, True
             return not said
@@ -104,7 +101,7 @@ class Memory:
             return max(0.0, self._resting.get(summarizer, 0.0) - monotonic())
 
     def begin(self, scope: Scope, plan: str) -> bool:
-        """Take a plan's summary upon oneself, to `end` it; False if another worker has."""
+        """Claim the summary of a plan until `end`; return False if another worker has it."""
         with self._lock:
             if (scope, plan) in self._under_way:
                 return False
@@ -112,12 +109,12 @@ class Memory:
             return True
 
     def under_way(self, scope: Scope, plan: str) -> int | None:
-        """Return the thread that is at the summary of a plan; None for nobody."""
+        """Return the thread that has claimed the summary of a plan, or None."""
         with self._lock:
             return self._under_way.get((scope, plan))
 
     def end(self, scope: Scope, plan: str) -> None:
-        """Let others go on: the draft is there, or there is none."""
+        """Release the claim on the summary of a plan."""
         with self._lock:
             self._under_way.pop((scope, plan), None)
 
@@ -126,6 +123,6 @@ class Memory:
         """Whether the latest summary of any session has failed."""
         return any(one.failed is not None for one in self._threads.values())
 
-    def of(self, scope: Scope) -> Remembered:
+    def of(self, scope: Scope) -> SessionMemory:
         """Return the memory of a session, made empty if it is new."""
-        return self._threads.get_or_make(scope, Remembered)
+        return self._threads.get_or_make(scope, SessionMemory)

@@ -1,4 +1,4 @@
-"""Events and log lines of a compaction: cause, progress, failures, calls."""
+"""Make the events and log lines of a compaction: cause, progress, failures, calls."""
 
 from __future__ import annotations
 
@@ -33,12 +33,11 @@ CAUSES = ("window", "forced", "trigger")
 
 
 def whose_of(scope: Scope) -> Whose:
-    """Name the history that an event is about."""
     return Whose(scope.tenant, scope.thread, scope.session)
 
 
 def cause_of(cause: str) -> str:
-    """Name a plan's cause by one of few words.
+    """Shorten a plan's cause to one word.
 
     Example:
         >>> cause_of("trigger: 8,000 tokens"), cause_of("1,024 tokens have gathered")
@@ -48,7 +47,7 @@ def cause_of(cause: str) -> str:
 
 
 def log_failures(found: Done | CompactionResult) -> None:
-    """Log a line for each try that failed, where a later one succeeded."""
+    """Log a line for each failed try before a later one succeeded."""
     if found.record is None:
         return
     by = found.record.by  # empty where no summary was needed after all
@@ -62,7 +61,7 @@ def log_failures(found: Done | CompactionResult) -> None:
 
 
 def emit(engine: Engine, scope: Scope, event: str, data: Mapping[str, Any]) -> None:
-    """Call the user's `on_event`; one that fails is logged, and undoes no compaction."""
+    """Call the user's `on_event`; if it fails, log that and go on."""
     data = {**data, "thread_id": scope.thread, "session": scope.session}
     log("compaction_progress", "%s %s", event, data, level=logging.DEBUG)
     if engine.on_event is None:
@@ -74,12 +73,12 @@ def emit(engine: Engine, scope: Scope, event: str, data: Mapping[str, Any]) -> N
 
 
 def by_name(by: str, error: Exception) -> str:
-    """Say what went wrong, with the name of the summariser once."""
+    """Return the text of an error with the name of the summariser in it once."""
     return str(error) if f"{by} " in str(error) else f"{by}: {error}"
 
 
 def said_once(error: ArchiveError) -> str:
-    """Say that the archive failed, and why; errors of a store begin with the former."""
+    """Return that the archive failed, and why; errors of a store begin with the former."""
     text = str(error)
     return text if text.startswith("The archive failed") else f"the archive failed: {text}"
 
@@ -109,7 +108,7 @@ def failed(error: Exception, *, refused: bool = False) -> dict[str, Any]:
 def observed_call(step: Io, by: str, request: SummaryRequest, around: Seen) -> Flow[object]:
     """Call a summariser of the user's own, as one event.
 
-    There is none where it uses one of ours, whose calls have their own events.
+    There is no event if it uses one of ours, whose calls have their own.
     """
     if not around:
         return (yield step)
@@ -132,7 +131,7 @@ def observed_call(step: Io, by: str, request: SummaryRequest, around: Seen) -> F
 
 
 def _reported(answer: object, request: SummaryRequest) -> dict[str, Any]:
-    """Return the cost that a foreign summariser reports; else an estimate."""
+    """Return the cost that a foreign summariser reports, or an estimate."""
     if not isinstance(answer, Summary) or not isinstance(answer.text, str):
         return {"outcome": "rejected"}
     if isinstance(answer.cost, Cost) and answer.cost.calls:

@@ -1,4 +1,4 @@
-"""Run one preparation of notes beside the agent, wait for it, and stop it."""
+"""Run one preparation of notes in the background, wait for it, and stop it."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ Outcome = Literal["", "ready", "elsewhere", "nothing", "failed", "cancelled"]
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class Preparation:
-    """Notes that are being prepared beside the caller.
+    """Notes that are being prepared in the background.
 
     Attributes:
         outcome: empty while it is under way; `ready`: a draft waits for the trigger; `elsewhere`:
-            another worker is at it; `nothing`: there is nothing to prepare yet; `failed`;
+            another worker prepares them; `nothing`: there is nothing to prepare yet; `failed`;
             `cancelled`.
-        reason: why there is none, as one sentence; empty where there is one.
+        reason: why there is no draft, as one sentence.
         head: id of the record in force at its beginning; empty for none.
         notes: names the notes in force then; None until they are known.
         size: of the history, as the trigger counts; None until it is known.
@@ -42,7 +42,7 @@ class Preparation:
         begun: when, by `time.monotonic()`.
         owner: the thread in which it runs.
         gate: its way to the store.
-        name: tells it from others.
+        name: unique in this process.
     """
 
     head: str = ""
@@ -64,8 +64,7 @@ class Preparation:
     def under_way(self) -> bool:
         """Whether it may still end by itself.
 
-        One never goes on that was stopped, whose event loop was closed, or whose thread stayed
-        behind in the process that this one was forked from.
+        Not once it was stopped, its event loop closed, or its thread lost in a fork.
         """
         if self._over.is_set() or self.gate.is_shut or self._process != os.getpid():
             return False
@@ -73,7 +72,7 @@ class Preparation:
         return not lost and time.monotonic() - self.begun < LONGEST_LOOK
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it has ended; False if that takes longer than these seconds."""
+        """Wait until it has ended; return False if that takes longer than `seconds`."""
         return self._over.wait(seconds)
 
     async def await_end(self, seconds: float | None = None) -> bool:
@@ -84,10 +83,7 @@ class Preparation:
         return self._over.is_set()
 
     def looked_at(self) -> Io:
-        """Return a step that lets it go on.
-
-        The step answers with False where this very thread is that of its event loop.
-        """
+        """Return a step that lets it go on; on its own event loop's thread it answers False."""
 
         def call() -> bool:
             if self._loop is not None and self.owner == threading.get_ident():
@@ -99,11 +95,10 @@ class Preparation:
         return Io(call, lambda: asyncio.sleep(LOOK_AGAIN, True))
 
     def ended(self, outcome: Outcome, reason: str = "") -> None:
-        """Note the outcome, and the reason where there is no draft."""
         self.outcome, self.reason = outcome, reason
 
     def stop(self) -> None:
-        """End its writes and its task; a thread ends when its model answers."""
+        """Stop its writes and its task; a thread ends when its model answers."""
         self.gate.shut()
         if not self.outcome:
             self.ended("cancelled", "it was stopped")
@@ -114,7 +109,7 @@ class Preparation:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no store is in use by it, and no event loop has a task of it."""
+        """Whether it uses no store and no event loop."""
         if self._process != os.getpid():
             return True
         gone = self._loop is None or self._loop.is_closed() or self._over.is_set()
@@ -140,12 +135,11 @@ def begun(job: Preparation, make: Make) -> Io:
 
 
 def under_way() -> list[Preparation]:
-    """Return the preparations of this process that are under way."""
     return [job for job in list(_LIVE.values()) if job.under_way]
 
 
 def stopped_flow(jobs: Iterable[Preparation]) -> Flow[None]:
-    """Stop preparations, and wait until none of them uses a store any more."""
+    """Stop preparations, and wait until none of them uses a store."""
     until = time.monotonic() + LONGEST_END
     for job in (stopping := list(jobs)):
         job.stop()
@@ -157,12 +151,12 @@ def stopped_flow(jobs: Iterable[Preparation]) -> Flow[None]:
 
 @atexit.register
 def _stop_all() -> None:
-    """Stop all at the end of the process, so that no store loses its writer."""
+    """Stop all before the process ends, so that no store loses its writer."""
     run(stopped_flow(list(_LIVE.values())))
 
 
 def _context(job: Preparation) -> contextvars.Context:
-    """Copy the caller's context without its run of LangChain, which this is no part of."""
+    """Copy the caller's context without its run of LangChain."""
     context = contextvars.copy_context()
     context.run(GATE.set, job.gate)
     runs = sys.modules.get("langchain_core.runnables.config")
@@ -224,12 +218,12 @@ _TASKS: set[asyncio.Task[None]] = set()
 
 
 def owner_of(job: Preparation) -> list[Any]:
-    """Name the worker of a preparation: machine, process, preparation."""
+    """Return the worker of a preparation: host name, process id, preparation."""
     return [socket.gethostname(), os.getpid(), job.name]
 
 
 def is_at_work(owner: Sequence[Any]) -> bool:
-    """Whether a worker may still be preparing; on another machine it always may."""
+    """Return whether a worker may still be preparing; on another host it always may."""
     if len(owner) != 3 or owner[0] != socket.gethostname():
         return len(owner) == 3
     process, name = owner[1:]

@@ -1,4 +1,4 @@
-"""The mark of a preparation: its draft, the history that it read, and its worker."""
+"""Mark which draft was prepared, from which history, and by which worker."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
-    """The draft of a preparation, under way or over, and the history that it read.
+class PreparationMark:
+    """The draft of a preparation and the history that it was made from.
 
     Attributes:
-        plan: names the draft.
+        plan: name of the draft.
         covers: keys of the messages that it stands for.
-        count: messages of the history that it was made from.
+        count: number of messages in that history.
         seen: hash of their keys.
         identity: hash of all else that would change it.
-        until: seconds since 1970 after which nobody is believed to be at it any more.
+        until: seconds since 1970 after which its worker is taken to be gone.
     """
 
     plan: str
@@ -43,12 +43,12 @@ class Prepared:
 
     @property
     def under_way(self) -> bool:
-        """Whether somebody may still be at it."""
+        """Whether its worker may still be preparing."""
         return time.time() < self.until and is_at_work(self.owner)
 
     @classmethod
-    def read(cls, data: Mapping[str, Any] | None) -> Prepared | None:
-        """Read a mark; None for none, or one that cannot be read: it only saves money."""
+    def read(cls, data: Mapping[str, Any] | None) -> PreparationMark | None:
+        """Read a mark; None for none, or one that cannot be read."""
         if not data or data.get("v") != VERSION:
             return None
         try:
@@ -62,16 +62,16 @@ def mark_name(history: History) -> str:
     return f"prepared\0{notes_in_force(history)}"
 
 
-def find_mark_flow(session: Session, history: History) -> Flow[Prepared | None]:
+def find_mark_flow(session: Session, history: History) -> Flow[PreparationMark | None]:
     archive, scope = session.engine.archive, session.scope
     if archive is None:
         found = session.engine.memory.of(scope).prepared.get(mark_name(history))
     else:
         found = yield from archive.find_prepared_flow(scope, mark_name(history))
-    return Prepared.read(found)
+    return PreparationMark.read(found)
 
 
-def save_mark_flow(session: Session, history: History, mark: Prepared | None) -> Flow[None]:
+def save_mark_flow(session: Session, history: History, mark: PreparationMark | None) -> Flow[None]:
     archive, scope = session.engine.archive, session.scope
     data = {} if mark is None else {"v": VERSION, **asdict(mark)}
     if archive is None:
@@ -81,9 +81,9 @@ def save_mark_flow(session: Session, history: History, mark: Prepared | None) ->
 
 
 def notes_in_force(history: History) -> str:
-    """Name the notes in force by the last record with which messages left; empty for none.
+    """Return the id of the last record with which messages left; empty for none.
 
-    A record that only shows messages short changes nothing about a draft.
+    A record that only clips messages does not change a draft.
     """
     return next((record.id for record in reversed(history.chain) if record.covers), "")
 
@@ -92,7 +92,7 @@ def keys_of(history: History) -> list[str]:
     return [place.item.key for place in history.places if not place.item.summary]
 
 
-def leaving_of(known: Prepared, history: History) -> list[int]:
+def leaving_of(known: PreparationMark, history: History) -> list[int]:
     covers = set(known.covers)
     return [
         i
@@ -101,8 +101,8 @@ def leaving_of(known: Prepared, history: History) -> list[int]:
     ]
 
 
-def written_since(known: Prepared | None, history: History) -> frozenset[int]:
-    """Return the places of what the agent has written since a draft was begun."""
+def written_since(known: PreparationMark | None, history: History) -> frozenset[int]:
+    """Return the places of the agent's own messages since a draft was begun."""
     own = [i for i, place in enumerate(history.places) if not place.item.summary]
     later = [] if known is None else own[known.count :]
     return frozenset(i for i in later if history.places[i].item.role == "assistant")
@@ -116,8 +116,8 @@ def identity_of(session: Session) -> str:
     return hash_of([session.engine.identity("")])
 
 
-def unfit(session: Session, known: Prepared, history: History) -> str:
-    """Say why a draft does not belong to a history; empty if it does."""
+def unfit(session: Session, known: PreparationMark, history: History) -> str:
+    """Return why a draft does not belong to a history, or an empty text."""
     if known.identity != identity_of(session):
         return "it was made with other settings"
     keys = keys_of(history)
@@ -134,6 +134,5 @@ def unfit(session: Session, known: Prepared, history: History) -> str:
 
 
 def jobs_of(session: Session) -> Preparations:
-    """Return the preparations of a session that has them."""
     assert session.engine.background is not None
     return session.engine.background

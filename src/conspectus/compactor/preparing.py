@@ -1,7 +1,7 @@
-"""Prepare the next notes beside the agent, from a snapshot of its history.
+"""Prepare the next notes in the background, from a snapshot of the history.
 
-A preparation writes originals into the archive, a draft, and a mark that says which draft it is and
-from which history. It puts nothing in force: `swapping` does, at the trigger.
+A preparation archives originals, and writes a draft and its mark. It puts nothing in force:
+`swapping` does, at the trigger.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.observed import whose_of
 from conspectus.compactor.preparation import Preparation, owner_of
 from conspectus.compactor.prepared import (
-    Prepared,
+    PreparationMark,
     find_mark_flow,
     hash_of,
     identity_of,
@@ -27,7 +27,7 @@ from conspectus.compactor.prepared import (
     save_mark_flow,
     unfit,
 )
-from conspectus.compactor.redacting import told_flow
+from conspectus.compactor.redacting import redacted_texts_flow
 from conspectus.compactor.result import Failed
 from conspectus.compactor.session import Session
 from conspectus.compactor.view import History
@@ -39,16 +39,16 @@ from conspectus.events.notes import noted
 logger = logging.getLogger("conspectus")
 
 LEASE = LONGEST_LOOK
-"""Seconds for which another machine's worker is taken to be at a draft."""
+"""Seconds for which another host's worker is taken to be at a draft."""
 
 SETTLES = 0.1
-"""Seconds until a worker looks whether another one has begun at the same moment."""
+"""Seconds after which a worker checks whether another has claimed the same draft."""
 
 
 def begin_flow(
     session: Session, fold: Callable[[Session], Flow[History]], head: str = ""
 ) -> Flow[Preparation]:
-    """Prepare a session's next notes beside the caller, if its history nears its trigger."""
+    """Prepare a session's next notes in the background; `head` is the record in force, if known."""
 
     def look(own: Session) -> Flow[tuple[Session, History]]:
         return own.corrected((yield from fold(own)))
@@ -57,7 +57,7 @@ def begin_flow(
 
 
 def begin_on_flow(session: Session, history: History) -> Flow[Preparation]:
-    """Prepare the next notes of a history that is read and counted already."""
+    """Prepare the next notes of a history that is already read and counted."""
 
     def look(own: Session) -> Flow[tuple[Session, History]]:
         yield from ()
@@ -94,7 +94,7 @@ def _prepare(look: Flow[tuple[Session, History]], job: Preparation, beside: Sess
             covers = yield from _made(session, history, job)
             seen.tell(messages=covers, reason=job.reason if job.outcome == "nothing" else "")
         except ConspectusError as error:
-            job.ended("failed", (yield from told_flow(redaction, [str(error)]))[0])
+            job.ended("failed", (yield from redacted_texts_flow(redaction, [str(error)]))[0])
             seen.tell(error_type=type(error).__qualname__)
         if job.outcome == "failed":
             seen.tell(outcome="failed", error_message=job.reason)
@@ -104,7 +104,7 @@ def _prepare(look: Flow[tuple[Session, History]], job: Preparation, beside: Sess
 
 
 def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
-    """Make the draft; return the number of its messages, 0 for no draft."""
+    """Make the draft; return the number of its messages, or 0."""
     job.notes, job.size = notes_in_force(history), job.size or session.asked or history.size
     history, decided = session.foresees(history, jobs_of(session).setting.prepare)
     if not isinstance(decided, Compact) or not decided.evict:
@@ -132,7 +132,7 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
         return 0
     if isinstance(found, Failed):
         yield from save_mark_flow(session, history, None)
-        why = (yield from told_flow(compaction.material.redaction, [found.reason]))[0]
+        why = (yield from redacted_texts_flow(compaction.material.redaction, [found.reason]))[0]
         job.ended("failed", why)
         return 0
     job.ended("ready")
@@ -141,17 +141,17 @@ def _made(session: Session, history: History, job: Preparation) -> Flow[int]:
 
 def _mark(
     session: Session, history: History, name: str, keys: tuple[str, ...], job: Preparation
-) -> Prepared:
+) -> PreparationMark:
     view, until = keys_of(history), time.time() + LEASE
-    return Prepared(
+    return PreparationMark(
         name, keys, len(view), hash_of(view), identity_of(session), owner_of(job), until
     )
 
 
-def _claimed(session: Session, history: History, mark: Prepared) -> Flow[bool]:
-    """Claim a draft, unless another worker does at the same moment.
+def _claimed(session: Session, history: History, mark: PreparationMark) -> Flow[bool]:
+    """Claim a draft, unless another worker does so at the same moment.
 
-    Stores cannot compare and set, so the last one who wrote has it.
+    Stores cannot compare and set, so the last writer has it.
     """
     yield from save_mark_flow(session, history, mark)
     if session.engine.archive is None:

@@ -1,4 +1,4 @@
-"""Raise a model's own error as one of ours: a caller catches either."""
+"""Raise a model's own error as one of ours, so that callers can catch either."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from conspectus.errors import ConspectusError, SummaryError
 
 
 def as_the_models(error: SummaryError) -> Exception:
-    """Make the error to raise: ours, and the model's own kind of error too.
+    """Make an error of both our class and the model's own.
 
-    A caller that writes `except RuntimeError` or `except ContextOverflowError` catches what the
-    model raised, with its attributes, such as a status code. Where no class can be both, it is the
-    model's own error, with what ours says as a note.
+    `except RuntimeError` or `except ContextOverflowError` then catches it, with the attributes of
+    the model's error. If no class can be both, return the model's error with ours as a note.
 
     Example:
         >>> try:

@@ -1,15 +1,13 @@
 """Recognise our own summaries and clips among the messages of a history.
 
-Users paste what they see, and agents repeat it. So a clip is known once in a history: where it
-comes first, and not behind the summary that covers its original. Messages that say the same are cut
-to the same text; their clips are given their originals in order.
+Users paste them, and agents repeat them. A clip is known once in a history: where it comes first,
+and not behind the summary that covers its original. Equal clips get their originals in order.
 
-A LangChain message bears our mark; a dict has none, and a converted history has lost it. There one
-summary is known, in the user's role, where the view puts it: first behind system messages. Further
-on it is known only while its record is in force, and only behind what callers put before their
-history each time. All else that has its text is a message, so nobody brings an abandoned branch
-back by pasting its summary. Messages that stand after a summary are numbered from where the covered
-ones ended, so that the same words said again are another message.
+A LangChain message bears our mark; a dict, or a converted history, has none. Without marks one
+summary is known, in the user's role, where the view puts it: first behind system messages, or
+further on behind messages that callers put before their history, if its record is in force. Other
+messages with its text are messages, so a pasted summary brings no abandoned branch back. Messages
+after a summary are counted on from the covered ones, so that repeated words are another message.
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from conspectus.messages.summary import earlier_summary_text, summary_name
 
 
 def clip_text(entry: Entry) -> str:
-    """Hash a clip with its role and calls; empty for any other message."""
+    """Hash a clip with its role and calls; return an empty text for other messages."""
     if POINTER not in entry.reading:
         return ""
     said = "\0".join((entry.role, *entry.answers, entry.reading))
@@ -41,15 +39,15 @@ def clip_text(entry: Entry) -> str:
 
 
 def bears_mark(entry: Entry) -> bool:
-    """Whether a message is marked as a summary; dicts have no place for a mark."""
+    """Return whether a message is marked as a summary; dicts cannot be."""
     return not isinstance(entry.source, dict) and is_summary_message(entry.source)
 
 
 def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
-    """Name summaries whose records are not in force but may belong here, last first.
+    """Name the summaries whose records are not in force but may belong here, last first.
 
-    Without our mark that is only the message that stands where the view puts it: elsewhere somebody
-    has said it, and what was left behind must not come back for that.
+    With `marked`, only messages with our mark count. Otherwise one without it counts too, where the
+    view puts a summary.
     """
     first = _first(entries)
     found = {
@@ -62,10 +60,9 @@ def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
 
 
 def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str | None]:
-    """Return of each message the id of the record whose summary it is, or None.
+    """Return for each message the id of the record whose summary it is, or None.
 
-    Its text must be that record's, to the letter. Anybody may paste that text, so where one of them
-    bears our mark the others are messages; dicts bear none.
+    The text must be equal. If one of several bears our mark, the others are pasted messages.
     """
     texts = {
         written(r.summary, archived=r.archived, mark=r.mark): (number, r.id)
@@ -89,12 +86,11 @@ def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str 
 def _unmarked(
     found: Mapping[int, int], entries: Sequence[Entry], chain: Sequence[Record]
 ) -> int | None:
-    """Return the place of the one summary among texts of summaries without a mark.
+    """Return the place of the one summary among unmarked messages with a summary's text.
 
-    The view puts it first, as a message of the user. Callers may put something of their own before
-    it each time: covered messages, which were there when it was written, new ones, or both if
-    nobody has answered it yet. What stands behind all that it covers, or behind a talk of which it
-    covers a part, was said there. So is the newest message of a user.
+    The view puts it first, in the user's role. Callers may put covered or new messages before it. A
+    text behind all that it covers, or behind a dialogue of which it covers a part, is a message; so
+    is the user's newest message. `found` has the record's place in the chain, by message.
     """
     first = _first(entries)
     newest = max((i for i, entry in enumerate(entries) if entry.role == "user"), default=-1)
@@ -122,7 +118,7 @@ def _unmarked(
 
 
 def _behind_the_request(place: int, entries: Sequence[Entry], covered: Container[str] = ()) -> bool:
-    """Whether a text stands where a summary stands behind the request under way."""
+    """Return whether a message is where a summary stands behind the request under way."""
     at = _first(entries)
     asked = place == at + 1 and entries[at].role == "user" and entries[at].key not in covered
     after = entries[place + 1].role if place + 1 < len(entries) else ""
@@ -135,7 +131,7 @@ def _first(entries: Sequence[Entry]) -> int:
 
 
 def _in_force(records: Sequence[str | None], chain: Sequence[Record]) -> tuple[int, list[str]]:
-    """Return the place of the last summary, or the end, and the keys it covers."""
+    """Return the place of the last summary, or the end, and the keys that it covers."""
     at = max((i for i, record in enumerate(records) if record), default=None)
     if at is None:
         return len(records), []
@@ -146,10 +142,10 @@ def _in_force(records: Sequence[str | None], chain: Sequence[Record]) -> tuple[i
 def _clips_of(
     entries: Sequence[Entry], chain: Sequence[Record], at: int, covered: Sequence[str]
 ) -> list[tuple[str, str]]:
-    """Return of each message the hash and the original of our clip, or empty texts.
+    """Return for each message the hash and the original of our clip, or empty texts.
 
-    Each original stands in a history once: what repeats the text of its clip further on, or behind
-    the summary that covers it, is somebody's message. Equal clips have their originals in order.
+    Each original is known once: further copies of its clip are messages, as are copies behind the
+    summary that covers it.
     """
     waiting = {text: deque(keys) for text, keys in originals_of(chain).items()}
     originals = {key for keys in waiting.values() for key in keys}
@@ -170,9 +166,8 @@ def _clips_of(
 def sent_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[Sent]:
     """Return the messages of a history as the core sees them.
 
-    They are named by their id, if any, their content and its occurrence. Messages that are missing,
-    as a summary or a clip stands in their place, are counted too, so that a new message with an old
-    text is not taken for the old one.
+    They are named by id, content and occurrence. Messages that a summary or a clip replaces count
+    too, so that a new message with an old text is another one.
     """
     records = summaries_of(entries, chain)
     at, covered = _in_force(records, chain)

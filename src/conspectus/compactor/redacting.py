@@ -1,4 +1,4 @@
-"""Redact what stands beside messages: facts, texts, events."""
+"""Redact facts, texts and events, beside messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from conspectus.redaction import Redaction
 
 
 def texts_of(ledger: Ledger) -> list[str]:
-    """Return all texts of a ledger."""
     parts = [part for fact in ledger.facts for part in (fact.value, fact.quote, fact.result)]
     return [*parts, *ledger.gone]
 
@@ -28,8 +27,8 @@ def with_texts(ledger: Ledger, texts: Sequence[str]) -> Ledger:
     return replace(ledger, facts=facts, gone=tuple(clean))
 
 
-def written_flow(redaction: Redaction | None, text: str) -> Flow[str]:
-    """Redact what a summariser or a person wrote: they may know more than was read."""
+def redacted_summary_flow(redaction: Redaction | None, text: str) -> Flow[str]:
+    """Redact the text of a summary; raise `RedactionError` if nothing is left of it."""
     if redaction is None:
         return text
     [clean] = yield from redaction.texts([text])
@@ -41,10 +40,10 @@ def written_flow(redaction: Redaction | None, text: str) -> Flow[str]:
     return clean
 
 
-def told_flow(redaction: Redaction | None, texts: Sequence[str]) -> Flow[list[str]]:
-    """Redact texts for logs and listeners: an error may quote a message, or a key.
+def redacted_texts_flow(redaction: Redaction | None, texts: Sequence[str]) -> Flow[list[str]]:
+    """Redact texts for logs and listeners: errors may quote messages and keys.
 
-    Where that fails, the failure stands in their place.
+    If that fails, the failure stands in their place.
     """
     if redaction is None or not texts:
         return list(texts)
@@ -59,8 +58,9 @@ def told_flow(redaction: Redaction | None, texts: Sequence[str]) -> Flow[list[st
         return [str(error)] * len(texts)
 
 
-def event_flow(redaction: Redaction | None, data: Mapping[str, Any]) -> Flow[dict[str, Any]]:
-    """Redact the texts of an event."""
+def redacted_event_flow(
+    redaction: Redaction | None, data: Mapping[str, Any]
+) -> Flow[dict[str, Any]]:
     words = {key: value for key, value in data.items() if isinstance(value, str)}
-    clean = yield from told_flow(redaction, list(words.values()))
+    clean = yield from redacted_texts_flow(redaction, list(words.values()))
     return {**data, **dict(zip(words, clean, strict=True))}

@@ -1,4 +1,4 @@
-"""What one call of the compactor did, and what one compaction came to."""
+"""Report what one call of the compactor, and one compaction, did."""
 
 from __future__ import annotations
 
@@ -16,36 +16,34 @@ Failure = Literal["archive", "redaction", "summary"]
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """What happened to one history, and why.
+    """The outcome of one call for one history.
 
     Attributes:
-        outcome: `kept`: nothing needed doing, or nothing could be done and there is still room;
-            `compacted`: a record is in force; `stuck`: it does not fit and nothing helps.
+        outcome: `kept`: nothing was due, or it failed and there is still room; `compacted`: a new
+            record is in force; `stuck`: the history does not fit and cannot be made to.
         reason: why, as one sentence.
-        cause: what asked for a compaction; empty when nothing did.
+        cause: the reason for a compaction; empty for none.
         messages: the view to send to the model, in the caller's kind; kept messages are the
             caller's own objects.
-        summary: body of the summary in force; empty if there is none.
-        record: what this compaction did; None if it did nothing.
-        archived: whether the archive has confirmed every original that is not in `messages`.
-        tokens_before: size of the view before, in tokens; messages that an earlier
-            compaction covers are not counted.
-        tokens_after: size of `messages`, in tokens.
-        budget: what `messages` must fit in, in tokens; None where no window is known.
+        summary: body of the summary in force; empty for none.
+        record: the record of this compaction; None for none.
+        archived: the archive has confirmed every original that is not in `messages`.
+        tokens_before: tokens of the view before, without messages already covered.
+        tokens_after: tokens of `messages`.
+        budget: most tokens of `messages`; None if no window is known.
         evicted: messages that left the view now.
         kept: messages of the caller in view, clipped ones included.
         clipped: messages shown short.
         dropped: messages left out on arrival because the record in force covers them.
-        cost: what summarising cost now; a draft that was found costs nothing.
+        cost: cost of the summary; a draft that was found costs nothing.
         carried: exact facts that stand in the summary, word for word.
-        needed: where it is stuck, the fewest tokens that what must stay takes.
-        failed: what kept a compaction that was asked for from happening; None if nothing did.
-        failures: tries that failed on the way, one sentence each.
-        notes: what else the caller should know.
-        redacted: secrets that were taken out of what left or was shown short, by kind; empty where
-            there were none, or `redact` is off.
-        preparing: the trigger was reached, the history fits, and its notes are being prepared
-            beside the caller: nothing is wrong, and nothing needs to be done.
+        needed: fewest tokens of the part that must stay, if stuck.
+        failed: the obstacle of a compaction that failed; None for none.
+        failures: failed tries on the way, one sentence each.
+        notes: further remarks for the caller.
+        redacted: secrets that were taken out of what left or was shown short, by kind.
+        preparing: the trigger was reached, the history fits, and its notes are being prepared in
+            the background: nothing needs to be done.
     """
 
     outcome: Outcome
@@ -72,24 +70,20 @@ class CompactionResult:
     preparing: bool = False
 
     def raise_if_stuck(self) -> None:
-        """Raise where `outcome` is `stuck`, for callers that cannot go on then.
-
-        Raises:
-            StuckError: with the reason and the numbers.
-        """
+        """Raise `StuckError` with the numbers if `outcome` is `stuck`."""
         if self.outcome == "stuck":
             needed, budget = self.needed or self.tokens_after, self.budget or 0
             raise StuckError(self.reason, needed=needed, budget=budget)
 
     @property
     def record_id(self) -> str | None:
-        """Id of the record that this call put in force."""
+        """Id of the record that this call put in force; None for none."""
         return None if self.record is None else self.record.id
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A compaction whose record is in force."""
+    """A compaction whose record is in force; without a draft messages were only shown short."""
 
     record: Record
     draft: Draft | None
@@ -102,7 +96,7 @@ class Failed:
     """A compaction that left the history as it was.
 
     Attributes:
-        refused: a person refused the summary, which is no failure to raise.
+        refused: a person refused the summary, which raises nothing.
     """
 
     reason: str

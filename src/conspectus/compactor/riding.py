@@ -1,8 +1,8 @@
-"""Decide whether a summary may ride the cache; remember the agent's last request.
+"""Decide whether a summary may use the provider's cache of the agent's last request.
 
-A provider charges a beginning that it has read a moment ago at a fraction of the price. So where
-the agent's own model summarises, it may be sent the agent's last request again with one instruction
-after it. That is only as sound as what stands there: every message that leaves, unclipped.
+Providers charge a fraction for a beginning that they have just read. If the agent's own model
+summarises, it may be sent the agent's last request with one instruction after it, provided that
+every message that leaves stands there unclipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, cast
 from conspectus._langchain import is_message, is_runnable
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.material import Material
-from conspectus.compactor.memory import Remembered
+from conspectus.compactor.memory import SessionMemory
 from conspectus.errors import PolicyError
 from conspectus.events.notes import noted
 from conspectus.messages import Source
@@ -33,14 +33,14 @@ KINDS = ("smallest", "cached")
 """Values of `summary_request`."""
 
 LIVES, LIVES_LONG = 300.0, 3_600.0
-"""Seconds for which a provider is taken to remember a request, and one that is marked so."""
+"""Seconds in a provider's cache of a request, and of one marked for an hour."""
 
 ASKS_FOR_MARKS = ("anthropic", "amazon_bedrock", "anthropic_bedrock")
-"""Providers that remember no more than what is marked."""
+"""Providers that cache only what is marked."""
 
 
 def read_kind(given: object) -> bool:
-    """Read `summary_request`: True for summaries that ride the cache."""
+    """Read `summary_request`; return whether summaries use the cache."""
     if given not in KINDS:
         raise PolicyError(f'summary_request must be "smallest" or "cached", not {given!r}')
     return given == "cached"
@@ -50,7 +50,7 @@ def read_kind(given: object) -> bool:
 class Sending:
     """Remember one request of an agent once it was answered."""
 
-    remembered: Remembered
+    remembered: SessionMemory
     request: LastRequest | None
 
     def __enter__(self) -> None:
@@ -63,11 +63,9 @@ class Sending:
 
 
 def last_request_of(engine: Engine, given: object, window: int | None) -> LastRequest | None:
-    """Describe the requests of a plain loop without messages; None where nothing rides.
+    """Describe the requests of a plain loop, without messages; None if no summary uses the cache.
 
-    Args:
-        given: a Runnable that the loop calls, or a kind of request: then it calls the summariser's
-            own model.
+    `given` is the Runnable that the loop calls, or a kind of request: then it is the summariser's.
     """
     if not engine.cached:
         return None
@@ -85,7 +83,7 @@ def last_request_of(engine: Engine, given: object, window: int | None) -> LastRe
 def riding(
     material: Material, by: str, request: SummaryRequest, last: LastRequest | None
 ) -> SummaryRequest:
-    """Add the agent's last request to a summariser's, where that may ride on it."""
+    """Add the agent's last request to a summariser's, if the summary may use the cache."""
     summarizer = material.engine.summarizers[by]
     rides = getattr(summarizer, "rides", None)
     if not material.engine.cached or rides is None:
@@ -105,7 +103,7 @@ def riding(
 
 
 def _unfit(material: Material, last: LastRequest) -> str:
-    """Say why a summary cannot ride on a request; empty if it can."""
+    """Return why a summary cannot follow a request, or an empty text."""
     if material.redaction is not None:
         return "what is summarised is redacted, and the request is not"
     if (marks := list(cache_marks(last))) == [] and needs_marks(last):
@@ -125,7 +123,7 @@ def _unfit(material: Material, last: LastRequest) -> str:
 
 
 def stand_in(leaving: Sequence[Source], sent: Sequence[Source]) -> bool:
-    """Whether messages stand among those that were sent, whole and in order."""
+    """Return whether messages stand among those that were sent, whole and in order."""
     rest = iter(sent)
     return all(any(_same(one, other) for other in rest) for one in leaving)
 
@@ -145,7 +143,7 @@ def _shows(sent: Sequence[Any], summary: str) -> bool:
 
 
 def size_of(last: LastRequest, meter: TokenMeter) -> int:
-    """Count the tokens of a request: messages, and the tools that were bound."""
+    """Count the tokens of a request: messages and bound tools."""
     settings = getattr(last.model, "kwargs", None)
     tools = last.tools or (settings.get("tools") if isinstance(settings, Mapping) else ()) or ()
     size = sum(map(meter.message, last.messages))
@@ -156,7 +154,7 @@ def size_of(last: LastRequest, meter: TokenMeter) -> int:
 
 
 def needs_marks(last: LastRequest) -> bool:
-    """Whether the provider remembers no more than what is marked."""
+    """Return whether the provider caches only what is marked."""
     return model_and_provider(last.model, "")[1] in ASKS_FOR_MARKS
 
 

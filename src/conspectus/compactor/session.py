@@ -1,4 +1,4 @@
-"""One agent's history: what stands in it, its size, and the plan for it."""
+"""Read one agent's history, measure it, and plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.background import Background
 from conspectus.compactor.engine import SLACK, Engine
-from conspectus.compactor.memory import Failure
+from conspectus.compactor.memory import FailedSummary
 from conspectus.compactor.recognising import may_be_summaries
 from conspectus.compactor.view import (
     History,
@@ -31,7 +31,7 @@ from conspectus.events.notes import log
 from conspectus.messages import Entry, Source, read_messages, summary_message, summary_text
 
 SUMMARY_FLOOR = 120
-"""Tokens beside its frame below which a summary says little more than one rule."""
+"""Tokens beside its frame below which a summary holds little more than one rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,10 @@ class Session:
     """One agent's history in one thread.
 
     Attributes:
-        asked: the size that the trigger is compared with, where the caller counts in its own way.
-        last: the size that the latest compaction reached, likewise.
-        sizes: tokens of a message as `keep` counts, likewise.
-        ratio: by what reports of usage correct the estimate, where the caller has looked.
+        asked: the size that the trigger is compared with, if the caller counts in its own way.
+        last: the size that the latest compaction reached, counted likewise.
+        sizes: the caller's count of a message for `keep`.
+        ratio: the correction of the estimate by reports of usage, if the caller knows it.
     """
 
     engine: Engine
@@ -55,7 +55,6 @@ class Session:
     ratio: float | None = None
 
     def message_size(self, body: str) -> int:
-        """Count the tokens of the message that shows a summary."""
         text = summary_text(body, archived=self.engine.archive is not None)
         return self.engine.meter.message(summary_message(text, ""))
 
@@ -64,7 +63,7 @@ class Session:
         return self.folded(read_messages(messages))
 
     def folded(self, entries: Sequence[Entry]) -> Flow[History]:
-        """Fold the records that belong to a history, which are then the ones in force."""
+        """Put the records that belong to a history in force, and fold them over it."""
         pin = self.engine.pin
         pins = [pin is not None and bool(pin(entry.source)) for entry in entries]
         known = yield from self.anchor.chain_flow()
@@ -90,7 +89,7 @@ class Session:
         return history
 
     def corrected(self, history: History) -> tuple[Session, History]:
-        """Correct the estimate by reports of models: the session and the history then."""
+        """Correct the estimate by reports of models; return session and history."""
         if self.ratio is not None:
             meter = self.engine.meter.scaled(self.ratio)
         else:
@@ -104,14 +103,13 @@ class Session:
         return replace(self, engine=engine), corrected(history, meter.ratio)
 
     def nears(self, size: Size, setting: Background) -> bool:
-        """Whether a history is so large that its next notes should be prepared."""
+        """Return whether a history nears its trigger."""
         return setting.near(self.engine.policy, size, self.room)
 
     def over(self, history: History) -> bool:
-        """Whether a history does not fit."""
         return self.room is not None and history.size.tokens > self.room.budget
 
-    def _last(self, history: History, failed: Failure | None) -> Size | None:
+    def _last(self, history: History, failed: FailedSummary | None) -> Size | None:
         """Return the size from which the trigger waits for growth."""
         if failed is not None:
             return failed.asked
@@ -122,7 +120,7 @@ class Session:
         return history.head.size_after if history.head else None
 
     def decided(self, history: History, force: bool) -> tuple[History, Plan]:
-        """Plan, and heed the latest failure; `Stuck` gives it as a reason."""
+        """Plan; after a failed summary only if the history has changed."""
         head, memory = history.head.id if history.head else None, self.engine.memory
         failed = memory.of(self.scope).failure(head, history.size.messages, self.over(history))
         history, decided = self._decide(history, failed, force)
@@ -141,7 +139,7 @@ class Session:
         return session._decide(history, None, False)
 
     def _decide(
-        self, history: History, failed: Failure | None, force: bool
+        self, history: History, failed: FailedSummary | None, force: bool
     ) -> tuple[History, Plan]:
         """Plan with the floors of large messages; with all floors if that is not enough."""
         where = self.engine.where

@@ -1,4 +1,4 @@
-"""The settings that every way in shares, and the engine that they make."""
+"""Read the settings that all entry points share, and build their engine."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ Pin = Callable[[Any], bool] | str
 AnyListeners = Listener | Sequence[Listener] | None
 
 OURS = ("conspectus", "conspectus_lab")
-"""What builds objects for a caller, and is none."""
+"""Packages whose frames are not the caller's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineSettings:
-    """The settings of an engine, with the names and defaults of every way in.
+    """The settings of an engine, with the names and defaults of all entry points.
 
-    `Compactor` and `SummarizationMiddleware` say what each means.
+    `Compactor` and `SummarizationMiddleware` document them.
     """
 
     summarizer: AnySummarizer | None = None
@@ -85,11 +85,10 @@ class EngineSettings:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> EngineSettings:
-        """Pick the settings out of all parameters of a way in."""
+        """Pick the settings out of all parameters of an entry point."""
         return cls(**{one.name: given[one.name] for one in fields(cls) if one.name in given})
 
     def engine(self, policy: Policy, meter: TokenMeter) -> Engine:
-        """Build the engine."""
         try:
             listeners = are_listeners(self.telemetry)
         except TypeError as error:
@@ -123,7 +122,7 @@ class EngineSettings:
         )
 
     def chat_model(self, model: Any) -> Summarizer:
-        """Make a summariser of a chat model, or of a Runnable that answers prompts as one."""
+        """Make a summariser of a chat model, or of a Runnable that stands for one."""
         from conspectus.summarize import ChatModelSummarizer
 
         return ChatModelSummarizer(
@@ -154,14 +153,13 @@ class EngineSettings:
 
 
 def frame_of(meter: TokenMeter) -> int:
-    """Count the tokens of an empty summary message."""
     # A foreign counter may count parts of a message that a dict has no place for.
     kind = None if meter.exact else dict
     return meter.message(summary_message(summary_text("", archived=True), "0" * 16, like=kind))
 
 
 def window_of(window: int | None, reserved: int) -> Window | None:
-    """Read a window that a user gives."""
+    """Check and read `window` and `reserved_tokens`."""
     for name, value, least in (("window", window, 1), ("reserved_tokens", reserved, 0)):
         wrong = isinstance(value, bool) or not isinstance(value, int) or value < least
         if value is not None and wrong:
@@ -189,7 +187,7 @@ def open_archive(given: AnyArchive | None) -> Archive | None:
 
 
 def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
-    """Read what a user pins by: a function of a message, or the name of a marker."""
+    """Read `pin`: a function of a message, or the name of a marker."""
     if isinstance(pin, str) and pin:
         return lambda message: bool(_extra(message).get(pin))
     if pin is not None and not callable(pin):
@@ -211,8 +209,7 @@ def _positive(value: object) -> bool:
 def warn_caller(text: str, kind: type[Warning], own: object) -> None:
     """Warn about the line outside our packages that builds or sets an object.
 
-    Args:
-        own: the object; the `__init__` of a subclass of it is not the caller's line.
+    The `__init__` of a subclass of `own` is not the caller's line.
     """
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None:

@@ -1,6 +1,6 @@
-"""Swap prepared notes in at the trigger; go on, or wait, where they are not finished.
+"""Swap prepared notes in at the trigger; continue, or wait, if they are not finished.
 
-A draft is used only if the history that it was made from is still the beginning of this one and the
+A draft is used only if the history that it was made from is the beginning of this one, and the
 same notes are in force.
 """
 
@@ -17,7 +17,7 @@ from conspectus._drive import Flow, pause
 from conspectus.compactor.observed import whose_of
 from conspectus.compactor.preparation import LOOK_AGAIN
 from conspectus.compactor.prepared import (
-    Prepared,
+    PreparationMark,
     find_mark_flow,
     jobs_of,
     leaving_of,
@@ -35,7 +35,7 @@ from conspectus.errors import ArchiveError
 from conspectus.events import Preparing, tell
 
 LOOK_THERE = 0.2
-"""Seconds between two looks at a draft that another process is writing."""
+"""Seconds between two reads of a draft that another process is writing."""
 
 GOES_ON = "the next notes are being prepared, and the messages fit the window until they are there"
 
@@ -45,17 +45,17 @@ class Chosen:
     """The decision about a history.
 
     Attributes:
-        known: from which history that was made.
-        topped: messages that came later leave as well.
-        goes_on: the agent goes on while its notes are being prepared.
-        order: who writes instead of the usual summarisers; None for those.
-        waited: seconds that the agent stood still.
-        view: the history as the plan was made for it; None where nothing was measured anew.
+        known: the mark of the draft.
+        topped: later messages leave as well.
+        goes_on: the agent continues while its notes are being prepared.
+        order: the summarisers to use; None for the usual ones.
+        waited: seconds that the agent waited.
+        view: the history that was planned for, if it was measured anew.
     """
 
     plan: Plan
     draft: Draft | None = None
-    known: Prepared | None = None
+    known: PreparationMark | None = None
     topped: bool = False
     goes_on: bool = False
     order: tuple[str, ...] | None = None
@@ -64,7 +64,7 @@ class Chosen:
 
 
 def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chosen]:
-    """Decide about a history for which notes are prepared."""
+    """Decide about a history whose notes are prepared; `decided` is the plan without them."""
     usual = Chosen(decided)
     if not isinstance(decided, Compact):
         jobs, size = jobs_of(session), session.asked or history.size
@@ -104,7 +104,7 @@ def chosen_flow(session: Session, history: History, decided: Plan) -> Flow[Chose
 def settled_flow(
     session: Session, history: History, chosen: Chosen, outcome: Done | Failed
 ) -> Flow[None]:
-    """Tell of a draft that was put in force, and drop one that was refused."""
+    """Report a draft that was put in force, and drop one that was refused."""
     if chosen.known is None or chosen.draft is None:
         return
     if isinstance(outcome, Failed):
@@ -116,11 +116,12 @@ def settled_flow(
     tell(Preparing, whose_of(session.scope), step=step, waited=chosen.waited, messages=count)
 
 
-def _ready(session: Session, history: History, decided: Compact) -> Flow[Chosen | Prepared | None]:
+def _ready(
+    session: Session, history: History, decided: Compact
+) -> Flow[Chosen | PreparationMark | None]:
     """Return the plan that puts a finished draft in force.
 
-    For a draft that is not finished it is the mark, and None where there is no draft. One that does
-    not belong to the history is dropped.
+    For an unfinished draft return its mark, and for none None. Drop a draft that does not fit.
     """
     known = yield from find_mark_flow(session, history)
     if known is None:
@@ -153,12 +154,12 @@ def _ready(session: Session, history: History, decided: Compact) -> Flow[Chosen 
 
 
 def _shown_short(
-    session: Session, history: History, decided: Compact, known: Prepared | None
+    session: Session, history: History, decided: Compact, known: PreparationMark | None
 ) -> tuple[History, Compact] | None:
-    """Plan to show messages short, so that the agent can go on.
+    """Plan to show messages short, so that the agent can continue.
 
-    Returns the history with the least sizes of its messages, and the plan; None where it does not
-    fit even so.
+    Return the history with the least sizes of its messages, and the plan, or None if it does not
+    fit.
     """
     where, room = session.engine.where, session.room
     if where is None or room is None:
@@ -172,14 +173,13 @@ def _shown_short(
 
 
 def _has_failed(session: Session, history: History) -> bool:
-    """Whether a preparation of this history has failed."""
     job = jobs_of(session).latest(session.scope)
     if job is None or job.notes != notes_in_force(history):
         return False
     return job.outcome == "failed" or (job.due and job.outcome == "nothing")
 
 
-def _waited(session: Session, history: History, known: Prepared | None) -> Flow[bool]:
+def _waited(session: Session, history: History, known: PreparationMark | None) -> Flow[bool]:
     """Wait for a draft within a summariser's time; return True if that has run out."""
     until = time.monotonic() + (session.engine.timeout or LONGEST_LOOK)
     job = jobs_of(session).latest(session.scope)
@@ -202,7 +202,7 @@ def _waited(session: Session, history: History, known: Prepared | None) -> Flow[
     return False
 
 
-def _drop(session: Session, history: History, known: Prepared, why: str) -> Flow[None]:
+def _drop(session: Session, history: History, known: PreparationMark, why: str) -> Flow[None]:
     jobs_of(session).forget(session.scope)
     yield from save_mark_flow(session, history, None)
     whose, count = whose_of(session.scope), len(known.covers)

@@ -1,4 +1,4 @@
-"""The view of one history, place by place, and how a record changes it."""
+"""Build the view of one history, and apply records to it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from conspectus.redaction import Redaction, for_view
 from conspectus.tokens import Report, TokenMeter
 
 SMALL = 80
-"""Messages of up to this many tokens are never clipped: the pointer would take what it saves."""
+"""Messages of up to this many tokens are never clipped: the pointer takes as much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,8 @@ class Place:
     Attributes:
         entry: the message as it was sent; None for the standing summary.
         back: the entry is a clip that came back, not the original.
-        mark: how it is shown short, where it is.
-        media_stay: it is the user's newest message, whose images and files stay as they are.
+        mark: the mark of its clip, if it is shown short.
+        media_stay: it is the user's newest message, whose images and files stay.
     """
 
     item: Item
@@ -62,8 +62,8 @@ class History:
 
     Attributes:
         like: the caller's kind of message.
-        before: the record whose facts go on although it is none of the chain: it was made when
-            there was no archive, and a chain in an archive cannot begin outside of it.
+        before: a record outside the chain whose facts still hold: it was made without an archive,
+            and a chain in an archive begins inside it.
     """
 
     places: tuple[Place, ...]
@@ -74,22 +74,18 @@ class History:
 
     @property
     def items(self) -> list[Item]:
-        """The items of the core."""
         return [place.item for place in self.places]
 
     @property
     def head(self) -> Record | None:
-        """The record in force."""
         return self.chain[-1] if self.chain else None
 
     @property
     def size(self) -> Size:
-        """Tokens and messages of the view."""
         return Size(sum(place.item.tokens for place in self.places), len(self.places))
 
     @property
     def sources(self) -> list[Source]:
-        """The messages as the model sees them."""
         return [place.source for place in self.places]
 
 
@@ -109,9 +105,9 @@ def look(
     """Fold the records of a thread over a history, and measure the view.
 
     Args:
-        sizes: tokens of a message as the caller counts, where that is not the meter's way.
-        redacted: by its place, a message that is shown short without its secrets; None for one that
-            could not be redacted, and is shown whole.
+        sizes: the caller's count of a message, if it is not the meter's.
+        redacted: messages to show short without their secrets, by place; None for one that could
+            not be redacted, which is shown whole.
     """
     view: View = fold(chain, sent_of(entries, chain))
     pinned = list(pins)
@@ -189,7 +185,7 @@ def look_flow(
 
 
 def shortened(original: Entry, how: Clip | ClipMark, meter: TokenMeter, where: str) -> Source:
-    """Show a message short, or whole with a pointer where redaction made it short."""
+    """Show a message short, or whole with a pointer if redaction has made it short."""
     if how.longest:
         short = with_short_arguments(original, how.longest, how.ending, where)
     else:
@@ -206,8 +202,7 @@ def _pointer(original: Entry, where: str) -> str:
 def reports_of(history: History) -> list[Report]:
     """Return the models' reports of this history since its last compaction.
 
-    An answer that was already there at that compaction measured messages that have left. Where
-    somebody else has summarised, nobody knows which answers those are.
+    Earlier answers measured messages that have left. After another library's summary none is known.
     """
     if any(place.item.summary and place.entry is not None for place in history.places):
         return []
@@ -224,7 +219,6 @@ def reports_of(history: History) -> list[Report]:
 
 
 def corrected(history: History, ratio: float) -> History:
-    """Multiply the sizes of a history by a ratio."""
     places = tuple(
         replace(place, item=replace(place.item, tokens=math.ceil(place.item.tokens * ratio)))
         for place in history.places
@@ -281,7 +275,7 @@ def with_briefs(
 
 
 def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter, where: str) -> Place:
-    """Show a place short, from its original, with the mark by which it is known again."""
+    """Show a place short, from its whole original, with the mark by which it is known again."""
     # A clip is made again whenever its history comes back whole, and must then be the same:
     # its limit is one of the estimate as it is without what was reported in between.
     limit = int(how.limit / meter.ratio)
@@ -306,14 +300,13 @@ def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter, where: 
 
 
 def said_by_user(place: Place) -> bool:
-    """Whether a user has said it: no summary, and not marked as one."""
     return place.item.role == "user" and not (place.item.summary or place.item.marked)
 
 
 def applied(
     history: History, record: Record, gone: set[int], clips: dict[int, Place], meter: TokenMeter
 ) -> History:
-    """Apply a record to the view: the same as folding it over the whole history."""
+    """Apply a record to the view, as folding it over the whole history would."""
     places: list[Place] = []
     summary = summary_place(record, meter, history.like) if record.summary else None
     covers = set(record.covers)

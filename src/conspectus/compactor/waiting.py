@@ -1,8 +1,8 @@
-"""Several workers of one process at one summary: who comes second waits for the first.
+"""Let one worker of a process make a summary while the others wait for it.
 
-Between processes nothing can be locked, as stores cannot compare and set. There a commit holds the
-archive's pointer against the one that its plan was made on, before it writes and after
-(`ArchiveFlows.commit_flow`); where it was moved, the history is looked at again.
+Between processes nothing can be locked, as stores cannot compare and set. There a commit compares
+the archive's pointer with its plan's, before it writes and after (`ArchiveFlows.commit_flow`); if
+it was moved, the history is read again.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from conspectus.archive import Scope
 from conspectus.compactor.memory import Memory
 
 LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
-"""Seconds between two looks at a summary that another worker of this process is writing, and until
-nobody waits for it any longer: its task may never go on, as that of a loop that was stopped."""
+"""Seconds between two checks of a summary that another worker is writing, and until its task is
+taken to be lost.
+"""
 
 
 def taken_flow(memory: Memory, scope: Scope, plan: str) -> Flow[bool]:
-    """Take the summary of a plan upon this worker, which then must `end` it in the memory.
+    """Claim the summary of a plan for this worker, which must then `end` it in the memory.
 
-    Where another worker is at it, it is not taken, and this comes back once that is over: its draft
-    is there then, and paid for once. If nothing came of it, this worker goes on by itself.
+    If another worker has it, wait and return False: its draft is there then, or it has failed.
     """
     if memory.begin(scope, plan):
         return True
@@ -36,10 +36,9 @@ def taken_flow(memory: Memory, scope: Scope, plan: str) -> Flow[bool]:
 
 
 def _short_pause(owner: int) -> Io:
-    """Return a step that lets the owner go on.
+    """Return a step that lets the owner of a claim go on.
 
-    The step answers with False where the owner waits for this very thread, or its own has ended,
-    as those of the process that this one was forked from have.
+    It answers False if the owner waits for this thread, or its own thread has ended.
     """
 
     def call() -> bool:

@@ -1,4 +1,4 @@
-"""Middleware that stands last: it measures, fits and rescues requests."""
+"""Measure, fit and rescue requests in the last middleware."""
 
 from conspectus.guard.api import ContextGuard
 

@@ -1,4 +1,4 @@
-"""`ContextGuard`: the last middleware, which makes the real request fit."""
+"""Make the real request fit, in the last middleware."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from conspectus.errors import PolicyError
 from conspectus.events import heard_by
 from conspectus.events.notes import log
 from conspectus.guard.call import GuardedCall, answered
-from conspectus.guard.fitting import Fitting
+from conspectus.guard.fitting import RequestFitter
 from conspectus.guard.measuring import Measured, Measuring
 from conspectus.guard.rescue import TRIES, Refused, StillTooLong, read_overflow
 from conspectus.redaction import Redact
@@ -46,7 +46,7 @@ from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter
 
 _INSIDE: ContextVar[bool] = ContextVar("inside a guard", default=False)
-"""Of two guards around one call, the outer one alone tells the state of it."""
+"""Of two guards around one call, only the outer one updates the state."""
 
 Request = ModelRequest[Any]
 Send = Callable[[Request], Io]
@@ -55,8 +55,6 @@ OnStuck = Literal["raise", "send"]
 
 @runtime_checkable
 class HasGraphEngine(Protocol):
-    """A `SummarizationMiddleware`, whose engine the guard uses."""
-
     @property
     def graph_engine(self) -> GraphEngine: ...
 
@@ -64,14 +62,13 @@ class HasGraphEngine(Protocol):
 class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     """Measure the request that is really sent, make it fit, and rescue overflows.
 
-    Put it last in the list of middleware: what stands after it would change the request unseen. It
-    leaves the size of system prompt, tools and output where the next plan of
-    `SummarizationMiddleware` finds it. A request that does not fit its window is compacted at
-    once; so is one that the provider refused as too long, and that is sent again, smaller each
-    time, until it is taken or nothing in it can give way, five times at most. The size that was
-    taken is remembered for that model. What was summarised here is in the state, and is not paid
-    for again. Without an archive large results of tools are shown short for one request only, and
-    stay whole in the state.
+    Put it last in the list of middleware: later ones would change the request unseen. It tells the
+        next plan of `SummarizationMiddleware` the size of system prompt, tools and output. A
+        request that
+    does not fit its window is compacted at once. One that the provider refused as too long is sent
+    again, smaller each time, at most five times. The size that was taken is remembered for that
+    model. What was summarised here is in the state, and is not paid for again. Without an archive
+    large results of tools are shown short for one request only, and stay whole in the state.
 
     Args:
         summarization: the `SummarizationMiddleware` of the same agent, whose summariser, archive
@@ -79,17 +76,16 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         window: input limit of the model, in tokens. Default: the one that `summarization` was
             given, for its own model; else that of the profile of the model that is called.
         reserved_tokens: tokens left for the answer. Default: the model's own limit of its output,
-            where it has one, and at most half of the window.
-        on_stuck: where nothing can make it fit: `"raise"` a `StuckError` with the numbers, or
-            `"send"` it all the same.
+            if it has one, and at most half of the window.
+        on_stuck: if nothing makes it fit: `"raise"` a `StuckError` with the numbers, or `"send"` it
+            all the same.
         summarizer, archive, keep, token_counter, file_tokens, tenant, pin: as for
-            `SummarizationMiddleware`, without which they are used.
-        on_failure, on_event, telemetry, redact: as for `SummarizationMiddleware`, without which
-            they are used.
+            `SummarizationMiddleware`; used only without one.
+        on_failure, on_event, telemetry, redact: likewise.
         name: of this instance.
 
     Raises:
-        PolicyError: a setting that cannot mean anything.
+        PolicyError: a setting is invalid.
 
     Example:
         >>> from conspectus.middleware import SummarizationMiddleware
@@ -141,26 +137,25 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             self._own = GraphEngine(engine, tenant)
         self._summarization, self._on_stuck, self._name = summarization, on_stuck, name
         self._window, self._reserved = window, reserved_tokens
-        self._known = self._fitting_with(self._graph)
+        self._known = self._fitter_for(self._graph)
 
     @property
     def _graph(self) -> GraphEngine:
-        """What compactions work with: the middleware's, whose settings may change."""
         return self._own if self._summarization is None else self._summarization.graph_engine
 
     @property
-    def _fitting(self) -> Fitting:
+    def _fitter(self) -> RequestFitter:
         if self._known.graph is not self._graph:
-            self._known = self._fitting_with(self._graph)
+            self._known = self._fitter_for(self._graph)
         return self._known
 
-    def _fitting_with(self, graph: GraphEngine) -> Fitting:
+    def _fitter_for(self, graph: GraphEngine) -> RequestFitter:
         measuring = Measuring(graph.engine.meter, self._window, self._reserved, graph)
-        return Fitting(graph, measuring)
+        return RequestFitter(graph, measuring)
 
     @property
     def name(self) -> str:
-        """The name of this instance; no two in one agent may have the same."""
+        """The name of this instance, unique in its agent."""
         return self._name
 
     def wrap_model_call(
@@ -169,8 +164,8 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         """Send a request that fits.
 
         Raises:
-            StuckError: nothing makes it fit, and `on_stuck` is `"raise"`; it is LangChain's
-                `ContextOverflowError` too.
+            StuckError: nothing makes it fit, and `on_stuck` is `"raise"`; also LangChain's
+                `ContextOverflowError`.
         """
         return run(self._heard(request, lambda fitted: Io(lambda: handler(fitted))))
 
@@ -193,25 +188,23 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         if channel.held.pending:
             # The channel still holds what a record covers: a call before this one was rescued.
             call = call.showing((yield from channel.shown(call.request.messages)))
-        measured = self._fitting.measuring.measure(
-            call.request, channel.held, before, call.recalled
-        )
+        measured = self._fitter.measuring.measure(call.request, channel.held, before, call.recalled)
         whole = call
         if measured.over:
-            call, stuck = yield from self._fitting.fit(call, measured, measured.room)
+            call, stuck = yield from self._fitter.fit(call, measured, measured.room)
             if stuck is not None and measured.over_window:
                 self._stuck(stuck, measured)
             elif stuck is not None and stuck.needed:
                 # What was learned is an estimate: where it alone says no, the provider is asked.
                 beside = measured.requested.overhead
                 least = Window(stuck.needed + beside, beside)
-                call, _ = yield from self._fitting.fit(call, measured, least)
+                call, _ = yield from self._fitter.fit(call, measured, least)
         inside, refused = _INSIDE.get(), Refused()
         _INSIDE.set(True)
         try:
             while True:
                 if not inside:
-                    self._fitting.tell_sent(call, measured)
+                    self._fitter.tell_sent(call, measured)
                 try:
                     with self._graph.sending(call.sent):
                         response = yield send(call.sent)
@@ -249,9 +242,9 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         refused: Refused,
         error: Exception,
     ) -> Flow[tuple[GuardedCall, Refused]]:
-        """Make a smaller request, after the provider has refused this one as too long."""
-        said = yield from self._graph.told(error)
-        size, beside = self._fitting.size(call, measured), measured.requested.overhead
+        """Make a smaller request, as the provider has refused this one as too long."""
+        said = yield from self._graph.redacted_error(error)
+        size, beside = self._fitter.size(call, measured), measured.requested.overhead
         refused = refused.and_again(size, beside, read_overflow(error))
         if refused.tries > TRIES:
             why = f"so were {TRIES} smaller ones, the last of {size + beside:,} tokens"
@@ -259,18 +252,18 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
         log("request_rescued", "the request was too long (%s): compacting, sending it again", said)
         whole, measured = yield from self._again(whole, call, measured)
         budget = refused.budget
-        fitted, stuck = yield from self._fitting.fit(
+        fitted, stuck = yield from self._fitter.fit(
             whole, measured, Window(budget + beside, beside), True
         )
         if stuck is not None and stuck.needed and budget < stuck.needed < size:
             # So much must stay. All else can give way.
             budget = stuck.needed
             room = Window(budget + beside, beside)
-            fitted, stuck = yield from self._fitting.fit(whole, measured, room, True)
-        if self._fitting.size(fitted, measured) >= size:
+            fitted, stuck = yield from self._fitter.fit(whole, measured, room, True)
+        if self._fitter.size(fitted, measured) >= size:
             # A plan leaves room for the largest summary; the one that is written may be smaller.
-            fitted = yield from self._fitting.summarised(whole, measured)
-        if self._fitting.size(fitted, measured) >= size:
+            fitted = yield from self._fitter.summarised(whole, measured)
+        if self._fitter.size(fitted, measured) >= size:
             why = f"{stuck.reason}; " if stuck is not None else ""
             why += "smaller it cannot be"
             self._give_up(said, why, size, measured, refused, error)
@@ -279,12 +272,12 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
     def _again(
         self, whole: GuardedCall, call: GuardedCall, measured: Measured
     ) -> Flow[tuple[GuardedCall, Measured]]:
-        """Return the call as it came in, its history as summarised since, and its size."""
+        """Return the original call with its history as summarised since, and its size."""
         messages: Sequence[BaseMessage] = whole.request.messages
         if call.held is not whole.held:
             messages = yield from call.channel.shown(messages)
         whole = call.showing(messages)
-        size, recalled = self._fitting.size(whole, measured), measured.recalled
+        size, recalled = self._fitter.size(whole, measured), measured.recalled
         return whole, replace(
             measured, messages=size, recalled=recalled if whole.recalled is not None else 0
         )

@@ -1,11 +1,12 @@
-"""One call of a model on its way through the guard.
+"""Follow one call of a model through the guard.
 
-A request is measured as it is sent, and its overhead goes into the state for the next plan. A
-record that the guard makes goes into the state as `pending`: the originals are still in the
-channel, and the next `before_model` folds the record over them, so nothing is summarised twice.
-What was recalled for the turn is taken out before anything is measured, planned or archived, and
-put back before the request is sent. It is known by its marker and by not being in the channel, so
-that no message of the history is left out because somebody marked it.
+A request is measured as it is sent; its overhead goes into the state for the next plan. A record
+of the guard goes into the state as `pending`: the originals are still in the channel, and the next
+`before_model` folds the record over them.
+
+The originals recalled for the turn are taken out before anything is measured or archived, and
+put back before the request is sent. They are known by their marker and by not being in the
+channel, so that no message of the history is taken for them.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ Request = ModelRequest[Any]
 
 @dataclass(frozen=True, slots=True)
 class GuardedCall:
-    """One call on its way: the request, and the state after it.
+    """One call: the request, and the state after it.
 
     Attributes:
         request: without the recalled originals.
-        first: the record that the state holds.
-        recalled: the message that shows it; None for nothing.
-        dropped: it was left out for lack of room, and stays so for the rest of the turn.
+        first: the record in the state at its beginning.
+        recalled: the message that shows the recalled originals; None for none.
+        dropped: that message was left out for lack of room, for the rest of the turn.
     """
 
     request: Request
@@ -58,7 +59,6 @@ class GuardedCall:
 
     @classmethod
     def of(cls, request: Request, channel: Channel) -> GuardedCall:
-        """Take a call as it comes in."""
         own, recalled = without_recalled(request.messages, channel.messages)
         call = cls(request, channel, channel.held, recalled)
         return call if recalled is None else call.showing(own)
@@ -76,21 +76,19 @@ class GuardedCall:
 
     @property
     def held(self) -> HeadState:
-        """The record that the state will hold."""
+        """The record in the state after the call."""
         return self.channel.held
 
     def holding(self, held: HeadState) -> GuardedCall:
-        """Put another record in force."""
         return replace(self, channel=self.channel.holding(held))
 
     def showing(self, view: Sequence[BaseMessage]) -> GuardedCall:
-        """Show other messages."""
         messages = cast("list[AnyMessage]", list(view))
         return replace(self, request=self.request.override(messages=messages))
 
 
 def kept_whole(call: GuardedCall, fitted: GuardedCall) -> bool:
-    """Whether the user's newest message is still as it was."""
+    """Return whether the user's newest message is unchanged."""
     before, after = call.request.messages, fitted.request.messages
     one, other = newest_user(before), newest_user(after)
     return one is None or (other is not None and after[other] is before[one])

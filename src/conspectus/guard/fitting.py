@@ -1,4 +1,4 @@
-"""Make one request fit: compact its history, or show it short for this once."""
+"""Make one request fit: compact its history, or show it short for one call."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ from conspectus.guard.call import GuardedCall, kept_whole
 from conspectus.guard.measuring import Measured, Measuring
 
 Fitted = tuple[GuardedCall, CompactionResult | None]
-"""A call, and the result that is stuck, where it does not fit."""
+"""A call, and the stuck result if it does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
-    """Makes requests fit."""
-
+class RequestFitter:
     graph: GraphEngine
     measuring: Measuring
 
@@ -60,7 +58,7 @@ class Fitting:
         return fitted
 
     def tell_sent(self, call: GuardedCall, measured: Measured) -> None:
-        """Tell listeners of a request that is sent; count nothing where there are none."""
+        """Announce a request that is sent; count nothing without listeners."""
         if not listening():
             return
         size, window = self.size(call, measured), measured.requested.window
@@ -69,7 +67,7 @@ class Fitting:
         tell(RequestSent, self.whose(call), tokens=tokens, window=window, share=share)
 
     def summarised(self, call: GuardedCall, measured: Measured) -> Flow[GuardedCall]:
-        """Summarise all but what `keep` asks for, as far as anything can leave."""
+        """Summarise all but what `keep` asks for."""
         own = yield from call.channel.view()
         session = call.channel.session(None, ratio=measured.ratio, preview=True)
         result = yield from compact_flow(session, call.channel.messages, True, "")
@@ -83,14 +81,13 @@ class Fitting:
         return self.measuring.size(call.sent.messages, measured.ratio)
 
     def whose(self, call: GuardedCall) -> Whose:
-        """Name the history that a call is about."""
         return whose_of(call.channel.scope)
 
     def _fitted(self, call: GuardedCall, measured: Measured, room: Window | None) -> Flow[Fitted]:
-        """Make a request fit the room; answer with the reason where it does not.
+        """Make a request fit the room, or return the stuck result.
 
-        What was recalled is no part of the history: it is neither archived nor summarised. It goes
-            where a compaction alone does not help, and before the user's own words are shown short.
+        Recalled originals are no part of the history. They go if a compaction alone does not help,
+        and before the user's own words are shown short.
         """
         fitted, stuck = yield from self._tried(call, measured, room)
         if call.recalled is not None and (stuck is not None or not kept_whole(call, fitted)):
@@ -109,9 +106,9 @@ class Fitting:
     def _tried(self, call: GuardedCall, measured: Measured, room: Window | None) -> Flow[Fitted]:
         """Make a request fit as far as a compaction can.
 
-        The history in the state is compacted, and what other middleware has changed of it on the
-        way is laid over the result: so the state can hold the record, and it is done once. What
-        others have added is not in the state; if that is too much, it is made to fit for this call.
+        The history in the state is compacted, and other middleware's changes are laid over the
+        result, so that the state can hold the record. Messages that others have added are made to
+        fit for this call alone.
         """
         rest = room and replace(room, reserved=room.reserved + measured.recalled)
         try:
@@ -129,7 +126,7 @@ class Fitting:
                 return call, None
             result = yield from self._compacted(call, rest, measured, sent)
         except ArchiveError as error:
-            trouble = yield from self.graph.told(error)
+            trouble = yield from self.graph.redacted_error(error)
             bridged = yield from self._bridged(call, measured, rest, trouble)
             if bridged is None:
                 raise
@@ -147,10 +144,9 @@ class Fitting:
     def _bridged(
         self, call: GuardedCall, measured: Measured, room: Window | None, trouble: str
     ) -> Flow[GuardedCall | None]:
-        """Make a request fit for this once, while no archive can be reached.
+        """Make one request fit while no archive can be reached, and put nothing in force.
 
-        Nothing is put in force, so nothing leaves the history that the archive has not confirmed.
-        None where that is not wanted, or does not help.
+        Return None if that is not wanted, or does not help.
         """
         session = call.channel.passing_session(room, measured.ratio)
         if session is None:

@@ -1,4 +1,4 @@
-"""Measure the request that is really sent: messages, and all beside them."""
+"""Measure the request that is really sent: messages, tools and system prompt."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from conspectus.tokens import TokenMeter, correction
 from conspectus.tokens.tally import Tallies
 
 KNOWN = 8
-"""Sets of tools whose size is remembered; their tools are held as long."""
+"""Sets of tools whose size is cached; the cache holds their tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Measured:
     """The size of one request.
 
     Attributes:
-        requested: what stands beside them, and the window.
-        ratio: by what reports of models have corrected the estimate.
-        least: tokens that messages cannot have in any case, as the user has set.
+        requested: the size of all beside the messages, and the window.
+        ratio: the correction of the estimate by reports of models.
+        least: tokens that messages cannot have, as the user has set.
     """
 
     messages: int
@@ -42,23 +42,22 @@ class Measured:
 
     @property
     def room(self) -> Window | None:
-        """The window and what of it messages cannot have; None where no window is known."""
+        """The window and its tokens reserved; None if no window is known."""
         return self.requested.room(self.least)
 
     @property
     def over_window(self) -> bool:
-        """Whether it does not fit the window that the model is known to have."""
+        """Whether it exceeds the window that the model is known to have."""
         known = replace(self.requested, learned={}).room(self.least)
         return known is not None and self.messages > known.budget
 
     @property
     def over(self) -> bool:
-        """Whether it does not fit."""
         return self.room is not None and self.messages > self.room.budget
 
 
 class Measuring:
-    """Measures requests; what does not change between two is measured once."""
+    """Measure requests; parts that stay the same are measured once."""
 
     def __init__(
         self, meter: TokenMeter, window: int | None, reserved: int | None, managed: GraphEngine
@@ -75,7 +74,7 @@ class Measuring:
         before: Requested,
         recalled: BaseMessage | None = None,
     ) -> Measured:
-        """Measure a request."""
+        """Measure a request without recalled originals, and the message that shows these."""
         overhead = self._beside(request)
         sizes = self._tallies.follow(held.name, request.messages)
         reports = sizes.reports(held.messages_after, 0)
@@ -91,7 +90,7 @@ class Measuring:
         return Measured(messages, seen, ratio, own.reserved if own else 0, shown)
 
     def size(self, messages: Sequence[BaseMessage], ratio: float) -> int:
-        """Count the tokens of messages, as reports of models have corrected the estimate."""
+        """Count the tokens of messages, corrected by a ratio."""
         return math.ceil(sum(map(self._meter.message, messages)) * ratio)
 
     def _beside(self, request: ModelRequest[Any]) -> int:

@@ -26,8 +26,6 @@ _SENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """The figures in a provider's error."""
-
     limit: int | None = None
     sent: int | None = None
 
@@ -60,33 +58,34 @@ def _numbers(pattern: re.Pattern[str], text: str) -> list[int]:
 
 
 RESCUE = 0.8
-"""Share of a refused size that messages may take when they are sent again: the provider counts
-in another way than the estimate, or they would not have been sent."""
+"""Share of a refused size that messages may take in the next try: the provider counts more than the
+estimate.
+"""
 
 STEPS = (RESCUE, 0.4, 0.16, 0.05, 0.0)
-"""The same for each further try, of the first request that was refused: providers that say nothing
-but "too long" leave a guess, and a batch of results may be ten times too large. The last is as
-small as it goes."""
+"""Shares of the first refused size for each further try. A bare "too long" leaves a guess, and a
+batch of results may be ten times too large. The last is the smallest possible.
+"""
 
 TRIES = len(STEPS)
-"""How often a request is sent again at most."""
+"""Most further tries."""
 
 LEARNED = 0.9
-"""Share of the limit that a provider has named to which messages may grow again."""
+"""Share of the limit named by the provider to which messages may grow again."""
 
 
 class StillTooLong(StuckError, ContextOverflowError):
-    """Nothing makes the request fit; LangChain's users catch this error, and ours."""
+    """A request that nothing makes fit; caught as LangChain's error and as ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Requests that a provider has refused as too long, one smaller than the other.
+    """Requests that a provider has refused as too long, each smaller than the one before.
 
     Attributes:
-        first: tokens that the messages of the first one took.
-        budget: tokens that messages may take in the next one.
-        most: tokens that the messages of later requests may take.
+        first: tokens of the first one's messages.
+        budget: most tokens of the next one's messages.
+        most: most tokens of the messages of later requests.
     """
 
     tries: int = 0
@@ -96,7 +95,7 @@ class Refused:
     named: bool = False
 
     def and_again(self, size: int, beside: int, told: Overflow) -> Refused:
-        """Add a refusal."""
+        """Add a refusal: the tokens of messages and of the rest, and the provider's figures."""
         tries, first = self.tries + 1, self.first or size
         if tries > TRIES:
             return replace(self, tries=tries)
@@ -110,7 +109,7 @@ class Refused:
         return Refused(tries, first, max(1, budget), self.most, told.limit is not None)
 
     def having_tried(self, budget: int, refused: int) -> Refused:
-        """Set the most for later requests, once a smaller one is sent."""
+        """Set the most for later requests, from the size sent and the size refused."""
         if self.named:
             return replace(self, most=int(budget / RESCUE * LEARNED))
         # As small as it goes leaves no room for another message: there may well be some.

@@ -31,7 +31,7 @@ from conspectus.ledger.skills import Skills
 from conspectus.middleware.building import Built, built
 from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import PreviewChoice
-from conspectus.middleware.recalling import Recalling
+from conspectus.middleware.recalling import TurnRecall
 from conspectus.middleware.settings import Model, deprecated, settable
 from conspectus.middleware.tools import compact_tool as tool_to_compact
 from conspectus.middleware.tools import recall_tool
@@ -236,8 +236,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         return self._built.planner
 
     @property
-    def _recalling(self) -> Recalling | None:
-        return self._built.recalling
+    def _turn_recall(self) -> TurnRecall | None:
+        return self._built.turn_recall
 
     def go_on_as(self, other: SummarizationMiddleware) -> None:
         """Take the settings of another instance, from the next step on.
@@ -284,7 +284,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
     def _step(self, state: Any, runtime: Any) -> Flow[dict[str, Any] | None]:
         if self._built.shown["trigger"] != self._built.trigger:  # its own list was changed
             self._set("trigger", self._built.shown["trigger"])
-        return (self._built.recalling or self._built.planner).step(state, runtime)
+        return (self._built.turn_recall or self._built.planner).step(state, runtime)
 
     def compact(
         self, state: Any, runtime: Any, *, focus: str | None = None
@@ -362,8 +362,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         messages: Sequence[BaseMessage] = request.messages
         if self.history == "preserve" and channel.held.data is not None:
             messages = yield from channel.shown(messages)
-        if self._recalling is not None:
-            messages = yield from self._recalling.shown(channel, messages)
+        if self._turn_recall is not None:
+            messages = yield from self._turn_recall.shown(channel, messages)
         if messages is request.messages:
             return request
         return request.override(messages=cast("list[AnyMessage]", messages))

@@ -18,7 +18,7 @@ from conspectus.errors import PolicyError
 from conspectus.middleware.counting import Counting, meter_for
 from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import asked_of
-from conspectus.middleware.recalling import Recalling
+from conspectus.middleware.recalling import TurnRecall
 from conspectus.middleware.settings import built_model, copied, read_recall, read_summarizer
 
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
@@ -39,7 +39,7 @@ class Built:
     trigger: Any
     graph: GraphEngine
     planner: Planner
-    recalling: Recalling | None
+    turn_recall: TurnRecall | None
     caveats: tuple[str, ...]
 
     def read(self, name: str) -> Any:
@@ -110,7 +110,7 @@ def built(given: Mapping[str, Any]) -> Built:
         trigger=trigger,
         graph=graph,
         planner=planner,
-        recalling=Recalling(graph, planner, shown) if shown else None,
+        turn_recall=TurnRecall(graph, planner, shown) if shown else None,
         caveats=policy.caveats,
     )
 

@@ -123,7 +123,7 @@ class Planner:
             # Nothing has been changed; the guard, if there is one, bridges this one request.
             if self.graph.engine.on_failure == "raise":
                 raise
-            said = yield from self.graph.told(error)
+            said = yield from self.graph.redacted_error(error)
             log("history_kept", "the history was kept as it was: %s", said)
         if asked is not None:
             update = {**(update or {}), ASKED: {}}

@@ -29,7 +29,7 @@ from conspectus.middleware.planner import Planner, Update
 from conspectus.recall.for_agents import asks_for_something, question_of, unasked_flow
 
 
-class Recalling:
+class TurnRecall:
     """Chooses the originals that each turn is shown."""
 
     def __init__(self, graph: GraphEngine, planner: Planner, tokens: int) -> None:

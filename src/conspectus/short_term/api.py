@@ -27,7 +27,7 @@ from conspectus.short_term.prompts import (
 )
 from conspectus.short_term.running_summary import RunningSummary, SummarizationResult
 from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
-from conspectus.short_term.step import Step
+from conspectus.short_term.step import ShortTermCall
 from conspectus.summarize import NotesSetting
 
 P = ParamSpec("P")
@@ -115,7 +115,7 @@ def summarize_messages(
         >>> [message.type for message in result.messages], result.running_summary.summary
         (['system', 'human'], 'They greeted each other.')
     """
-    return run(_step(locals()).run(messages, running_summary))
+    return run(_call(locals()).run(messages, running_summary))
 
 
 def _called_like(
@@ -135,7 +135,7 @@ async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."""
     given = inspect.signature(summarize_messages).bind(*args, **kwargs)
     given.apply_defaults()
-    step, messages = _step(given.arguments), given.arguments["messages"]
+    step, messages = _call(given.arguments), given.arguments["messages"]
     return await arun(step.run(messages, given.arguments["running_summary"]))
 
 
@@ -177,7 +177,7 @@ _BESIDE = WeakKeyDictionary()
 may have one name."""
 
 
-def _step(given: Mapping[str, Any]) -> Step:
+def _call(given: Mapping[str, Any]) -> ShortTermCall:
     """Make one call of a function; its memory ends with it, unless notes are prepared."""
     settings = {name: value for name, value in given.items() if name in NAMES}
     archive, setting = given.get("archive"), Background.of(given.get("background"))
@@ -196,7 +196,7 @@ def _step(given: Mapping[str, Any]) -> Step:
         beside = _BESIDE.setdefault(_NOWHERE if archive is None else archive, {})
         background, memory = beside.setdefault(setting, (Preparations(setting), memory))
     thread = given.get("thread_id") or configured_thread()
-    return Step(ShortTermSettings(**settings), memory, thread, background)
+    return ShortTermCall(ShortTermSettings(**settings), memory, thread, background)
 
 
 def configured_thread() -> object:

@@ -30,7 +30,7 @@ from conspectus.short_term.prompts import (
 )
 from conspectus.short_term.running_summary import SummarizationResult
 from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
-from conspectus.short_term.step import Step
+from conspectus.short_term.step import ShortTermCall
 from conspectus.summarize import NotesSetting
 from conspectus.tokens.tally import Tallies
 
@@ -111,7 +111,7 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
             ValueError: the state is neither, or has no messages; see `summarize_messages`.
         """
         messages, context = self._read(input)
-        step = self._step(config)
+        step = self._call(config)
         return self._update(context, run(step.run(messages, context.get("running_summary"))))
 
     async def ainvoke(
@@ -119,14 +119,14 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
     ) -> dict[str, Any]:
         """`invoke` on an event loop."""
         messages, context = self._read(input)
-        step = self._step(config)
+        step = self._call(config)
         done = await arun(step.run(messages, context.get("running_summary")))
         return self._update(context, done)
 
-    def _step(self, config: RunnableConfig | None) -> Step:
+    def _call(self, config: RunnableConfig | None) -> ShortTermCall:
         configured = ((config or {}).get("configurable") or {}).get("thread_id")
         thread = self._thread or configured or configured_thread()
-        return Step(self._settings(), self._memory, thread, self._background)
+        return ShortTermCall(self._settings(), self._memory, thread, self._background)
 
     def _settings(self) -> ShortTermSettings:
         """Return the settings as the attributes are now: they may be set."""

@@ -19,7 +19,7 @@ from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.background import Preparations
 from conspectus.compactor.compaction import Compaction
 from conspectus.compactor.engine import Engine
-from conspectus.compactor.memory import Failure, Memory
+from conspectus.compactor.memory import FailedSummary, Memory
 from conspectus.compactor.observed import log_failures, whose_of
 from conspectus.compactor.raising import as_the_models
 from conspectus.compactor.result import Failed
@@ -44,7 +44,7 @@ from conspectus.tokens import TokenMeter
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ShortTermCall:
     """One call."""
 
     settings: ShortTermSettings
@@ -235,7 +235,7 @@ class Step:
 
     def _failed(self, scope: Scope, running: RunningSummary | None, history: History) -> None:
         over = history.size.tokens > self.settings.max_tokens
-        failure = Failure(_mark(running), history.size, history.size, over)
+        failure = FailedSummary(_mark(running), history.size, history.size, over)
         self.memory.of(scope).failed = failure
 
 
