@@ -1,8 +1,8 @@
-"""The messages of one agent's state at one step, and the records over them.
+"""Fold records over the messages of one agent's state at one step.
 
-What belongs to a checkpoint comes back with it, so a step never asks the archive which record is in
-force. Readers without a state, such as `Compactor.recall`, go by its pointer:
-`Channel.follow` moves that when a thread goes back, over to another branch, or is copied.
+The state names the record in force, so that each checkpoint keeps its own. Readers without a
+state, such as `Compactor.recall`, use the archive's pointer: `Channel.follow` moves it when a
+thread goes back, over to another branch, or is copied.
 """
 
 from __future__ import annotations
@@ -43,21 +43,17 @@ class Channel:
 
     @classmethod
     def of(cls, graph: GraphEngine, state: Mapping[str, Any], runtime: object) -> Channel:
-        """Read the state of a step."""
         return cls(graph, state, runtime, read_head(state, runtime, state["messages"]))
 
     def holding(self, held: HeadState) -> Channel:
-        """Return this with another record in force."""
         return replace(self, held=held)
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """The messages in the state."""
         return cast("list[BaseMessage]", self.state["messages"])
 
     @property
     def scope(self) -> Scope:
-        """Whose originals these are."""
         return scope_of(self.held, self.graph.tenant, self.runtime)
 
     # Compacting
@@ -70,12 +66,7 @@ class Channel:
         ratio: float | None = None,
         preview: bool = False,
     ) -> Session:
-        """Make the session of the history.
-
-        Args:
-            asked: the size that the trigger is compared with; None for the meter's.
-            ratio: by what the estimate is corrected, where the caller knows; None to look.
-        """
+        """Make the session of the history; `asked` and `ratio` are those of `Session`."""
         graph, archive, scope = self.graph, self.graph.archive(self.runtime), self.scope
         engine = replace(
             graph.engine,
@@ -92,9 +83,8 @@ class Channel:
     def passing_session(self, room: Window | None, ratio: float | None) -> Session | None:
         """Make a session that commits nothing, for one request without an archive.
 
-        The embedded summariser writes, as whatever is written is thrown away with the request; so
-        are clips, whose originals stay where they are. None where failures are not to be bridged,
-        or a person is to read each summary.
+        The embedded summariser writes, as all of it is thrown away with the request. Return None if
+        failures are not to be bridged, or a person reads each summary.
         """
         graph = self.graph
         if graph.engine.on_failure != "degrade" or graph.preview is not None:
@@ -123,7 +113,7 @@ class Channel:
     # What the model sees
 
     def fitting(self) -> Flow[tuple[Channel, list[BaseMessage]]]:
-        """Drop the records that an edit has made unfit; answer with the channel and view."""
+        """Drop the records that an edit has made unfit; return the channel and its view."""
         views, held = self.graph.views, self.held
         view = views.find(held, self.messages)
         if view is not None:
@@ -146,9 +136,9 @@ class Channel:
         return (yield from self.fitting())[1]
 
     def shown(self, sent: Sequence[BaseMessage]) -> Flow[list[BaseMessage]]:
-        """Return the view with what other middleware has changed of it on the way.
+        """Return the view with other middleware's changes laid over it.
 
-        While the records cannot be read, those are the messages sent.
+        While the records cannot be read, return the messages as they were sent.
         """
         try:
             view = yield from self.view()
@@ -164,10 +154,7 @@ class Channel:
         return laid_over(view, self.messages, sent)
 
     def reached(self) -> Flow[tuple[tuple[Record, ...], frozenset[str]]]:
-        """Return the records in force that fit, and the keys that they cover.
-
-        The archive's own pointer says nothing here: other branches of the thread move it.
-        """
+        """Return the records in force that fit, and the keys that they cover."""
         if self.held.data is None:
             return (), frozenset()
         reaches = self.graph.reaches
@@ -189,11 +176,8 @@ class Channel:
     def follow(self, *, turn: bool) -> Flow[Channel]:
         """Move the archive's pointer with the state, and originals with a copied thread.
 
-        The pointer is looked at in the first step of a turn, and whenever the state's record is not
-        the one that this process has seen last; in all other steps nothing is asked.
-
-        Args:
-            turn: whether to look at the pointer whenever a user has spoken last.
+        The pointer is read if the state's record is not the one that this process has seen last,
+        and with `turn` also in the first step of a turn.
         """
         held, archive = self.held, self.graph.open_archive(self.runtime)
         own = thread_of_run(self.runtime)
@@ -227,7 +211,7 @@ class Channel:
         yield from archive.set_head_flow(scope, head or None)
 
     def _copied(self, thread: str, archive: Archive | None) -> Flow[Channel]:
-        """Take the originals along: from now on the two threads go their own ways."""
+        """Copy the originals to the new thread."""
         moved = self.holding(replace(self.held, thread=thread))
         if archive is not None and isinstance(self.held.data, str):
             try:

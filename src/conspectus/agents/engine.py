@@ -1,7 +1,7 @@
-"""One engine for all threads of a graph: its window, archives, caches and streams.
+"""Hold one engine for all threads of a graph: window, archives, caches and streams.
 
-The middleware and the guard share it, so that no decision is made twice. Both ask for it at each
-step and keep none, as it is built anew when a setting changes.
+The middleware and the guard share it. Both ask for it at each step, as it is built anew when a
+setting changes.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from conspectus.events.notes import log
 from conspectus.summarize.riding import LastRequest
 
 KEPT = "kept in the history"
-"""Where the original of a clip is, as the clip says it, where the channel keeps every message."""
+"""Location of originals in a clip, where the channel keeps every message."""
 
 STORES = 8
-"""Stores of graphs whose archives are kept open for the next step."""
+"""Stores of graphs whose archives stay open for the next step."""
 
 HISTORIES = 1024
-"""Histories whose record in force is remembered; the one used least recently goes first."""
+"""Histories whose record in force is cached; the least recently used goes first."""
 
 KIND = "conspectus.compaction"
-"""`type` of our custom stream events."""
+"""The `type` of our custom stream events."""
 
 
 @dataclass(slots=True)
@@ -50,14 +50,14 @@ class GraphEngine:
     """One engine for all threads of a graph; the middleware and the guard share it.
 
     Attributes:
-        model: the only one that the window is for; empty for any.
-        sizes: tokens of a message as `keep` counts; None for the meter's.
+        model: the only model that the window is for; empty for any.
+        sizes: the caller's count of a message for `keep`; None for the meter's.
         reaches: the records of channels, and the keys that they cover.
         heads: the record in force that this process has seen last, by archive and history.
-        keeps: says where the originals of one agent's history stay without an archive, for a clip
-            to say; None where nothing keeps them, as the channel is written anew.
-        written: writes what an agent may go on to read, given what its state will hold, the state
-            and the run, where a record is put in force with a request; answers with an update.
+        keeps: returns the location of one agent's originals without an archive; None where the
+            channel is rewritten.
+        written: writes the files of a record that comes into force with a request; returns an
+            update of the state.
     """
 
     engine: Engine
@@ -78,7 +78,7 @@ class GraphEngine:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def sending(self, request: ModelRequest[Any]) -> AbstractContextManager[None, None]:
-        """Wrap the call of a model: remember its request, where a summary may ride on it."""
+        """Wrap the call of a model: remember its request, for a later summary."""
         if not self.engine.cached:
             return nullcontext()
         runtime = request.runtime
@@ -88,7 +88,7 @@ class GraphEngine:
         return Sending(remembered, last_request(request, window))
 
     def clips(self, runtime: object) -> bool:
-        """Whether messages may be shown short for good: something keeps their originals."""
+        """Return whether messages may be clipped for good."""
         return self.keeps is not None or self.open_archive(runtime) is not None
 
     def room(self, seen: Requested) -> Window | None:
@@ -112,7 +112,7 @@ class GraphEngine:
         return found
 
     def open_archive(self, runtime: object) -> Archive | None:
-        """Return the archive without a line in the log where there is none."""
+        """Return the archive, without a line in the log if there is none."""
         if self.engine.archive is not None:
             return self.engine.archive
         store = getattr(runtime, "store", None)
@@ -121,7 +121,7 @@ class GraphEngine:
         return self._archives.get_or_make(id(store), lambda: (store, Archive(store)))[1]
 
     def listener(self, runtime: object) -> OnEvent:
-        """Return a listener that tells the user's own and the graph's custom stream."""
+        """Return a listener that calls the user's own and writes to the graph's stream."""
         write, on_event = getattr(runtime, "stream_writer", None), self.engine.on_event
 
         def tell(event: str, data: Mapping[str, Any]) -> None:
@@ -137,7 +137,6 @@ class GraphEngine:
         return (yield from redacted_texts_flow(self.engine.redaction, [str(error)]))[0]
 
     def say_once(self, text: str) -> None:
-        """Log a line, the first time."""
         with self._lock:
             if text in self._said:
                 return
@@ -146,10 +145,10 @@ class GraphEngine:
 
 
 def last_request(request: ModelRequest[Any], window: int | None) -> LastRequest | None:
-    """Return a request of an agent as a summary may ride on it; None where it cannot.
+    """Return a request of an agent that a summary may follow, or None.
 
-    A model that must answer in a form, or must call a tool, would do so again, and a provider does
-    not find a request again of which that was changed.
+    A model that must answer in a form, or must call a tool, would do so again, and without that the
+    provider's cache does not know the request.
     """
     forced = request.tool_choice not in (None, "auto") or "tool_choice" in request.model_settings
     if request.response_format is not None or forced:
@@ -168,10 +167,9 @@ def last_request(request: ModelRequest[Any], window: int | None) -> LastRequest 
 def hide_from_streams(messages: Iterable[BaseMessage]) -> None:
     """Keep messages that a step writes out of `stream_mode="messages"`.
 
-    LangGraph shows there every message that a node returns and that it has not seen. A summary and
-    a removal are nothing that anybody said, and would stand in a chat as if they were. Its handlers
-    know by id what they have seen, which is all that is used here; where they are another kind,
-    nothing is hidden. Updates and values show the state as it is.
+    LangGraph shows every message of a node's update that it has not seen, and a summary or a
+    removal is not part of the chat. Its handlers know messages by id; handlers of another kind show
+    all.
     """
     from langgraph.config import get_config
 

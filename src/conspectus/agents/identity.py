@@ -17,7 +17,7 @@ MAIN = "main"
 """The session of a graph that no other graph has called."""
 
 DERIVED = "unnamed-"
-"""The beginning of an id that is derived from its message."""
+"""Prefix of an id that is derived from its message."""
 
 Tenant = str | Callable[[Any], str | None] | None
 
@@ -46,22 +46,21 @@ def thread_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
 
 
 def thread_id_of(runtime: object) -> str | None:
-    """Return the id of the thread, of the run or its configuration, if there is one."""
+    """Return the id of the thread, of the run or its configuration."""
     thread = thread_of_run(runtime) or _configured().get("thread_id")
     return str(thread) if thread else None
 
 
 def thread_of_run(runtime: object) -> str | None:
-    """Return the thread that a run names; None where it names none."""
     thread = getattr(getattr(runtime, "execution_info", None), "thread_id", None)
     return str(thread) if thread else None
 
 
 def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
-    """Return whose own history it is: subagents share the thread of their caller.
+    """Return the session of a history: subagents share the thread of their caller.
 
-    A step that is tried again must get the same one, so that its drafts are found. So it is derived
-    from the first message, whose id is random, or from the call of the subagent.
+    A retried step must get the same one, to find its drafts. So it is derived from the first
+    message, or from the subagent's call.
     """
     info = getattr(runtime, "execution_info", None)
     namespace = getattr(info, "checkpoint_ns", None) or ""
@@ -74,7 +73,7 @@ def session_of(runtime: object, messages: Sequence[BaseMessage]) -> str:
 
 
 def is_checkpointed() -> bool:
-    """Whether a checkpointer keeps the state of the graph that runs here."""
+    """Return whether a checkpointer keeps the state of the running graph."""
     # LangGraph has no public way to ask; this is where it hands the checkpointer to subgraphs.
     return _configured().get("__pregel_checkpointer") not in (None, False)
 
@@ -82,8 +81,8 @@ def is_checkpointed() -> bool:
 def name_messages(messages: Sequence[BaseMessage], before: Iterable[BaseMessage] = ()) -> None:
     """Give each message without an id one derived from its content and occurrence.
 
-    A delta channel is put together anew from its writes. So an id must be the same each time, or
-    the records of a history would not fit it after a checkpoint.
+    A delta channel is rebuilt from its writes, and its ids must be the same each time. Messages
+    `before` stand before these in the channel.
     """
     if None not in map(_id, messages):
         return

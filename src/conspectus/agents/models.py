@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 OUTPUT_SETTINGS = ("max_tokens", "max_completion_tokens", "max_output_tokens", "num_predict")
-"""Names under which models and their settings limit an answer."""
+"""Settings that limit an answer."""
 
 MOST_OUTPUT = 0.5
-"""Share of the window that is left for the answer at most, whatever a model's setting says."""
+"""Largest share of the window for the answer, whatever the model's settings say."""
 
 
 def model_name(model: object) -> str:
-    """Return a name that tells a model from others; empty for none."""
+    """Return a name that tells a model from others, or an empty text."""
     if model is None:
         return ""
     for attribute in ("model_name", "model", "model_id", "deployment_name"):
@@ -23,7 +23,7 @@ def model_name(model: object) -> str:
 
 
 def profile_window(model: object) -> int | None:
-    """Return the input limit in a model's profile, in tokens; None for none."""
+    """Return the input limit in a model's profile, in tokens, or None."""
     profile = getattr(model, "profile", None)
     limit = profile.get("max_input_tokens") if isinstance(profile, Mapping) else None
     known = isinstance(limit, int) and not isinstance(limit, bool) and limit > 0
@@ -33,8 +33,7 @@ def profile_window(model: object) -> int | None:
 def reserved_for_answer(holders: Sequence[object], window: int | None) -> int:
     """Return the tokens of a model's answer, by its settings; at most half its window.
 
-    Args:
-        holders: settings as a mapping, or the model itself; the first that has a limit counts.
+    Holders are mappings of settings, or models; the first with a limit counts.
     """
     for holder in holders:
         for name in OUTPUT_SETTINGS:

@@ -1,7 +1,7 @@
-"""A graph's private channels: records, requests, what was recalled or asked for.
+"""Define a graph's private channels: records, requests, recalled originals, wishes.
 
-The middleware and the guard share them. All is plain JSON data, so that it survives every
-serializer, is no part of a graph's input or output, and comes back with its checkpoint.
+The middleware and the guard share them. All is plain JSON, so that it survives every serializer,
+and is no part of a graph's input or output.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from conspectus.messages import POINTER, read_messages
 from conspectus.messages.recalled import newest_user, recalled_message
 
 VERSION = 1
-"""Version of the plain form; data of another version is not read."""
+"""Version of the plain form; other versions are not read."""
 
 HELD = "_conspectus"
 REQUEST = "_conspectus_request"
@@ -47,11 +47,11 @@ LEARNED = 3
 """Other models whose limits are remembered."""
 
 FOCUS = 2_000
-"""Characters of a focus that are kept."""
+"""Most characters of a focus."""
 
 
 def _data(state: Mapping[str, Any], channel: str) -> Mapping[str, Any]:
-    """Return the data of a channel; empty where it is of another version, or none."""
+    """Return the data of a channel, or nothing if it is of another version."""
     data = state.get(channel)
     return data if isinstance(data, Mapping) and data.get("v") == VERSION else {}
 
@@ -59,7 +59,7 @@ def _data(state: Mapping[str, Any], channel: str) -> Mapping[str, Any]:
 def asked_together(
     before: Mapping[str, Any] | None, new: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Join the requests of two tools of one step; nothing takes a request back."""
+    """Join the requests for a compaction by two tools of one step."""
     if not before or not new:
         return dict(new or {})
     focus = dict.fromkeys(text for one in (before, new) if (text := one.get("focus")))
@@ -67,8 +67,6 @@ def asked_together(
 
 
 class CompactionState(AgentState[Any]):
-    """Private channels for what this module reads and writes."""
-
     _conspectus: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     _conspectus_request: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
     _conspectus_recalled: NotRequired[Annotated[dict[str, Any], PrivateStateAttr]]
@@ -88,9 +86,8 @@ class HeadState:
     """The record in force, as a graph's state holds it.
 
     Attributes:
-        data: its id where an archive holds it; else the records themselves as plain data, the
-            one in force last; None for none.
-        after: size of the view once it was in force, as the trigger counts.
+        data: its id if an archive holds it; else the records as plain data, the one in force last.
+        after: size of the view when it came into force, as the trigger counts.
         pending: messages that it covers are still in the channel, and should not be.
     """
 
@@ -102,7 +99,7 @@ class HeadState:
 
     @property
     def head(self) -> tuple[Record, ...] | str:
-        """The records, the one in force last, or its id; none where they cannot be read."""
+        """The records, the one in force last, or its id; none if they cannot be read."""
         if isinstance(self.data, str):
             return self.data
         try:
@@ -112,7 +109,6 @@ class HeadState:
 
     @property
     def messages_after(self) -> int:
-        """Messages in the view once the record was in force."""
         return self.after.messages if self.after else 0
 
     @property
@@ -124,7 +120,7 @@ class HeadState:
         return found if isinstance(found, str) else ""
 
     def with_record(self, record: Record, after: Size, *, pending: bool = False) -> HeadState:
-        """Put another record in force; of one that is archived only the id is kept."""
+        """Put another record in force; only the id of an archived one is stored."""
         if record.archived:
             return replace(self, data=record.id, after=after, pending=pending)
         # Records that cannot be read hold nothing that fits this one.
@@ -134,27 +130,22 @@ class HeadState:
         return replace(self, data=[*earlier, record.to_json()], after=after, pending=pending)
 
     def back_to(self, chain: Sequence[Record]) -> HeadState:
-        """Put the last record that still fits in force, or none; its size is unknown."""
+        """Put the last record that still fits in force; its size is unknown."""
         if isinstance(self.data, str):
             return replace(self, data=chain[-1].id if chain else None, after=None)
         return replace(self, data=(self.data or [])[: len(chain)] or None, after=None)
 
     def settled(self, *, whole: bool) -> HeadState:
-        """Return this for a channel that is as it should be.
-
-        Args:
-            whole: the channel keeps what the records cover; otherwise only the newest is needed.
-        """
+        """Return the head of a settled channel; a `whole` one needs all records."""
         data = self.data if whole or not isinstance(self.data, list) else self.data[-1:]
         return replace(self, data=data, pending=False)
 
     @property
     def name(self) -> str:
-        """Names the history in the caches of this process."""
+        """Key of the history in the caches of this process."""
         return f"{self.thread}\0{self.session}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
         after = [self.after.tokens, self.after.messages] if self.after else None
         return {
             "v": VERSION,
@@ -167,17 +158,17 @@ class HeadState:
 
 
 def scope_of(held: HeadState, tenant: Tenant, runtime: object) -> Scope:
-    """Name the originals; the tenant is never read from state, which users can write."""
+    """Return the scope; the tenant is never read from state, which users can write."""
     return Scope(tenant_of(tenant, runtime), held.thread, held.session)
 
 
 def read_head(
     state: Mapping[str, Any], runtime: object, messages: Sequence[BaseMessage]
 ) -> HeadState:
-    """Read the record in force, under the names of this run where there is none.
+    """Read the record in force, under the names of this run if there is none.
 
-    Data that cannot be read is not trusted: the history goes on without its records. The first
-    message is given an id if it has none, as it names a history without a thread.
+    Invalid data is not trusted: the history goes on without its records. The first message gets an
+    id, as it names a history without a thread.
     """
     _name_first(messages, runtime)
     if data := _data(state, HELD):
@@ -236,10 +227,9 @@ class Requested:
     """The latest request, as the guard has measured it.
 
     Attributes:
-        overhead: tokens beside the messages: system prompt, tools, response format.
-        reserved: tokens of the window that are left for the answer.
-        learned: the most that may be sent to a model that refused a request as too long, in
-            tokens, by model.
+        overhead: tokens of system prompt, tools and response format.
+        reserved: tokens of the window for the answer.
+        learned: most tokens of a request, by model that has refused a larger one.
     """
 
     overhead: int = 0
@@ -249,11 +239,7 @@ class Requested:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def room(self, least: int = 0) -> Window | None:
-        """Return the room for messages in the window; None where it is unknown.
-
-        Args:
-            least: tokens that messages cannot have in any case.
-        """
+        """Return the room for messages in the window, less `least` tokens; None if unknown."""
         rooms = []
         if self.window is not None:
             rooms.append(Window(self.window, max(least, self.overhead + self.reserved)))
@@ -267,12 +253,11 @@ class Requested:
         return replace(self, learned={**dict(others), self.model: limit})
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
         return {"v": VERSION, **asdict(self)}
 
 
 def read_requested(state: Mapping[str, Any]) -> Requested:
-    """Read the latest request; an empty one where the guard has left none."""
+    """Read the latest request; an empty one without a guard."""
     data = _data(state, REQUEST)
     overhead, reserved, window = (
         value if _is_count(value := data.get(name)) else 0
@@ -294,7 +279,7 @@ def read_requested(state: Mapping[str, Any]) -> Requested:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The originals that one turn is shown again: the same bytes until the next turn.
+    """The originals that one turn is shown again, with the same bytes until the next turn.
 
     Attributes:
         keys: of the originals in it, which must be within reach as long as it is shown.
@@ -310,12 +295,10 @@ class Recalled:
         return recalled_message(self.text, self.turn) if self.text else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain JSON data."""
         return {"v": VERSION, "turn": self.turn, "text": self.text, "keys": list(self.keys)}
 
 
 def read_recalled(state: Mapping[str, Any]) -> Recalled | None:
-    """Read the originals recalled latest; None for none."""
     data = _data(state, RECALLED)
     turn, text, keys = data.get("turn"), data.get("text"), data.get("keys")
     if not (isinstance(turn, str) and isinstance(text, str) and isinstance(keys, list)):
@@ -324,11 +307,9 @@ def read_recalled(state: Mapping[str, Any]) -> Recalled | None:
 
 
 def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> str:
-    """Name the turn under way by the message that it began with; empty for none.
+    """Return the name of the turn under way, from its first message; empty for none.
 
-    Args:
-        known: recalled latest. A message that is now shown short is still the same one; one that
-            was edited is another.
+    A message that is shown short since names the same turn as `known`; an edited one another.
     """
     place = newest_user(messages)
     if place is None:
@@ -341,7 +322,7 @@ def turn_of(messages: Sequence[BaseMessage], known: Recalled | None = None) -> s
 
 
 def read_asked(state: Mapping[str, Any]) -> str | None:
-    """Read the focus of a compaction that was asked for; None for not asked."""
+    """Read the focus of a compaction that was asked for; None if none was."""
     data = _data(state, ASKED)
     if not data:
         return None

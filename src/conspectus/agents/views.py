@@ -1,9 +1,8 @@
-"""Caches over channels that only grow: of views, and of the records in reach.
+"""Cache views, and records in reach, of channels that only grow.
 
-With `history="preserve"` the channel is never written. Its view is remembered by identity while it
-only grows, and by fingerprints once it comes back from a checkpoint. Other middleware may have
-changed the messages of a request; records are about the channel, so that is folded, and their
-changes are laid over it.
+With `history="preserve"` the channel is never rewritten. Its view is known by identity while it
+grows, and by fingerprints once it comes back from a checkpoint. Records are about the channel, so
+that is folded, and other middleware's changes of a request are laid over the view.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from conspectus.agents.state import HeadState
 from conspectus.tokens.tally import fingerprint
 
 THREADS = 64
-"""Threads remembered at most; the one used least recently goes first."""
+"""Most threads in a cache; the least recently used goes first."""
 
 MESSAGES = 262_144
-"""Messages in the channels of all threads together, at most; a single longer one is remembered."""
+"""Most messages in the channels of all threads; a single longer channel is cached."""
 
 T = TypeVar("T")
 
@@ -35,8 +34,8 @@ class _Known(Generic[T]):
     """A cached value of one channel.
 
     Attributes:
-        channel: the messages of the channel; weak, so that none is kept alive.
-        marks: fingerprints of the same, by which they are known after a checkpoint.
+        channel: weak references to the messages of the channel.
+        marks: their fingerprints, by which they are known after a checkpoint.
     """
 
     head: str
@@ -48,9 +47,8 @@ class _Known(Generic[T]):
 class Grown(Generic[T]):
     """A bounded cache over the channels of many threads, valid while they only grow.
 
-    A channel that was changed, or has another head, is noticed. One that has only grown is compared
-    by identity, some 20 nanoseconds a message; one that comes back from a checkpoint as other
-    objects by fingerprints, some 3 microseconds a message.
+    A grown channel is compared by identity, at some 20 ns a message; one that comes back from a
+    checkpoint by fingerprints, at some 3 µs a message.
     """
 
     def __init__(self) -> None:
@@ -59,11 +57,9 @@ class Grown(Generic[T]):
 
     @property
     def messages(self) -> int:
-        """Messages in the channels of all threads together."""
         return sum(len(known.marks) for known in tuple(self._threads.values()))
 
     def keep(self, held: HeadState, channel: Sequence[BaseMessage], value: T) -> None:
-        """Keep the value of a channel as it is now."""
         marks = [fingerprint(message) for message in channel]
         self._put(held, _Known(held.head_id, [*map(ref, channel)], marks, value))
 
@@ -94,28 +90,23 @@ class Grown(Generic[T]):
 
 
 class Views:
-    """The views of channels that keep every message, made once.
-
-    A view is kept as places in the channel, and the messages that stand nowhere in it.
-    """
+    """The views of channels: places in the channel, and messages that are not in it."""
 
     def __init__(self) -> None:
         self._known: Grown[list[int | BaseMessage]] = Grown()
 
     @property
     def messages(self) -> int:
-        """Messages in the channels of all views together."""
         return self._known.messages
 
     def keep(
         self, held: HeadState, channel: Sequence[BaseMessage], view: Sequence[BaseMessage]
     ) -> None:
-        """Keep the view of a channel as it is now."""
         places = {id(message): place for place, message in enumerate(channel)}
         self._known.keep(held, channel, [places.get(id(one), one) for one in view])
 
     def find(self, held: HeadState, channel: Sequence[BaseMessage]) -> list[BaseMessage] | None:
-        """Find the view of a channel that has only grown since; None if there is none."""
+        """Find the view of a channel that has only grown since."""
         found = self._known.find(held, channel)
         if found is None:
             return None
@@ -129,8 +120,8 @@ def laid_over(
 ) -> list[BaseMessage]:
     """Lay other middleware's changes of a channel over its view.
 
-    What the view leaves out or shows short stays so, unless others have changed it; a mere copy is
-    no change. Summaries stand where they do in the view. Messages are known by their ids.
+    Messages are known by id. What the view leaves out or shows short stays so, unless others have
+    changed it; a mere copy is no change. Summaries stand where they do in the view.
     """
     kept = {message.id: message for message in view}
     own = {message.id: message for message in channel}

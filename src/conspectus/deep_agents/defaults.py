@@ -1,4 +1,4 @@
-"""The defaults for a model, and the import of the extra."""
+"""Choose the defaults for a model, and import the extra."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conspectus.compactor.settings import window_of
 
 TRIGGER: ContextSize = ("fraction", 0.85)
 KEEP: ContextSize = ("fraction", 0.10)
-"""Shares of the window, where it is known; what Deep Agents uses."""
+"""Shares of a known window, as in Deep Agents."""
 
 
 class TruncateArgsSettings(TypedDict, total=False):
@@ -33,12 +33,11 @@ class TruncateArgsSettings(TypedDict, total=False):
 
 UNKNOWN_TRIGGER: ContextSize = ("tokens", 170_000)
 UNKNOWN_KEEP: ContextSize = ("messages", 6)
-"""Where it is not; what Deep Agents uses."""
+"""Sizes without a known window, as in Deep Agents."""
 
 TRUNCATE: TruncateArgsSettings = {"trigger": TRIGGER, "keep": KEEP}
 UNKNOWN_TRUNCATE: TruncateArgsSettings = {"trigger": ("messages", 20), "keep": ("messages", 20)}
-"""When large arguments of old calls are shortened, with a window that is known and without; what
-Deep Agents uses."""
+"""Sizes for arguments of old calls, with and without a known window, as in Deep Agents."""
 
 
 class SummarizationDefaults(TypedDict):
@@ -60,17 +59,17 @@ class SummarizationDefaults(TypedDict):
 
 
 def summarization_defaults(model: object, *, window: int | None = None) -> SummarizationDefaults:
-    """When to summarise for a model, and what to keep.
+    """Return when to summarise for a model, and how much to keep.
 
     Args:
         model: a chat model.
-        window: its input limit in tokens, where its profile has none or a wrong one.
+        window: its input limit in tokens, if its profile has none or a wrong one.
 
     Returns:
-        With a known limit: trigger at 85 % of it, keep 10 % of it, and the tokens of an answer
-        reserved, at most half of the window. Without: trigger at 170,000 tokens, keep 6 messages.
-        Large arguments are shortened from the same trigger on, in front of the same 10 %; without a
-        known limit from 20 messages on, in front of the newest 20.
+        With a known limit: trigger at 85 % of it, keep 10 % of it, and reserve the tokens of an
+        answer, at most half of the window. Without: trigger at 170,000 tokens, keep 6 messages.
+        Large arguments are shortened from the same trigger on, before the same 10 %; without a
+        known limit from 20 messages on, before the newest 20.
 
     Raises:
         PolicyError: the window is no whole number of tokens.
@@ -107,7 +106,7 @@ def summarization_defaults(model: object, *, window: int | None = None) -> Summa
 
 @contextmanager
 def deepagents() -> Iterator[None]:
-    """Import Deep Agents, which is optional."""
+    """Import Deep Agents; if it is missing, raise `ImportError` with the way to install it."""
     try:
         yield
     except ModuleNotFoundError as error:

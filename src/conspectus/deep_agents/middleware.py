@@ -1,4 +1,4 @@
-"""Our middleware as Deep Agents wires it: whole histories, limits, readable files."""
+"""Wire our middleware into Deep Agents: whole histories, limits, readable files."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ with deepagents():
 
 
 MIRRORED = "_conspectus_mirrored"
-"""Name of our channel for the record up to which the files are written."""
+"""Our channel for the record up to which the files are written."""
 
 NAME = "SummarizationMiddleware"
-"""The name under which Deep Agents knows the middleware that ours stands in for."""
+"""Name of the middleware of Deep Agents that ours replaces."""
 
 NOTE = (
     "The messages that a summary stands for, and the originals of those that are shown short, are "
@@ -45,21 +45,17 @@ NOTE = (
 
 
 KEPT_IN = "kept in files under {folder}, as {{cite}}"
-"""What a message that is shown short says of its original, where no archive holds it."""
+"""Location of an original in its clip, if no archive holds it."""
 
 
 class DeepAgentsState(CompactionState):
-    """The private channels, and up to which record the readable files are written."""
-
     _conspectus_mirrored: NotRequired[Annotated[str, PrivateStateAttr]]
 
 
 class DeepAgentsSummarization(SummarizationMiddleware):
     """`SummarizationMiddleware` as `summarization_middleware` makes it.
 
-    Args:
-        options: settings beside the defaults; kept, so that the same can be made for the model of a
-            subagent.
+    `options` beside the defaults are kept, to make the same for the model of a subagent.
     """
 
     state_schema = DeepAgentsState
@@ -87,7 +83,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
                 self.graph_engine.keeps = self._kept_in
 
     def _by_new_names(self, options: dict[str, Any]) -> dict[str, Any]:
-        """Rename old options, so that they go before the defaults."""
+        """Rename old options, so that they override the defaults."""
         old = {name: options[name] for name in DEPRECATED if name in options}
         trigger, keep = deprecated(self, old, options.get("trigger"), options.get("keep", KEEP))
         found = {"trigger": trigger, "keep": keep}
@@ -96,14 +92,13 @@ class DeepAgentsSummarization(SummarizationMiddleware):
 
     @property
     def window(self) -> int | None:
-        """The input limit that was given, in tokens; None where the profile's counts."""
+        """The input limit that was given, in tokens; None for the profile's."""
         return self._options.get("window")
 
     def for_model(self, model: BaseChatModel) -> DeepAgentsSummarization:
-        """Make the same with the limits of another model.
+        """Make the same with the limits of another model, and the same archive.
 
-        A model that was made again from the same name keeps the limits that were given. The archive
-        is shared; tenant, thread and session tell its originals apart.
+        A model made again from the same name keeps the limits that were given.
         """
         options = self._options
         if not _same(model, self.model):
@@ -113,10 +108,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return copy
 
     def _prepares(self) -> Sequence[Preparations]:
-        """Return what is prepared here and for the agents that this was copied for.
-
-        They share a store, so whoever closes this one closes theirs.
-        """
+        """Return preparations here and in the copies, which share a store."""
         copied = (one for copy in tuple(self._copies) for one in copy._prepares())
         return [*super()._prepares(), *copied]
 
@@ -129,7 +121,6 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return {**(update or {}), **written} if written else update
 
     def _kept_in(self, scope: Scope) -> str:
-        """Say where originals are without an archive, for a clip."""
         assert self._backend is not None
         return KEPT_IN.format(folder=folder_of(self._backend, scope))
 
@@ -167,7 +158,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         return last
 
     def _finder(self, channel: Channel) -> Any:
-        """Find originals in the channel, and the others in the archive."""
+        """Find originals in the channel, and others in the archive."""
 
         def find(keys: Sequence[str]) -> Flow[Mapping[str, Source]]:
             # Of all messages, as one may name the secret in another.
@@ -208,7 +199,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
 
 
 def _same(model: object, other: object) -> bool:
-    """Whether two are the same model, made twice from one name perhaps."""
+    """Return whether two are the same model, perhaps made twice from one name."""
     if model is other:
         return True
     name = model_name(model)
@@ -237,22 +228,21 @@ def summarization_middleware(
 ) -> DeepAgentsSummarization:
     """Make a `SummarizationMiddleware` with the defaults of Deep Agents.
 
-    The history in the state stays complete, and the model sees a summary and what is new. In the
-    `middleware` of `conspectus.deep_agents.create_deep_agent` it sets what every subagent uses
-    too, each with the limits of its own model.
+    The history in the state stays complete; the model sees a summary and what is new. In the
+    `middleware` of `conspectus.deep_agents.create_deep_agent` its settings hold for every subagent,
+    each with the limits of its own model.
 
     Args:
         model: whose window is managed, as a model or a `provider:model` string; it also writes
             the summaries unless `summarizer` does.
-        backend: of Deep Agents; the originals of what is summarised are written there as readable
-            files, in a folder of their own for each session, for the agent's own file tools.
+        backend: of Deep Agents; originals are written there as readable files, in a folder for
+            each session, for the agent's own file tools.
         mirror: False leaves these files out.
-        window: input limit of the model in tokens, where its profile has none or a wrong one.
-        options: anything else that `SummarizationMiddleware` takes, such as `archive`, `trigger`,
-            `keep` or `summarizer`.
+        window: input limit of the model in tokens, if its profile has none or a wrong one.
+        options: further parameters of `SummarizationMiddleware`, such as `archive` or `trigger`.
 
     Raises:
-        PolicyError: a setting that cannot mean anything.
+        PolicyError: a setting is invalid.
         ArchiveError: the archive cannot be opened.
         ImportError: the extra `deepagents` is not installed.
 

@@ -1,9 +1,8 @@
 """Write originals as readable files into a Deep Agents backend.
 
-Each record has a file of its own, written once and never changed: its name is the record's, and
-equal records have equal originals, so that a step that is tried again writes the same bytes. The
-archive stays what recall and the commit rule go by; a mirror that cannot be written is logged,
-tried again at the next step, and holds nothing up.
+Each record has a file of its own, written once: equal records have equal originals, so a retried
+step writes the same bytes. Recall and the commit rule use the archive alone; a failed write is
+logged and tried again at the next step.
 """
 
 from __future__ import annotations
@@ -32,15 +31,13 @@ FOLDER = "conversation_history"
 
 
 def folder_of(backend: BackendProtocol, scope: Scope) -> str:
-    """Return the folder of one session; its name tells nobody whose it is."""
+    """Return the folder of one session; its name is a hash."""
     root = str(getattr(backend, "artifacts_root", "/")).rstrip("/")
     return f"{root}/{FOLDER}/{label_hash(chr(0).join(scope.hashes))}"
 
 
 @dataclass(frozen=True, slots=True)
 class Mirror:
-    """The files of one session."""
-
     backend: BackendProtocol
     folder: str
 
@@ -50,7 +47,7 @@ class Mirror:
         record: Record,
         find: Callable[[Sequence[str]], Flow[Mapping[str, Source]]],
     ) -> Flow[bool]:
-        """Write the originals that a record covers or shows short; whether all were taken."""
+        """Write the originals that a record covers or clips; return whether all were written."""
         short = tuple(mark.key for mark in record.clips)
         found = yield from find(tuple(dict.fromkeys((*record.covers, *short))))
         texts, media = [], {}
@@ -79,7 +76,7 @@ class Mirror:
         return True
 
     def _put_one(self, path: str, content: bytes) -> Flow[str | None]:
-        """Write one file; return what went wrong, or None."""
+        """Write one file; return the problem, or None."""
         backend = self.backend
         try:
             if path.endswith(".md"):
@@ -98,7 +95,7 @@ class Mirror:
 
 
 def readable(entry: Entry, media: Sequence[str] = ()) -> str:
-    """Write a message for a person: its text, calls with all arguments, media."""
+    """Write a message for a person: its text, calls with all arguments, paths of media."""
     what = entry.role if entry.name is None else f"{entry.role} {entry.name}"
     answers = f", answers call {', '.join(entry.answers)}" if entry.answers else ""
     date = f", {entry.date}" if entry.date else ""

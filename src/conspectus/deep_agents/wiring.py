@@ -1,11 +1,9 @@
-"""`create_deep_agent` of Deep Agents, with our middleware where it has its own.
+"""Run `create_deep_agent` of Deep Agents with our middleware in place of its own.
 
-Deep Agents lets a caller replace its summarisation by name, but only for the main agent and the
-general-purpose subagent, and it lets nobody put middleware last. So its own function is run here,
-all of it, with three of the names that it looks up in its module bound to ours: what makes its
-summarisation, what compiles its subagents, and what compiles the agent. Nothing outside of that one
-call is changed. A version of Deep Agents that does not use these names is refused with a clear
-error, and a test compares the two agents part by part.
+Deep Agents lets a caller replace its summarisation only in the main agent and the general-purpose
+subagent, and never put middleware last. So its own function runs here with three names of its
+module bound to ours, for that call alone. A version that does not use these names is refused, and
+a test compares the two agents part by part.
 """
 
 from __future__ import annotations
@@ -36,18 +34,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 ORIGINAL = real.create_deep_agent
-"""Their own function, kept for callers that put ours under its name."""
+"""Their own function, for callers that put ours under its name."""
 
 SLOTS = ("create_summarization_middleware", "SubAgentMiddleware", "create_agent")
-"""Names in the module of Deep Agents that are bound to ours here."""
+"""Names in the module of Deep Agents that are bound to ours."""
 
 WARNS = "warn_deprecated"
-"""The name under which their function finds its warning of old ways to call it."""
+"""Name of their function that warns of deprecated calls."""
 
 
 def _same_as(original: Callable[P, R]) -> Callable[[Callable[..., Any]], Callable[P, R]]:
-    """Give a function the signature of another one."""
-
     def named(function: Callable[..., Any]) -> Callable[P, R]:
         function.__signature__ = inspect.signature(original)  # type: ignore[attr-defined]
         return function
@@ -57,23 +53,23 @@ def _same_as(original: Callable[P, R]) -> Callable[[Callable[..., Any]], Callabl
 
 @_same_as(ORIGINAL)
 def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
-    """`deepagents.create_deep_agent` with a history that is kept whole.
+    """Make the agent of `deepagents.create_deep_agent` with a history that is kept whole.
 
-    Takes what that takes, and passes it on. In place of its summarisation stands
+    Takes the same parameters. In place of its summarisation stands
     `SummarizationMiddleware(history="preserve")`: in the main agent, in the general-purpose
     subagent, and in every declared one, each with the limits of its own model and a session of its
-    own. A `ContextGuard` stands last in each. To set more, put a `summarization_middleware(model,
-    backend, ...)` into `middleware`: subagents use its settings too. A subagent whose `middleware`
-    names its own summarisation keeps that; compiled and remote subagents are left alone, and the
-    log says so.
+    own. A `ContextGuard` stands last in each. For other settings put a `summarization_middleware(
+    model, backend, ...)` into `middleware`: they hold for subagents too. A subagent whose
+    `middleware` has its own summarisation keeps that; compiled and remote subagents stay as they
+    are, which is logged.
 
-    Originals are archived in `store`, or in the archive that `summarization_middleware` names;
-    where there is neither, the state has them and summaries cite none.
+    Originals are archived in `store`, or in the archive of `summarization_middleware`; without both
+    they stay in the state, and summaries cite none.
 
     Raises:
         ImportError: the installed version of Deep Agents is put together in another way.
-        PolicyError: a setting that cannot mean anything, or the `SummarizationToolMiddleware` of
-            Deep Agents, for which there is `compact_tool=True`.
+        PolicyError: a setting is invalid, or the `SummarizationToolMiddleware` of Deep Agents is
+            given, for which there is `compact_tool=True`.
 
     Example:
         >>> from conspectus_lab.testing.scripted_models import ScriptedChatModel
@@ -91,15 +87,13 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
 
 
 def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
-    """Return what stands for each of the names."""
-
     def create_summarization_middleware(model: Any, backend: Any) -> Any:
         if template is not None:
             return template.for_model(model)
         return DeepAgentsSummarization(model, backend, {})
 
     class SubAgentMiddleware(RealSubAgentMiddleware):
-        """The one of Deep Agents, its declared subagents guarded."""
+        """The middleware of Deep Agents, with guarded subagents."""
 
         def __init__(self, *, subagents: Sequence[Any], **more: Any) -> None:
             specs: list[Any] = [_guarded_spec(spec, template) for spec in subagents]
@@ -115,7 +109,7 @@ def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
 
 
 def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable[..., Any]:
-    """Copy a function with some of the names that it looks up bound to others."""
+    """Copy a function with some global names bound to others; raise if it does not use them."""
     plain = inspect.unwrap(function)
     looked_up = getattr(getattr(plain, "__code__", None), "co_names", ())
     if not isinstance(plain, FunctionType) or not set(slots) <= set(looked_up):
@@ -133,7 +127,7 @@ def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable
 
 
 def _pointing_at_the_caller(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Make their warnings point behind our two frames."""
+    """Make their warnings skip our two frames."""
     theirs = names.get(WARNS)
     level = inspect.signature(theirs).parameters.get("stacklevel") if callable(theirs) else None
     if theirs is None or level is None:
@@ -150,7 +144,7 @@ def _template(middleware: Iterable[Any]) -> DeepAgentsSummarization | None:
 
 
 def _refuse_their_tool(middleware: Iterable[Any]) -> None:
-    """Refuse their tool without their summarisation, which it compacts by."""
+    """Refuse their tool without their summarisation, which it needs."""
     theirs = any(isinstance(one, Replaced) for one in middleware)
     if not theirs and any(isinstance(one, SummarizationToolMiddleware) for one in middleware):
         raise PolicyError(
@@ -174,7 +168,7 @@ def _say_what_stands_in_our_place(middleware: Iterable[Any]) -> None:
 
 
 def _guarded(middleware: Sequence[Any]) -> list[Any]:
-    """Put a guard last, where our middleware stands in a stack without one."""
+    """Put a guard last, if our middleware stands in a stack without one."""
     ours = next((one for one in middleware if isinstance(one, HasGraphEngine)), None)
     if ours is None or any(isinstance(one, ContextGuard) for one in middleware):
         return list(middleware)

@@ -1,4 +1,4 @@
-"""Events of the engine's work, typed, for listeners; there are none by default.
+"""Announce the engine's work in typed events; there are no listeners by default.
 
 `conspectus.telemetry` makes spans, metrics, log lines and bills of them.
 """

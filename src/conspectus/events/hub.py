@@ -1,7 +1,7 @@
-"""Operations that make events, and the listeners that hear them.
+"""Announce operations to the listeners that are registered for them.
 
-An operation under way stands in a context variable, which goes along into tasks and threads, so
-that events inside it know their parent, their history and the instance's listeners.
+A context variable holds the operation under way. It goes along into tasks and threads, so that
+inner events know their parent, their history and the instance's listeners.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ T = TypeVar("T")
 Y = TypeVar("Y")
 
 Listener = Callable[[Event], None]
-"""Is called with each event, on the thread where it happened. One that raises changes nothing."""
+"""Called with each event, on the thread where it happened. One that raises changes nothing."""
 
 Pricing = Callable[[SummarizerCall], float | None]
 
 
 @runtime_checkable
 class Follower(Protocol):
-    """A listener that also hears when something begins, as spans need it."""
+    """A listener that also hears of beginnings, as spans need it."""
 
     def begin(self, kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]) -> object:
-        """Hear that something begins, with the fields known; `end` gets the answer."""
+        """Hear of a beginning, with the fields known; `end` gets the return value."""
         ...
 
     def end(self, event: Event, state: object) -> None:
-        """Hear that it has ended; `state` is None where no beginning was announced."""
+        """Hear of an end; `state` is None if no beginning was announced."""
         ...
 
     def __call__(self, event: Event) -> None: ...
@@ -60,13 +60,10 @@ class Seen:
         return False
 
     def tell(self, **facts: Any) -> None:
-        """Add fields of the event as they become known."""
+        """Add fields of the event."""
 
     def withhold(self) -> None:
-        """Withhold texts of errors from here on, inside it too, unless added on purpose.
-
-        An error may quote text that a redactor takes out.
-        """
+        """Withhold texts of errors from here on: they may quote secrets."""
 
     @property
     def calls(self) -> Sequence[SummarizerCall]:
@@ -78,8 +75,6 @@ _UNWATCHED = Seen()
 
 
 class _State:
-    """The listeners of the whole process."""
-
     def __init__(self) -> None:
         self.active = False
         self.listeners: tuple[Listener, ...] = ()
@@ -90,7 +85,7 @@ class _State:
         self.failed: set[tuple[int, str]] = set()
 
     def settle(self) -> None:
-        """Note whether anybody may listen: in the process, or for one instance."""
+        """Note whether there may be listeners: in the process, or for one instance."""
         self.active = bool(self.listeners) or self.own
 
 
@@ -100,11 +95,7 @@ _own: ContextVar[tuple[Listener, ...]] = ContextVar("conspectus listeners", defa
 
 
 def add(listener: Listener) -> None:
-    """Add a listener for everything in this process, once.
-
-    Raises:
-        TypeError: it cannot be called with an event.
-    """
+    """Add a listener for all events of this process, once; raise `TypeError` if it is none."""
     if not callable(listener) or isinstance(listener, type):
         raise TypeError(
             "listen() takes a callable that gets an event, such as "
@@ -117,7 +108,7 @@ def add(listener: Listener) -> None:
 
 
 def remove(listener: Listener) -> None:
-    """Remove a listener; an unknown one is no mistake."""
+    """Remove a listener, if it is there."""
     with _state.lock:
         _state.listeners = tuple(one for one in _state.listeners if one != listener)
         _state.failed = {key for key in _state.failed if key[0] != id(listener)}
@@ -125,7 +116,6 @@ def remove(listener: Listener) -> None:
 
 
 def set_pricing(pricing: Pricing | None, currency: str = "") -> None:
-    """Set the function that prices a call, in this process."""
     with _state.lock:
         _state.pricing, _state.currency = pricing, currency if pricing is not None else ""
 
@@ -148,7 +138,7 @@ def are_listeners(given: object) -> tuple[Listener, ...]:
 
 
 def listening() -> bool:
-    """Tell whether anybody listens here and now."""
+    """Return whether there are listeners here and now."""
     return _state.active and bool(_state.listeners or _own.get())
 
 
@@ -168,13 +158,7 @@ def _heard(own: Sequence[Listener], flow: Generator[Y, Any, T]) -> Generator[Y, 
 
 
 def observing(kind: type[Event], whose: Whose | None = None, /, **facts: Any) -> Seen:
-    """Watch an operation in a `with`: listeners hear its beginning and its end.
-
-    Args:
-        kind: of the event at its end.
-        whose: the history that it is about. Default: that of the operation around it.
-        facts: fields of the event that are known.
-    """
+    """Watch an operation in a `with`; its history is by default that of the outer one."""
     if not _state.active:
         return _UNWATCHED
     listeners = _everyone()
@@ -206,8 +190,6 @@ def _everyone() -> tuple[Listener, ...]:
 
 
 class _Operation(Seen):
-    """An operation that somebody watches."""
-
     def __init__(
         self,
         kind: type[Event],
@@ -235,7 +217,7 @@ class _Operation(Seen):
         return tuple(self._calls)
 
     def count(self, call: SummarizerCall) -> None:
-        """Count a call of a summariser inside this; threads may do so at once."""
+        """Count a call of a summariser inside this, from any thread."""
         at: _Operation | None = self
         while at is not None:
             at._calls.append(call)
@@ -280,9 +262,9 @@ def _made(kind: type[Event], whose: Whose | None, facts: Mapping[str, Any]) -> E
 
 
 def money_of(cost: Cost) -> dict[str, Any]:
-    """What calls of models cost, as `money` and `currency`; empty where a price is not known.
+    """Return `money` and `currency` of calls of models; nothing if a price is unknown.
 
-    Each model's calls count at their mean size, by which tiers for long requests go.
+    Each model's calls count at their mean size, which selects the tier of a price.
     """
     money, names = 0.0, (*SUMMED[1:], "hour_tokens")
     for model, spent in cost.models.items():
@@ -299,7 +281,7 @@ def money_of(cost: Cost) -> dict[str, Any]:
 
 
 SUMMED = ("calls", "input_tokens", "output_tokens", "cached_tokens", "written_tokens")
-"""Fields of calls that an event around them adds up."""
+"""Fields of calls that an outer event adds up."""
 
 
 def _sums(calls: Sequence[SummarizerCall]) -> dict[str, Any]:
@@ -326,7 +308,7 @@ def _added(calls: Sequence[SummarizerCall], names: Sequence[str]) -> dict[str, A
 
 
 def ended_by(error: BaseException | None) -> dict[str, Any]:
-    """Return the fields of an event that describe its error, if there is one."""
+    """Return the fields of an event that describe its error."""
     if error is None:
         return {}
     left = _left(error)
@@ -341,7 +323,7 @@ def ended_by(error: BaseException | None) -> dict[str, Any]:
 
 
 def _left(error: BaseException) -> str:
-    """Name an end that is no error: stopped, waiting for a person, or overtaken."""
+    """Name an end that is no error: cancelled, interrupted, or overtaken."""
     if isinstance(error, (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt)):
         return "cancelled"
     if isinstance(error, ArchiveOvertaken):
@@ -354,7 +336,7 @@ def _left(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def _guarding(listener: Listener) -> Iterator[None]:
-    """Log a listener's failure, once for each kind, and go on."""
+    """Log a listener's failure, once for each kind, and continue."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The events: one frozen dataclass for each kind, without texts of messages."""
+"""Define the events: one frozen dataclass for each kind, without texts of messages."""
 
 from __future__ import annotations
 
@@ -11,13 +11,7 @@ SKIPPED = frozenset({"whose", "error_message", "models"})
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """The history of an event.
-
-    Attributes:
-        tenant: its owner.
-        thread: the conversation.
-        session: one agent's history inside the thread.
-    """
+    """The history of an event: its owner, the conversation, one agent's part of it."""
 
     tenant: str
     thread: str
@@ -29,11 +23,11 @@ class ModelUse:
     """Calls of one summarising model inside a compaction.
 
     Attributes:
-        model: its name; that of the summariser where it tells none.
-        calls: retries, readings of parts, merges and failed ones included.
-        input_tokens, output_tokens: of all of them together.
+        model: its name, or that of the summariser.
+        calls: their number, with retries, readings of parts, merges and failed ones.
+        input_tokens, output_tokens: of all calls together.
         cached_tokens, written_tokens, hour_tokens: of the input, as for `SummarizerCall`.
-        price: their sum; None where one of them has no price.
+        price: their sum; None if one of them has no price.
     """
 
     model: str
@@ -48,18 +42,17 @@ class ModelUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that has happened.
+    """One event.
 
     Attributes:
-        outcome: how it ended. Of every kind there are `ok`; `error`, where it raised; `cancelled`,
-            where its driver stopped; `interrupted`, where LangGraph left the node to ask a
-            person. Some kinds have more.
+        outcome: how it ended: `ok`; `error`, if it raised; `cancelled`, if its driver stopped;
+            `interrupted`, if LangGraph left the node to ask a person; some kinds have more.
         seconds: how long it took; 0 for an event without a length.
-        whose: its history; None where that is not known.
+        whose: its history; None if that is not known.
         error_type: class of the error that it ended with; empty for none.
-        error_message: text of that error. Providers quote requests in errors, so this may hold text
-            of messages; no listener of ours shows it unless asked to. With `redact=` it is empty in
-            events inside a compaction, and redacted in the event of the compaction itself.
+        error_message: text of that error. It may quote messages, so no listener of ours shows it
+            unless asked to. With `redact=` it is empty in events inside a compaction, and redacted
+            in the event of the compaction itself.
     """
 
     name: ClassVar[str]
@@ -71,10 +64,7 @@ class Event:
     error_message: str = ""
 
     def plain(self) -> dict[str, Any]:
-        """Return its own fields as plain data, without empty ones.
-
-        `whose`, `error_message` and `models` are left out.
-        """
+        """Return its own fields as plain data, without empty ones and those in `SKIPPED`."""
         names = [one.name for one in fields(self)]
         if isinstance(self, WithCalls):  # results come before costs
             names.sort(key=WithCalls.__annotations__.__contains__)
@@ -87,13 +77,12 @@ class WithCalls(Event):
     """An event that sums up the calls of summarising models inside it.
 
     Attributes:
-        calls: retries, readings of parts, merges and failed ones included.
-        input_tokens, output_tokens: of all of them together.
-        cached_tokens: those of the input that came from a provider's cache.
-        written_tokens: those of the input that were written to one.
-        price: their sum, in `currency`; None where no prices are set.
+        calls: their number, with retries, readings of parts, merges and failed ones.
+        input_tokens, output_tokens: of all calls together.
+        cached_tokens, written_tokens: input read from, and written to, a provider's cache.
+        price: their sum, in `currency`; None if no prices are set.
         models: the same by model, in the order in which they were first asked.
-        waited: seconds that the agent or the caller had to wait; all of them in the foreground.
+        waited: seconds that the caller had to wait; all of them in the foreground.
     """
 
     calls: int = 0
@@ -114,21 +103,21 @@ class Compaction(WithCalls):
     Attributes:
         outcome: `compacted`: a record is in force; `failed`: the history is as it was; `refused`: a
             person refused the summary; `overtaken`: another worker has compacted it meanwhile, and
-            it is looked at anew; `passing`: made for one request while the archive could not
-            be reached, and never put in force.
+            it is read again; `passing`: made for one request while the archive could not be
+            reached, and never put in force.
         cause: `trigger`, `window`, `forced`, `adopted` (another library's summary was taken over)
             or `gathered` (short-term memory).
-        tokens_before: size of the view before it, in tokens.
-        tokens_after: and after it; None where it did not take effect.
-        budget: tokens that the view must fit in; None where no window is known.
+        tokens_before: tokens of the view before it.
+        tokens_after: tokens of the view after it; None if it did not take effect.
+        budget: most tokens of the view; None if no window is known.
         evicted: messages that were to leave the view.
         clipped: messages that were to be shown short.
-        redacted: secrets that were taken out of those; None without a redactor, or where it failed.
+        redacted: secrets that were taken out of those; None without a redactor, or if it failed.
         record: id of the record in force.
-        by: name of the summariser; empty where messages were only shown short.
+        by: name of the summariser; empty if messages were only shown short.
         failure: its obstacle: `archive`, `redaction`, `timeout`, `overflow`, `rejected` or
             `summary`.
-        tries_failed: tries of summarisers that failed, whether or not a later one succeeded.
+        tries_failed: tries of summarisers that failed, also before a later success.
     """
 
     name: ClassVar[str] = "compaction"
@@ -148,16 +137,15 @@ class Compaction(WithCalls):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparing(WithCalls):
-    """Notes that are prepared beside the agent, from their beginning to their end.
+    """Notes that are prepared in the background, from their beginning to their end.
 
     Attributes:
         outcome: also `failed`: no summary could be made, or `dropped`: a finished one was not used.
         step: `began`; `finished`: a draft waits for the trigger, or none could be made; `dropped`:
-            it does not belong to the history as it is now; `waited`: the agent stood still for it;
-            `went_on`: the trigger was reached, and the agent went on without it; `swapped_in`: it
-            is in force; `topped_up`: likewise, with messages that came later read by the embedded
-            summariser.
-        reason: why it was dropped, or why there is nothing to prepare; else empty.
+            it does not fit the history as it is now; `waited`: the agent waited for it; `went_on`:
+            the trigger was reached, and the agent continued without it; `swapped_in`: it is in
+            force; `topped_up`: likewise, with later messages read by the embedded summariser.
+        reason: why it was dropped, or why there is nothing to prepare.
         messages: that it stands for.
     """
 
@@ -175,8 +163,8 @@ class CompactionStep(Event):
     Attributes:
         outcome: also `refused`: the checks or a person refused the summary.
         step: `summarize` (one try of one summariser), `check`, `preview` or `commit`.
-        by: the summariser, where there is one.
-        problems: checks that failed; None where nothing is checked.
+        by: the summariser, if there is one.
+        problems: checks that failed; None if nothing is checked.
         tokens: size of the summary message, once measured.
     """
 
@@ -196,20 +184,18 @@ class SummarizerCall(Event):
         outcome: also `timeout`, `overflow` (the request was too long for its window) and
             `rejected` (the answer was cut off, refused, empty or no text).
         summarizer: its name.
-        model: the model that was asked for; empty where that is not known.
-        provider: of the model, such as `openai`; empty where that is not known.
-        input_tokens, output_tokens: as the model reports them, else as estimated. Nothing is known
-            to have been read by a call that failed, other than late or cancelled.
-        cached_tokens: those of the input that came from a cache; 0 where nothing is reported.
-        written_tokens: those of the input that were written to a cache, likewise.
+        model, provider: of the model that was asked, such as `openai`; empty if unknown.
+        input_tokens, output_tokens: as the model reports them, else as estimated; 0 for a call that
+            failed, other than late or cancelled.
+        cached_tokens, written_tokens: input read from, and written to, a cache, as reported.
         hour_tokens: those of `written_tokens` that were written for an hour.
-        reasoning_tokens: those of the output that were thought; 0 where nothing is reported.
+        reasoning_tokens: output tokens of reasoning, as reported.
         estimated: the tokens are an estimate.
-        calls: the number that it stands for; other than 1 only for a summariser of the user's own
+        calls: the number of calls that it stands for; other than 1 only for a user's own summariser
             that reports its cost.
-        price: in `currency`; None where no price is set for it.
+        price: in `currency`; None if it has none.
         request: `cached` for the agent's last request with an instruction after it, `smallest` for
-            no more than the text to read; empty where no chat model of ours was asked.
+            no more than the text to read; empty if no chat model of ours was asked.
     """
 
     name: ClassVar[str] = "summarizer_call"
@@ -237,7 +223,7 @@ class ArchiveOperation(Event):
     Attributes:
         operation: `write`, `read_back`, `read`, `commit`, `save_draft`, `find_draft`, `chain`,
             `find_head`, `move_head`, `copy` or `forget`.
-        items: originals that were asked for; None where that means nothing.
+        items: originals that were asked for; None for other operations.
     """
 
     name: ClassVar[str] = "archive_operation"
@@ -248,7 +234,7 @@ class ArchiveOperation(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recall(Event):
-    """A search for archived originals, in any way.
+    """A search for archived originals.
 
     Attributes:
         kind: `query`, `id` or `range`.
@@ -272,9 +258,8 @@ class GuardFit(Event):
     Attributes:
         outcome: also `stuck`: nothing made it fit.
         rescue: the provider had refused it as too long.
-        tokens_before: size of its messages, in tokens.
-        tokens_after: and of those that are sent in their place.
-        budget: tokens that they must fit in; None where it is unknown.
+        tokens_before, tokens_after: of its messages, and of those that are sent instead.
+        budget: most tokens of messages; None if it is unknown.
     """
 
     name: ClassVar[str] = "guard_fit"
@@ -290,8 +275,8 @@ class RequestSent(Event):
     """A request that the guard has let through, before the model answers.
 
     Attributes:
-        tokens: size of all of it: messages, system prompt and tools.
-        window: input limit of the model; None where it is unknown.
+        tokens: size of messages, system prompt and tools.
+        window: input limit of the model; None if it is unknown.
         share: `tokens` as a share of `window`.
     """
 
@@ -304,12 +289,12 @@ class RequestSent(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryStuck(Event):
-    """A history that does not fit, and nothing helps.
+    """A history that does not fit and cannot be made to.
 
     Attributes:
         tokens: its size.
-        needed: the fewest tokens of the part that must stay; None where a summary failed.
-        budget: the tokens that there are.
+        needed: fewest tokens of the part that must stay; None if a summary failed.
+        budget: most tokens of the history.
     """
 
     name: ClassVar[str] = "history_stuck"

@@ -1,4 +1,4 @@
-"""Names for sentences in the log, for programs that tell them apart."""
+"""Name the sentences in the log, for programs."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def noted(event: str) -> dict[str, Any]:
 
 
 def log(event: str, sentence: str, *parts: object, level: int = logging.WARNING) -> None:
-    """Log a sentence under its name."""
+    """Log a sentence, with `%s` for its parts, under its name."""
     logger.log(level, sentence, *parts, extra=noted(event), stacklevel=2)

@@ -1,4 +1,4 @@
-"""LangChain middleware that summarises when a history grows."""
+"""Summarise a growing history in LangChain middleware."""
 
 from conspectus.compactor.hooks import SummarizationEvent
 from conspectus.ledger.skills import Skills

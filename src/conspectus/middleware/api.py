@@ -1,4 +1,4 @@
-"""`SummarizationMiddleware`: a drop-in for LangChain's, which loses nothing."""
+"""Provide a drop-in for LangChain's `SummarizationMiddleware` that loses nothing."""
 
 from __future__ import annotations
 
@@ -223,12 +223,12 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
 
     @property
     def name(self) -> str:
-        """The name of this instance; no two in one agent may have the same."""
+        """The name of this instance, unique in its agent."""
         return self._name
 
     @property
     def graph_engine(self) -> GraphEngine:
-        """What compactions work with; another one once a setting has changed."""
+        """The engine; another one once a setting has changed."""
         return self._built.graph
 
     @property
@@ -240,13 +240,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         return self._built.turn_recall
 
     def go_on_as(self, other: SummarizationMiddleware) -> None:
-        """Take the settings of another instance, from the next step on.
+        """Take the settings of another instance with the same archive, from the next step on.
 
-        A step under way ends with what it began with. Threads go on: what is in force stands in
-        their states. The tools that the agent was given, and `history`, stay as they are.
-
-        Args:
-            other: with the same `history`, and the same archive.
+        Records in force stay in the states. The agent's tools, and `history`, stay as they are.
 
         Raises:
             PolicyError: its `history` is another, so that states would be read wrongly.
@@ -259,14 +255,9 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         self._go_on_with(other._built)
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Summarise if the history asks for it.
+        """Summarise if the history asks for it; return None or an update of the state.
 
-        Args:
-            state: of the graph; a dict with `messages` is enough.
-            runtime: of the run; a bare `Runtime()` is enough.
-
-        Returns:
-            None, or an update of the state.
+        A state with `messages` and a bare `Runtime()` are enough.
 
         Raises:
             MessageError: a message cannot be understood.
@@ -291,16 +282,16 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
     ) -> dict[str, Any] | None:
         """Summarise now, whatever the trigger says.
 
-        For a node or a tool of one's own, where the state and the runtime are at hand. From
-        outside, `agent.update_state(config, request_compaction())` asks the next step for it.
+        For a node or a tool with the state and the runtime at hand. From outside,
+        `agent.update_state(config, request_compaction())` asks the next step for it.
 
         Args:
             state: of the graph; a dict with `messages` is enough.
             runtime: of the run; a bare `Runtime()` is enough.
-            focus: what to keep above all, in plain words.
+            focus: the subject to keep above all, in plain words.
 
         Returns:
-            An update of the state; None where nothing can leave it.
+            An update of the state; None if nothing can leave it.
 
         Raises:
             MessageError: a message cannot be understood.
@@ -328,7 +319,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         """Make the update of a state that asks for a compaction at the next step.
 
         Args:
-            focus: what to keep above all, in plain words; at most 2,000 characters of it count.
+            focus: the subject to keep above all, in plain words; at most 2,000 characters count.
 
         Example:
             `agent.update_state(config, SummarizationMiddleware.request_compaction("the schema"))`
@@ -338,7 +329,7 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model the view of a history that is kept whole, and what was recalled."""
+        """Show the model the view of a preserved history, and recalled originals."""
         shown = run(self._shown(request))
         with self.graph_engine.sending(shown):
             return handler(shown)

@@ -1,4 +1,4 @@
-"""Build the middleware's parts of its settings, once, and anew when one is set."""
+"""Build the parts of the middleware from its settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conspectus.middleware.recalling import TurnRecall
 from conspectus.middleware.settings import built_model, copied, read_recall, read_summarizer
 
 FIXED = ("archive", "history", "recall", "recall_tokens", "compact_tool")
-"""Settings that cannot change: where originals are, what states hold, which tools an agent has."""
+"""Settings that states and agents depend on, so that they cannot change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Built:
     """The parts that one set of settings makes.
 
     Attributes:
-        shown: those of them that are read back otherwise than they were given.
+        shown: settings that are read back in another form than they were given.
         trigger: the trigger as it was read; `shown` has a copy that its owner may change.
     """
 
@@ -43,11 +43,10 @@ class Built:
     caveats: tuple[str, ...]
 
     def read(self, name: str) -> Any:
-        """Read a setting back."""
         return self.shown[name] if name in self.shown else self.given[name]
 
     def with_setting(self, name: str, value: Any) -> Built:
-        """Build anew with another value of one setting."""
+        """Build anew with another value of one setting, which must not be in `FIXED`."""
         if name in FIXED:
             raise PolicyError(
                 f"{name} cannot change once the middleware is built, as agents and their states go "
@@ -59,7 +58,7 @@ class Built:
 
 
 def built(given: Mapping[str, Any]) -> Built:
-    """Build the parts that the settings ask for."""
+    """Build the parts from all parameters of `SummarizationMiddleware`, by name."""
     model, trigger = built_model(given["model"]), copied(given["trigger"])
     counting = Counting(given["token_counter"], model)
     # Thresholds and cuts are those that LangChain's users have chosen: nothing is clipped, and

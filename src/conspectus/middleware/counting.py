@@ -1,10 +1,10 @@
 """Count a history for its trigger as LangChain's own middleware counts.
 
-Users have chosen their thresholds by that count, so it stays theirs. Whether the history fits the
-window is another question, which the meter answers.
+Users have chosen their thresholds by that count. Whether the history fits the window is another
+question, which the meter answers.
 
-Where the first answer after a compaction reports that system prompt and tools alone meet the
-trigger, that report counts as the size after it: the history has to grow by a tenth from there.
+If the first answer after a compaction reports that system prompt and tools alone meet the trigger,
+that report is the size after it: the history has to grow by a tenth from there.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from conspectus.tokens import TokenCounter, TokenMeter
 from conspectus.tokens.tally import Sizes
 
 MOST_SCALE = 1.25
-"""LangChain scales its approximation up by reported usage, to at most this."""
+"""LangChain's limit for scaling its approximation up by reported usage."""
 
 CHARACTERS, ANTHROPIC_CHARACTERS = 4.0, 3.3
-"""Characters a token that LangChain counts with, in general and for Anthropic's models."""
+"""Characters a token in LangChain's count, in general and for Anthropic's models."""
 
 ALIASES = {
     "amazon_bedrock": frozenset({"bedrock", "bedrock_converse"}),
     "openai-mantle": frozenset({"openai"}),
     "anthropic-mantle": frozenset({"anthropic"}),
 }
-"""Names under which a provider's messages come, by the name that its model gives."""
+"""Names of a provider in its messages, by its name in its model."""
 
 
 class Counting:
-    """One way to count, for triggers and `keep`.
+    """One way to count, for triggers and `keep`; LangChain's approximation is scaled by usage.
 
     Attributes:
         base: tokens that the counter gives for no message at all, such as a reply's opening.
@@ -59,15 +59,10 @@ class Counting:
         self.base = 0 if self.approximate else self._nothing()
 
     def message(self, message: BaseMessage) -> int:
-        """Count the tokens of one message."""
         return max(0, _whole(self._counter([message])) - self.base)
 
     def asked(self, sizes: Sizes, since: int) -> int:
-        """Return the size that a trigger is compared with, in tokens.
-
-        Args:
-            since: answers before this place measured a history that is no more.
-        """
+        """Return the size for the trigger, in tokens; reports before `since` are out of date."""
         total = sizes.totals[0] + self.base
         report = sizes.newest_report
         if (
@@ -86,11 +81,10 @@ class Counting:
         return total
 
     def reached(self, sizes: Sizes, since: int) -> int:
-        """Return the size after the latest compaction, as the first answer reported it.
+        """Return the size after the latest compaction, as the first answer since reported it, or 0.
 
-        A report holds the system prompt and the tools too, which no compaction makes smaller. Where
-        they alone reach the trigger, every step would summarise again. 0 where nothing was
-        reported.
+        A report includes the system prompt and the tools, which no compaction makes smaller. If
+        they alone reach the trigger, every step would summarise again.
         """
         first = sizes.first_report(since) if since else None
         if first is None or not self._trusts(first.provider):
@@ -98,7 +92,7 @@ class Counting:
         return first.input or first.total or 0
 
     def _trusts(self, provider: str | None) -> bool:
-        """Whether reports of a provider are those of the model whose window is managed."""
+        """Return whether reports of a provider are those of the managed model."""
         own = self._provider
         return provider is not None and (provider == own or provider in ALIASES.get(own or "", ()))
 
@@ -124,11 +118,7 @@ def rounded(counter: TokenCounter) -> TokenCounter:
 def meter_for(
     counter: TokenCounter | str | None, model: object, file_tokens: int | None = None
 ) -> TokenMeter:
-    """Make the meter that says whether a request fits.
-
-    It is the user's own counter, or our estimate instead of LangChain's approximation, which may be
-    far below what is really sent.
-    """
+    """Make the meter of requests: the user's counter, or else our own estimate."""
     if counter is count_tokens_approximately:
         counter = None
     exact = rounded(counter) if callable(counter) else counter

@@ -1,7 +1,7 @@
 """Take over summaries that other libraries have left in a graph's state.
 
-LangChain's own is a message in the history, and is known by its marker like any other. Deep Agents
-and LangMem leave the history as it is and note beside it what their summary stands for.
+LangChain's own is a message with a marker. Deep Agents and LangMem note beside the history what
+their summary covers.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ from conspectus.messages.summary import summary_body
 
 @dataclass(frozen=True, slots=True)
 class ForeignSummary:
-    """A summary that is in force elsewhere.
-
-    Attributes:
-        covers: ids of the messages that it stands for.
-    """
+    """A summary of another library; it covers the messages with these ids."""
 
     text: str
     covers: frozenset[str]
@@ -29,7 +25,7 @@ class ForeignSummary:
 
 
 def foreign_mark(state: Mapping[str, Any]) -> int | None:
-    """Hash a foreign summary, without a look at the history; None for none."""
+    """Hash a foreign summary without reading the history; return None for none."""
     event, context = state.get("_summarization_event"), state.get("context")
     if isinstance(event, Mapping):
         message = event.get("summary_message")
@@ -44,7 +40,7 @@ def foreign_mark(state: Mapping[str, Any]) -> int | None:
 
 
 def foreign_summary(state: Mapping[str, Any]) -> ForeignSummary | None:
-    """Read the summary of Deep Agents or LangMem; None for nothing that can be used."""
+    """Read a usable summary of Deep Agents or LangMem, or None."""
     found = _deep_agents(state) or _langmem(state)
     return found if found is not None and found.text and found.covers else None
 

@@ -1,7 +1,7 @@
-"""Decide one step of an agent: whether anything is due, and the state's update.
+"""Decide one step of an agent, and update its state.
 
-Most steps need nothing. They are decided from running sums, without reading a message twice and
-without asking a store; only when something is due is the history read, planned and carried out.
+Most steps need nothing. They are decided from running sums, without reading a message twice or
+asking a store; the history is read and planned only when something is due.
 """
 
 from __future__ import annotations
@@ -48,16 +48,12 @@ from conspectus.tokens.tally import Sizes, Tallies
 Update = dict[str, Any]
 
 RECALL_SHARE = 0.25
-"""Share of the room for messages that recalled originals take at most, at once."""
+"""Largest share of the room for messages that recalled originals take."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Now:
-    """A history at one step.
-
-    Attributes:
-        copied: the state is to hold another record from now on, whatever the step does.
-    """
+    """A history at one step; `copied`: its head changes whatever the step does."""
 
     channel: Channel
     view: list[BaseMessage]
@@ -72,10 +68,9 @@ class _Now:
 
 
 class Planner:
-    """Decides and carries out the steps of every thread that one middleware serves.
+    """Decide and carry out the steps of every thread of one middleware.
 
-    Args:
-        recalled: tokens of the originals recalled for a turn; 0 for no recall.
+    `recalled` are the tokens of the originals recalled for a turn, 0 for no recall.
     """
 
     def __init__(
@@ -97,11 +92,10 @@ class Planner:
     def step(
         self, state: Mapping[str, Any], runtime: object, focus: str | None = None
     ) -> Flow[Update | None]:
-        """Return the update of the state that a step makes; None for nothing.
+        """Return the update of the state that a step makes, or None.
 
-        Args:
-            focus: what to keep above all in a compaction that takes place whatever the trigger
-                says; None to go by the trigger, unless the state says that somebody has asked.
+        With a `focus`, which may be empty, compact whatever the trigger says; without one go by the
+        trigger, unless the state asks for a compaction.
         """
         asked = read_asked(state)
         focus = asked if focus is None else focus
@@ -164,7 +158,7 @@ class Planner:
         return now.channel.session(now.room, asked=self._asked(now), ratio=ratio, preview=True)
 
     def _prepare(self, now: _Now) -> Flow[None]:
-        """Prepare the next notes beside the agent, where its history nears the trigger."""
+        """Prepare the next notes in the background if the history nears its trigger."""
         jobs, head = self.graph.engine.background, now.held.head_id
         if jobs is None or not jobs.setting.near(self._policy, asked := self._asked(now), now.room):
             return
@@ -173,9 +167,9 @@ class Planner:
             yield from begin_flow(self._session(now), lambda own: own.fold(messages), head)
 
     def _may_be_known(self, state: Mapping[str, Any], messages: Sequence[BaseMessage]) -> bool:
-        """Whether the archive may hold records of a history that came without any.
+        """Return whether the archive may hold records of a history that came without any.
 
-        That is a forked subagent's, or one that a client sends again without a checkpointer.
+        Such are a forked subagent's, and one that a client sends again without a checkpointer.
         """
         if state.get(FORKED):
             return self.preserve
@@ -183,11 +177,10 @@ class Planner:
         return turn and not is_checkpointed()
 
     def _inherited(self, channel: Channel) -> Flow[Channel]:
-        """Put the record in force that the archive points to, as far as it fits what came.
+        """Put the record in force that the archive points to, as far as it fits the messages.
 
-        Deep Agents hands a fork its parent's messages and no private state; without a checkpointer
-        messages are all that comes back. What the archive points to may be of another branch;
-        records that do not fit are dropped, as always.
+        Deep Agents gives a fork its parent's messages and no private state; without a checkpointer
+        only messages come back. Records of another branch do not fit and are dropped.
         """
         chain, messages = (yield from channel.pointed()), channel.messages
         if not chain:
@@ -204,11 +197,10 @@ class Planner:
         return channel.holding(held)
 
     def _size(self, view: Sequence[BaseMessage]) -> Size:
-        """Return the size as the trigger counts."""
         return Size(sum(map(self._counting.message, view)), len(view))
 
     def _taken_over(self, now: _Now, focus: str | None) -> Flow[CompactionResult | None]:
-        """Take over a summary of another library; None where nothing of it may leave."""
+        """Take over a summary of another library; return None if nothing of it may leave."""
         held = now.held
         mark = foreign_mark(now.channel.state) if held.data is None else None
         if mark is None or self._waiting.useless(held.name, mark) or self._waits(now, focus):
@@ -226,7 +218,7 @@ class Planner:
     # Whether anything is due
 
     def _waits(self, now: _Now, focus: str | None) -> bool:
-        """Whether it is too early to look again; not where somebody has asked."""
+        """Return whether it is too early to try again; not if a compaction was asked for."""
         held = now.held
         return focus is None and self._waiting.waits(
             held.name, held.head_id, now.over, now.sizes.messages
@@ -266,12 +258,11 @@ class Planner:
         return sizes.totals[0] > (policy.keep_tokens(limit) or 0)
 
     def _asked(self, now: _Now) -> Size:
-        """Return the size that the trigger is compared with."""
         since = _since(now.view, now.held)
         return Size(self._counting.asked(now.sizes, since), now.sizes.messages)
 
     def _reached(self, now: _Now) -> Size | None:
-        """Return the size that the latest compaction reached; None for none."""
+        """Return the size after the latest compaction, or None."""
         after = now.held.after
         if after is None:
             return None
@@ -298,7 +289,7 @@ class Planner:
         return room and replace(room, reserved=room.reserved + beside)
 
     def room_for(self, recalled: int, requested: Requested, messages: Sequence[BaseMessage]) -> int:
-        """Return the most that recalled text may take: a share of the room that is free."""
+        """Return the most tokens of recalled text: a share of the room that is free."""
         room, newest = self.graph.room(requested), newest_user(messages)
         if not recalled or room is None:
             return recalled
@@ -339,7 +330,7 @@ class Planner:
 
 
 def _since(view: Sequence[BaseMessage], held: HeadState) -> int:
-    """Return the place from which on reports of models are of this history."""
+    """Return the place from which on models' reports are of this history."""
     if held.data is None and view and is_summary_message(view[0]):
         return len(view)  # somebody else's summary: nobody knows which answers came after it
     return held.messages_after

@@ -1,4 +1,4 @@
-"""A state whose messages are checkpointed as they come, for whole histories."""
+"""Define a state whose messages are checkpointed one by one, for whole histories."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from langgraph.graph.message import Messages, add_messages
 from conspectus.agents.identity import name_messages
 
 SNAPSHOT = 50
-"""Updates after which the whole channel is written once, so that few need to be read again."""
+"""Updates after which the whole channel is written once."""
 
 
 def added(before: Messages | None, writes: Sequence[Messages]) -> Messages:
@@ -30,8 +30,8 @@ class PreservedState(AgentState[Any]):
     """State for `create_agent(state_schema=...)` with `history="preserve"`.
 
     A plain channel is written whole at each step, so checkpoints grow with the square of the
-    history. This one is LangGraph's delta channel, as Deep Agents uses it: each step writes what
-    came, and every 50 updates the whole. What is read and written through it stays the same.
+    history. This is LangGraph's delta channel, as in Deep Agents: each step writes the new
+    messages, and every 50th the whole. Reading and writing stay the same.
 
     Example:
         >>> from langchain.agents import create_agent

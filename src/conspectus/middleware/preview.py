@@ -1,7 +1,7 @@
 """Ask a person by an interrupt before a summary takes effect, and read the answer.
 
-The graph is interrupted between the check and the commit, after the draft is stored. On resume the
-node runs again, makes the same plan, finds the draft, gets the answer, and commits.
+The graph is interrupted after the draft is stored. On resume the node runs again, makes the same
+plan, finds the draft, gets the answer, and commits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conspectus.events.notes import log
 PreviewChoice = bool | Callable[[PreviewRequest], str | None]
 
 KIND = "conspectus.preview"
-"""`type` of the interrupt's value."""
+"""The `type` of the interrupt's value."""
 
 FORMS = 'answer {"type": "approve"}, {"type": "edit", "summary": "..."} or {"type": "reject"}'
 
@@ -65,7 +65,7 @@ def _interrupt(request: PreviewRequest) -> str | None:
 
 
 def _read(answer: object, summary: str) -> tuple[bool, str | None]:
-    """Read an answer: whether it is understood, and the text that it approves."""
+    """Read an answer: return whether it is understood, and the text that it approves."""
     if isinstance(answer, Mapping) and isinstance(answer.get("decisions"), list):
         answer = next(iter(answer["decisions"]), None)  # the form of LangChain's own approvals
     kind: Any = answer.get("type") if isinstance(answer, Mapping) else answer

@@ -1,7 +1,7 @@
-"""Recall at each turn: put originals that a user's message needs before the model.
+"""Recall at each turn: show the model originals that a user's message needs.
 
 They are chosen before the first call of the model in a turn and kept in the state, so that each
-call of the turn is sent the same bytes, in whatever process it is made.
+call of the turn is sent the same bytes, in whatever process.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from conspectus.recall.for_agents import asks_for_something, question_of, unaske
 
 
 class TurnRecall:
-    """Chooses the originals that each turn is shown."""
+    """Choose the originals that each turn is shown, of at most so many `tokens`."""
 
     def __init__(self, graph: GraphEngine, planner: Planner, tokens: int) -> None:
         self._graph, self._planner, self._tokens = graph, planner, tokens
 
     def step(self, state: Mapping[str, Any], runtime: object) -> Flow[Update | None]:
-        """Take a step of the planner; choose originals where a turn begins."""
+        """Take a step of the planner; choose originals at the start of a turn."""
         update = yield from self._planner.step(state, runtime)
         after: dict[str, Any] = {**state, **(update or {})}
         messages = [m for m in after["messages"] if not isinstance(m, RemoveMessage)]
@@ -103,7 +103,7 @@ class TurnRecall:
 
 
 def _within_reach(known: Recalled, channel: Channel) -> Flow[bool]:
-    """Whether all that was chosen is still of this branch; an edit may have left it."""
+    """Return whether all that was chosen is still of this branch; an edit may have left it."""
     if not known.keys:
         return True
     return (yield from channel.reached())[1].issuperset(known.keys)

@@ -1,4 +1,4 @@
-"""Read the settings that LangChain's users write as they mean them."""
+"""Read the settings that LangChain's users write."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ T = TypeVar("T")
 Model = BaseChatModel | Runnable[Any, Any]
 
 KEEP = ("messages", 20)
-"""What stays where nothing is said."""
+"""The default of `keep`."""
 
 
 class Setting:
@@ -53,7 +53,7 @@ DEPRECATED = {"max_tokens_before_summary": "trigger", "messages_to_keep": "keep"
 
 
 def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -> tuple[Any, Any]:
-    """Read trigger and keep, the old names for them considered."""
+    """Read trigger and keep, also by their old names; `own` is the middleware."""
     unknown = sorted(set(given) - set(DEPRECATED))
     if unknown:
         raise TypeError(
@@ -81,7 +81,7 @@ def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -
 
 
 def copied(trigger: Any) -> Any:
-    """Copy a trigger, so that later changes of the caller's own do not reach it."""
+    """Copy a trigger, against later changes of the caller's own."""
     if isinstance(trigger, list):
         return [_copied(part, "item ") for part in trigger]
     return _copied(trigger, "") if trigger is not None else None
@@ -96,7 +96,7 @@ def _copied(part: Any, what: str) -> Any:
 
 
 def read_summarizer(given: AnySummarizer | None) -> Any:
-    """Return `summarizer` as it is read back; None where a chat model writes."""
+    """Return `summarizer` as it is read back; None for a chat model."""
     if given is None or isinstance(given, (str, BaseChatModel)):
         return None
     if isinstance(given, Summarizer) or not (isinstance(given, Runnable) or callable(given)):
@@ -116,11 +116,7 @@ def read_recall(recall: object, tokens: object) -> None:
 
 
 def built_model(model: str | Model | None) -> Model | None:
-    """Return the model, built where only its name was given; None for none.
-
-    One to which settings are bound, or that each run's configuration names, is a model
-    too, though not a `BaseChatModel`.
-    """
+    """Return the model, built if only its name was given; None for none."""
     if names_embedded(model):
         return None
     if isinstance(model, str):

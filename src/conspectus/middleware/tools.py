@@ -1,6 +1,6 @@
-"""The tools of an agent: to recall originals, and to ask for a compaction.
+"""Make the agent's tools: to recall originals, and to ask for a compaction.
 
-Failures reach the model in words that it can act on; they fail no step.
+Failures are answers that the model can act on; they fail no step.
 """
 
 from __future__ import annotations
@@ -42,8 +42,7 @@ Focus = Annotated[str, "What the summary must keep above all, in a few words."]
 def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> BaseTool:
     """Make the tool that finds originals of the agent's own session and branch.
 
-    Args:
-        now: gives the engine and the planner of now; settings may change while an agent runs.
+    `now` returns the engine and the planner, as settings may change while an agent runs.
     """
 
     def found(runtime: Runtime, query: str, id: str, until: str, start: int) -> Flow[str]:
@@ -93,10 +92,9 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
 
 
 def compact_tool() -> BaseTool:
-    """Make the tool that asks for a compaction; the next step carries it out.
+    """Make the tool that asks for a compaction at the next step.
 
-    It is not done at once: other calls of the same message may still wait for their results, and
-        all of them together are one compaction.
+    Other calls of the same message may still wait for their results.
     """
 
     def compact_conversation(runtime: Runtime, focus: Focus = "") -> Command[Any]:

@@ -1,4 +1,4 @@
-"""Remember what helped nothing lately, so that not every step looks into it again."""
+"""Remember what changed nothing lately, so that not every step tries again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from conspectus.agents.state import HeadState
 from conspectus.messages import has_long_arguments
 
 THREADS = 256
-"""Histories remembered at most; the one used least recently goes first."""
+"""Most histories in memory; the least recently used goes first."""
 
 PART = 256
-"""A history is read again, after that helped nothing, once more than one in this many of its
-messages has come: a short one at the next step, and reading a long one stays cheap for each."""
+"""After a try that changed nothing, a history is tried again once more than one in this many of its
+messages has come: a short one at the next step, a long one rarely enough to stay cheap.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +37,19 @@ class Waiting:
         self._histories: Newest[str, _Tried] = Newest(THREADS)
 
     def useless(self, history: str, summary: int) -> bool:
-        """Whether this summary of another library stands for nothing that may leave."""
+        """Return whether this foreign summary covers nothing that may leave."""
         return self._of(history).summary == summary
 
     def found_useless(self, history: str, summary: int) -> None:
-        """Remember a summary of another library that stands for nothing that may leave."""
         self._histories.put(history, replace(self._of(history), summary=summary))
 
     def waits(self, history: str, head: str, over: bool, messages: int) -> bool:
-        """Whether it is too early to look again."""
+        """Return whether it is too early to try again."""
         tried = self._of(history)
         same = tried.head == head and tried.over == over
         return same and 0 <= messages - tried.messages < tried.messages // PART
 
     def helped_nothing(self, history: str, head: str, over: bool, messages: int) -> None:
-        """Remember that nothing could be done for a history as it is now."""
         tried = replace(self._of(history), head=head, over=over, messages=messages)
         self._histories.put(history, tried)
 
@@ -59,7 +58,7 @@ class Waiting:
 
 
 class OldArguments:
-    """Large arguments of old calls; a message is looked at once while all only grows."""
+    """Find large arguments of old calls; a message is checked once while all only grows."""
 
     def __init__(self, how: Arguments, count: Callable[[BaseMessage], int]) -> None:
         self._how, self._count = how, count
@@ -68,7 +67,7 @@ class OldArguments:
     def due(
         self, view: Sequence[BaseMessage], held: HeadState, asked: Size, limit: int | None
     ) -> bool:
-        """Whether there is something to shorten now."""
+        """Return whether there are arguments to shorten now."""
         if not self._how.fired(asked, limit):
             return False
         by_messages = self._how.keep[0] == "messages" or (

@@ -1,4 +1,4 @@
-"""LangMem's short-term memory: the same functions and node, on our engine.
+"""Offer LangMem's short-term memory, the same functions and node, on our engine.
 
 Example:
     >>> from conspectus.short_term import RunningSummary  # instead of langmem.short_term

@@ -1,4 +1,4 @@
-"""`summarize_messages`, with and without an event loop: LangMem's signature."""
+"""Provide `summarize_messages`, with and without an event loop."""
 
 from __future__ import annotations
 
@@ -140,11 +140,10 @@ async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
 
 
 def close_background(timeout: float | None = None) -> None:
-    """Wait for what calls of the functions prepare, so that their store can be closed.
+    """Wait for preparations of the functions, so that their store can be closed.
 
     Args:
-        timeout: seconds to wait; what a model has not written by then is given up. Default: as
-            long as it takes.
+        timeout: seconds to wait; later answers of a model are thrown away. Default: no limit.
 
     Raises:
         PolicyError: `timeout` is no number of seconds.
@@ -200,5 +199,5 @@ def _call(given: Mapping[str, Any]) -> ShortTermCall:
 
 
 def configured_thread() -> object:
-    """Return the thread of the graph that this is called in; None outside of one."""
+    """Return the thread of the running graph, or None."""
     return (ensure_config().get("configurable") or {}).get("thread_id")

@@ -16,7 +16,7 @@ from conspectus.messages.recalled import is_users
 from conspectus.short_term.running_summary import RunningSummary
 
 AROUND = 400
-"""Characters that a template may put around a summary where it is known again by its text."""
+"""Characters of a template around a summary that is known by its text."""
 
 
 _id = attrgetter("id")
@@ -28,7 +28,7 @@ class HistoryParts:
 
     Attributes:
         back: messages that show the running summary and came back, as with one key for both.
-        rest: the messages not summarised yet, in order, and the newest human message in any case.
+        rest: messages not summarised yet, and the newest human message in any case.
     """
 
     messages: list[BaseMessage]
@@ -38,7 +38,7 @@ class HistoryParts:
 
     @property
     def leading(self) -> int:
-        """Number of system messages that still lead the rest."""
+        """Number of system messages at the beginning of the rest."""
         count = 0
         while count < len(self.rest) and isinstance(self.rest[count], SystemMessage):
             count += 1
@@ -48,11 +48,7 @@ class HistoryParts:
 def divide(
     messages: Sequence[Any], running: RunningSummary | None, shown: Sequence[BaseMessage]
 ) -> HistoryParts:
-    """Divide a history.
-
-    Args:
-        shown: the messages in which that is shown today.
-    """
+    """Divide a history; `shown` are the messages that show the running summary now."""
     if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
         raise MessageError(f"messages must be a list of messages, not {type(messages).__name__}")
     given = list(messages)
@@ -112,10 +108,10 @@ def _came_back(
     running: RunningSummary,
     known: Collection[tuple[type, str]],
 ) -> bool:
-    """Whether a leading system message shows the summary.
+    """Return whether a leading system message shows the summary.
 
-    One that says it among other things, as another template would have shown it, does so only where
-    nothing else can: a history that is whole has no summary in it, and a prompt may say the same.
+    One of another template, with the summary among other text, does so only if nothing else can: a
+    history that is whole has no summary in it, and a prompt may contain the same words.
     """
     if _words(message) in known:
         return True
@@ -126,7 +122,7 @@ def _came_back(
 
 
 def _shows(message: BaseMessage, summary: str) -> bool:
-    """Whether a system message shows a summary, and hardly anything else."""
+    """Return whether a system message is a summary with little text around it."""
     said, text = str(message.text), summary.strip()
     return bool(text) and len(said) <= len(text) + AROUND and text in said
 
@@ -143,7 +139,7 @@ def _refuse_twice(ids: list[str | None], is_covered: list[bool], covered: set[st
 
 
 def refuse_equal_ids(messages: Sequence[BaseMessage]) -> None:
-    """Refuse equal ids before anything is summarised: they name what was."""
+    """Refuse equal ids before anything is summarised."""
     counts = Counter(message.id for message in messages)
     name = next((one for one, count in counts.items() if count > 1), None)
     if name is not None:

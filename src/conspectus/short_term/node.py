@@ -1,4 +1,4 @@
-"""`SummarizationNode`: the function as a node of a graph."""
+"""Provide `SummarizationNode`: the function as a node of a graph."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
         return ShortTermCall(self._settings(), self._memory, thread, self._background)
 
     def _settings(self) -> ShortTermSettings:
-        """Return the settings as the attributes are now: they may be set."""
+        """Return the settings as the attributes are now."""
         given = ShortTermSettings(**{name: vars(self)[name] for name in NAMES})
         counter = given.token_counter
         if self._counted is None or self._counted[0] is not counter:
@@ -138,10 +138,7 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
         return given
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copy without what was counted, what failed and what is prepared.
-
-        The archive stays the first one's to close.
-        """
+        """Copy without caches and preparations; the original closes the archive."""
         setting = self._background and self._background.setting
         dropped = dict.fromkeys(("_counted", "_memory", "_opened"))
         return {**vars(self), **dropped, "_background": setting}

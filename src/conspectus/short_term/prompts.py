@@ -1,4 +1,4 @@
-"""The three templates: LangMem's slots and roles, words of our own."""
+"""Define the three templates: LangMem's slots and roles, our own words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HOW = (
 )
 
 REMEMBERED = 64
-"""Summaries whose messages are remembered, for as long as the same template shows them."""
+"""Most summaries whose messages are cached."""
 
 _standing: Newest[tuple[int, str], tuple[Prompt, list[BaseMessage]]] = Newest(REMEMBERED)
 
@@ -64,7 +64,7 @@ SHORTER = (
 
 
 def filled(prompt: Prompt, name: str, slots: Mapping[str, Any]) -> list[BaseMessage]:
-    """Fill a template."""
+    """Fill the template that was passed under this parameter's name."""
     try:
         # Filled and not run: a run would stand in traces, also where only a size is measured.
         fill = getattr(prompt, "format_prompt", None)
@@ -102,7 +102,7 @@ def standing(prompt: Prompt, summary: str) -> list[BaseMessage]:
 
 
 def shorter(prompt: Sequence[BaseMessage], answer: BaseMessage, limit: int) -> list[BaseMessage]:
-    """Ask once more, as the answer was too long."""
+    """Ask once more for a shorter answer."""
     return [*prompt, answer, HumanMessage(SHORTER.format(limit=limit))]
 
 

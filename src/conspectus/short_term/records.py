@@ -1,7 +1,7 @@
 """Find the records of a running summary in the archive, by its text.
 
-The running summary is all that a caller's state holds, in LangMem's form. So each record is named
-after the running summary that it led to, and time travel brings back the records that belong to it.
+A caller's state holds only the running summary. So each record is named after the running summary
+that it led to, and time travel brings back the records that belong to it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from conspectus.events.notes import log
 from conspectus.short_term.running_summary import RunningSummary, name_of
 
 REMEMBERED = 256
-"""Ledgers of callers without an archive, and threads followed, at most."""
+"""Most ledgers of callers without an archive, and most threads followed."""
 
 
 _ledgers: Newest[Any, Any] = Newest(REMEMBERED)
@@ -53,16 +53,16 @@ def facts_before(running: RunningSummary | None, where: object) -> Record | None
 
 
 def keep_facts(running: RunningSummary, where: object, ledger: Mapping[str, Any]) -> None:
-    """Remember the facts that belong to a running summary; see `facts_before`."""
+    """Remember the facts of a running summary, for `facts_before`."""
     _ledgers.put((where, name_of(running)), ledger)
 
 
 def conversation(
     thread: object, messages: Sequence[BaseMessage], running: RunningSummary | None
 ) -> object:
-    """Name the conversation, so that no facts go over to another.
+    """Name the conversation, so that facts do not cross over to another.
 
-    It is the thread where that is known, else the content of the messages that are covered.
+    It is the thread, or without one a hash of the covered messages.
     """
     if thread is not None:
         return str(thread)
@@ -71,7 +71,6 @@ def conversation(
 
 
 def opened_flow(given: AnyArchive) -> Flow[Archive]:
-    """Open the archive that a caller names."""
     if isinstance(given, Archive):
         return given
     archive: Archive = yield Io(lambda: open_archive(given))
@@ -79,7 +78,7 @@ def opened_flow(given: AnyArchive) -> Flow[Archive]:
 
 
 def is_news(given: AnyArchive, scope: Scope, running: RunningSummary | None) -> bool:
-    """Whether a caller comes with another running summary than the time before."""
+    """Return whether a caller comes with another running summary than last time."""
     kept = _followed.get((_key(given), scope))
     if kept is None or kept[1] != _short(running):
         return True
@@ -108,7 +107,7 @@ def _key(given: AnyArchive) -> str | int:
 
 
 def _short(running: RunningSummary | None) -> object:
-    """Return enough of a running summary to see that it is another one."""
+    """Return enough of a running summary to tell it from another."""
     if running is None:
         return None
     last = running.last_summarized_message_id
@@ -116,14 +115,14 @@ def _short(running: RunningSummary | None) -> object:
 
 
 def chain_flow(archive: Archive, scope: Scope, running: RunningSummary | None) -> Flow[Chain]:
-    """Return the records behind a running summary; none where it is unknown."""
+    """Return the records behind a running summary; none if it is unknown."""
     chain = yield from archive.chain_of_flow(scope, name_of(running))
     said = running.summary if running is not None else ""
     return chain if chain and chain[-1].summary in (said, "") else ()
 
 
 def scope_of(thread: object) -> Scope:
-    """Name the originals."""
+    """Return the scope; raise `InputError` without a thread."""
     if thread is None or thread == "":
         raise InputError(
             "archive= needs to know the conversation: pass thread_id=, or call it in a graph whose "
@@ -133,5 +132,4 @@ def scope_of(thread: object) -> Scope:
 
 
 def unreachable(error: ArchiveError) -> None:
-    """Log that the archive cannot be read, and that nothing changes for it."""
     log("history_kept", "the archive cannot be read for now, nothing is summarised: %s", error)

@@ -1,4 +1,4 @@
-"""The running summary: the caller keeps it, in its graph's state or elsewhere."""
+"""Define the running summary, which the caller keeps."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from conspectus.errors import InputError
 class RunningSummary:
     """The summary so far, and the messages that it stands for.
 
-    LangGraph's serializers bring it back. A strict one that does not know this class brings a
-    dict with the same names, which is taken in its place everywhere.
+    LangGraph's serializers bring it back; a strict one brings a dict with the same names, which is
+    accepted everywhere.
 
     Attributes:
         summary: its text.
         summarized_message_ids: ids of the messages that it stands for.
-        last_summarized_message_id: the one of them that stood last in the history.
+        last_summarized_message_id: the id of the last of them in the history.
 
     Example:
         >>> RunningSummary("They said hello.", {"m1", "m2"}, "m2").last_summarized_message_id
@@ -34,11 +34,11 @@ class RunningSummary:
 
 @dataclass
 class SummarizationResult:
-    """What one call answers.
+    """The result of one call.
 
     Attributes:
-        messages: what to send to the model.
-        running_summary: what to pass the next time; None while nothing has been summarised.
+        messages: the messages to send to the model.
+        running_summary: the value to pass the next time; None while nothing was summarised.
     """
 
     messages: list[Any]
@@ -64,7 +64,6 @@ def read_running(given: object) -> RunningSummary | None:
 
 
 def name_of(running: RunningSummary | None) -> str:
-    """Name a running summary, so that its records are found again."""
     if running is None:
         return "short-term\nnone"
     ids = "\0".join(sorted(map(str, running.summarized_message_ids)))

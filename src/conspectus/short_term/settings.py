@@ -1,4 +1,4 @@
-"""The parameters of the functions and the node, checked once."""
+"""Check the parameters of the functions and the node."""
 
 from __future__ import annotations
 
@@ -21,24 +21,20 @@ from conspectus.summarize import NotesSetting, Shares
 from conspectus.tokens.tally import Tallies
 
 TokenCounter = Callable[[Iterable[Any]], int]
-"""What LangMem calls so. One that gives fractions is rounded up."""
+"""LangMem's name. Fractions are rounded up."""
 
 TIMEOUT = 120.0
-"""Seconds that one call of the model may take."""
+"""Seconds for one call of the model."""
 
 COUNTERS = 8
-"""Counters whose sizes are remembered between calls of the functions."""
+"""Counters whose sizes are cached between calls of the functions."""
 
 _tallies: Newest[Any, Tallies] = Newest(COUNTERS)
 
 
 @dataclass(kw_only=True)
 class ShortTermSettings:
-    """The parameters of one call or node; `summarize_messages` explains them.
-
-    Attributes:
-        known: tokens of messages that were counted already, by the object's id.
-    """
+    """The parameters of one call or node; `known` sizes of messages are by `id()`."""
 
     model: Any
     max_tokens: int
@@ -106,7 +102,6 @@ class ShortTermSettings:
         return self.max_tokens if before is None else before
 
     def count(self, messages: Iterable[Any]) -> int:
-        """Count tokens as the caller counts."""
         counted = list(messages)
         if len(counted) == 1 and (size := self.known.get(id(counted[0]))) is not None:
             return size
@@ -117,12 +112,10 @@ class ShortTermSettings:
         return self.count(shown(self.final_prompt, summary))
 
     def bare_size(self, summary: str) -> int:
-        """Count the tokens of a summary in the room of one reading."""
         return self.count([SystemMessage(summary)]) if summary else 0
 
 
 NAMES = tuple(one.name for one in fields(ShortTermSettings) if one.name != "known")
-"""Names of the parameters."""
 
 
 def _tallies_of(counter: TokenCounter) -> Tallies:

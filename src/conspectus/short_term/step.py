@@ -1,4 +1,4 @@
-"""One call: divide the history, summarise if it is time, put it together."""
+"""Make one call: divide the history, summarise if it is due, put it together."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from conspectus.tokens import TokenMeter
 
 @dataclass(frozen=True, slots=True)
 class ShortTermCall:
-    """One call."""
+    """One call; the memory of a function is new each time, unless it prepares."""
 
     settings: ShortTermSettings
     memory: Memory
@@ -53,7 +53,6 @@ class ShortTermCall:
     background: Preparations | None = None
 
     def run(self, messages: Sequence[Any], running_summary: object) -> Flow[SummarizationResult]:
-        """Return the messages to send to the model, and the running summary."""
         given = self.settings
         running = read_running(running_summary)
         standing = [] if running is None else prompts.standing(given.final_prompt, running.summary)
@@ -179,7 +178,6 @@ class ShortTermCall:
         return self._result(parts, now, rest)
 
     def _scope(self, parts: HistoryParts) -> Scope:
-        """Return whose records, drafts and failures these are."""
         if self.settings.archive is not None:
             return records.scope_of(self.thread)
         if self.background is None:
@@ -189,7 +187,7 @@ class ShortTermCall:
         return Scope("local", f"{self.thread or ''}\0{_name(parts)}\0{first:.200}")
 
     def _may_begin(self, parts: HistoryParts, total: int, running: RunningSummary | None) -> bool:
-        """Whether the next notes should be prepared, by the size of a history alone."""
+        """Return whether to prepare the next notes, by the size of a history alone."""
         jobs = self.background
         if jobs is None or total < self.settings.reach * jobs.setting.prepare:
             return False
@@ -202,7 +200,7 @@ class ShortTermCall:
         return records.conversation(self.thread, parts.messages, running)
 
     def _knowing(self, parts: HistoryParts) -> ShortTermSettings:
-        """Return the settings with the sizes that have been counted already."""
+        """Return the settings with the sizes that were already counted."""
         given, rest = self.settings, parts.rest
         sizes = given.tallies.follow(_name(parts), rest)
         known = {id(m): sizes.upto(n + 1) - sizes.upto(n) for n, m in enumerate(rest)}

@@ -1,4 +1,4 @@
-"""The caller's model and templates as a summariser that reads in parts."""
+"""Summarise in parts with the caller's model and templates."""
 
 from __future__ import annotations
 
@@ -23,19 +23,16 @@ from conspectus.summarize.calls import model_and_provider, outcome_of, reported,
 from conspectus.summarize.provider_errors import answer_text, explained
 
 ONE_MORE = 5 / 4
-"""A reading may be so much larger than what gathers: the message that makes it enough goes over it
-in most histories, and is not worth a call of its own."""
+"""Factor by which a reading may exceed what gathers: the last message usually does."""
 
 SMALLEST = 64
-"""One part in this many of a reading is the least that one is halved down to where it overflows
-the model's window."""
+"""Smallest part of a reading that is halved when it overflows the model's window."""
 
 
 class InWords(EmbeddedSummarizer):
-    """The embedded summariser, with words in place of a dash where it has no room."""
+    """The embedded summariser, with a line of words if it has no room."""
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        """Summarise; one line where the limit leaves room for none."""
         made = super().summarize(request)
         if made.text.strip() != "-":
             return made
@@ -43,11 +40,11 @@ class InWords(EmbeddedSummarizer):
 
 
 class PromptedSummarizer:
-    """Asks the caller's model with the caller's templates.
+    """Ask the caller's model with the caller's templates.
 
-    The first reading uses the template for a first summary, every other one the template that
-    brings a summary up to date. A reading takes what gathers before a summary is due, less the
-    summary so far; one that overflows the model's window is read in halves.
+    The first reading uses the template for a first summary, later ones the template that updates
+    it. A reading takes what gathers before a summary is due, less the summary so far; one that
+    overflows the model's window is read in halves.
     """
 
     def __init__(self, settings: ShortTermSettings, timeout: float | None = None) -> None:
@@ -60,7 +57,7 @@ class PromptedSummarizer:
 
     @property
     def identity(self) -> str:
-        """Model, templates and sizes that a draft must have been made with to be used."""
+        """Model, templates and sizes that a draft depends on."""
         given, model = self._settings, self._settings.model
         options = getattr(model, "kwargs", None)
         words = [
@@ -71,11 +68,9 @@ class PromptedSummarizer:
         return "\0".join([kind, str(given.max_tokens), *words])
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        """Summarise; raises `SummaryError` when it cannot."""
         return run(self.summarize_flow(request))
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        """`summarize` on an event loop."""
         return await arun(self.summarize_flow(request))
 
     def summarize_flow(self, request: SummaryRequest) -> Flow[Summary]:
@@ -175,8 +170,7 @@ def _said(answer: object) -> object:
 def self_contained(piece: Sequence[BaseMessage]) -> list[BaseMessage]:
     """Make a reading that providers accept.
 
-    Calls and results that stand without each other, because an exchange was larger than a reading,
-    are shown as text.
+    Calls and results without each other, as of an exchange larger than a reading, become text.
     """
     answers = {m.tool_call_id for m in piece if isinstance(m, ToolMessage)}
     whole: set[str | None] = set()

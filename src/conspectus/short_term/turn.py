@@ -1,4 +1,4 @@
-"""One history of the short-term memory: when it is summarised, and when that is prepared."""
+"""Decide when a short-term history is summarised, and when that is prepared."""
 
 from __future__ import annotations
 
@@ -25,17 +25,15 @@ class Turn(Session):
     settings: ShortTermSettings
 
     def nears(self, size: Size, setting: Background) -> bool:
-        """Whether a history is so large that its next notes should be prepared."""
         return size.tokens >= self.settings.reach * setting.prepare
 
     def foresees(self, history: History, share: float) -> tuple[History, Plan]:
-        """Plan as if a share of what is asked for had to gather."""
+        """Plan as if a share of the trigger had to gather."""
         sooner = copy(self.settings)
         sooner.max_tokens_before_summary = math.ceil(self.settings.reach * share)
         return decide(sooner, history, clip=False)
 
     def message_size(self, body: str) -> int:
-        """Count the tokens of the messages that show a summary."""
         return self.settings.summary_size(body)
 
 
@@ -46,7 +44,7 @@ def swaps_below(given: ShortTermSettings) -> Policy:
 
 
 def decide(given: ShortTermSettings, history: History, clip: bool) -> tuple[History, Plan]:
-    """Plan without clips; with them only where that is not enough."""
+    """Plan without clips; with them only if that is not enough."""
     frame = given.summary_size("")
     limits = Limits(
         most=given.max_tokens,
