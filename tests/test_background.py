@@ -683,7 +683,9 @@ def test_a_worker_of_another_machine_is_believed_for_a_while(
     own = compactor(model)
     ahead = own.prepare(NEAR, thread_id="t")
     assert model.asked.wait(LIMIT)
-    mark = preparing.PreparationMark("p", ("k",), 1, "s", "i", ["elsewhere", 1, "n"], time.time() + 60)
+    mark = preparing.PreparationMark(
+        "p", ("k",), 1, "s", "i", ["elsewhere", 1, "n"], time.time() + 60
+    )
     assert mark.under_way
     assert not replace(mark, until=time.time() - 1).under_way
     assert not replace(mark, owner=["damaged"]).under_way

@@ -13,8 +13,8 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import CompactionResult, Compactor, Summary, SummaryRequest
 from conspectus._core.records import Cost, Draft
 from conspectus.archive import Archive
+from conspectus.compactor.checking import draft_name
 from conspectus.compactor.compaction import LONGEST_WAIT
-from conspectus.compactor.drafts import draft_name
 from conspectus.errors import ArchiveError, SummaryError, SummaryRejected
 from conspectus.events import ArchiveOperation, CompactionStep, Event
 from engine import SCOPE, compacted

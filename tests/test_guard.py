@@ -32,7 +32,7 @@ from conspectus import (
 )
 from conspectus._drive import run
 from conspectus.archive import Archive, Scope
-from conspectus.guard.rescue import TRIES, read_overflow
+from conspectus.guard.measuring import TRIES, read_overflow
 from conspectus_lab.testing.fault_server import FaultServer, Reply, Request, faults
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 

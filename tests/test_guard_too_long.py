@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.memory import InMemoryStore
 
 from conspectus import ContextGuard, StuckError, SummarizationMiddleware, TokenMeter
-from conspectus.guard.rescue import TRIES
+from conspectus.guard.measuring import TRIES
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus_lab.testing.fault_server import Answer, Reply, Request, ToolCall, faults
 from conspectus_lab.testing.scripted_models import ScriptedChatModel

@@ -21,7 +21,7 @@ from langgraph.store.memory import InMemoryStore
 from conspectus import ArchiveOvertaken, Compactor, Cost, Summary, SummaryError, SummaryRequest
 from conspectus._drive import Io
 from conspectus.archive import Archive
-from conspectus.compactor import waiting
+from conspectus.compactor import memory
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from engine import SCOPE, Scripted, engine, short
 from histories import agent, talk
@@ -141,13 +141,13 @@ def test_a_worker_whose_summary_fails_lets_the_others_go_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     first, other_waits = threading.Event(), threading.Event()
-    real = waiting._short_pause
+    real = memory._short_pause
 
     def pause(owner: int) -> Io:
         other_waits.set()
         return real(owner)
 
-    monkeypatch.setattr(waiting, "_short_pause", pause)
+    monkeypatch.setattr(memory, "_short_pause", pause)
 
     class Failing(Scripted):
         def summarize(self, request: SummaryRequest) -> Summary:
@@ -225,7 +225,7 @@ def test_nobody_waits_for_ever_for_a_worker_that_never_goes_on(
     monkeypatch: pytest.MonkeyPatch, alive: bool
 ) -> None:
     """Its loop was stopped; its thread has ended, or lives."""
-    monkeypatch.setattr(waiting, "LONGEST_LOOK", 0.1 if alive else 1e9)
+    monkeypatch.setattr(memory, "LONGEST_LOOK", 0.1 if alive else 1e9)
     compactor = engine(
         Hanging(short), trigger=("messages", 10), keep=("messages", 4), summarizer_timeout=None
     )

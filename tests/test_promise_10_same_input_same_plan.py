@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.messages.ai import UsageMetadata
 
 import conspectus._core
-from conspectus.compactor.drafts import draft_name
+from conspectus.compactor.checking import draft_name
 from conspectus.messages import read_messages
 from engine import compacted, engine
 from histories import agent, talk
@@ -77,7 +77,7 @@ def test_the_same_history_gives_the_same_record_in_every_process() -> None:
 
 @pytest.mark.slow
 def test_another_process_finds_the_draft_of_the_same_plan() -> None:
-    code = f"from conspectus.compactor.drafts import draft_name; print(draft_name(**{PLAN}))"
+    code = f"from conspectus.compactor.checking import draft_name; print(draft_name(**{PLAN}))"
     assert printed(code) == {draft_name(**PLAN)}
 
 

@@ -21,7 +21,7 @@ from conspectus.compactor.session import Session
 from conspectus.compactor.view import look
 from conspectus.errors import ArchiveError, ConspectusError
 from conspectus.events import heard_by
-from conspectus.guard.rescue import Refused, read_overflow
+from conspectus.guard.measuring import Refused, read_overflow
 from conspectus.messages import read_messages
 from conspectus.messages.cache_marks import without_cache_marks
 from conspectus_serve.asked import Asked

@@ -17,9 +17,8 @@ from conspectus._drive import Flow, arun, run
 from conspectus._langchain import is_runnable
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.background import AnyBackground, Preparations
+from conspectus.compactor.background import AnyBackground, Closing, Preparations
 from conspectus.compactor.calls import compact_flow
-from conspectus.compactor.closing import Closing
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.preparation import Preparation
 from conspectus.compactor.preparing import begin_flow

@@ -10,12 +10,11 @@ from conspectus._core.boundaries import exchanges, must_stay
 from conspectus._core.items import Compact, Keep, Stuck, spans_of
 from conspectus._core.records import Cost, Draft
 from conspectus._drive import Flow
+from conspectus.compactor.checking import shown_in
 from conspectus.compactor.compaction import Compaction
-from conspectus.compactor.drafts import shown_in
 from conspectus.compactor.memory import FailedSummary
 from conspectus.compactor.observed import whose_of
-from conspectus.compactor.raising import as_the_models
-from conspectus.compactor.result import CompactionResult, Done, Failed
+from conspectus.compactor.result import CompactionResult, Done, Failed, as_the_models
 from conspectus.compactor.session import Session
 from conspectus.compactor.swapping import Chosen, chosen_flow, settled_flow
 from conspectus.compactor.view import History

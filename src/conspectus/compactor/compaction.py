@@ -26,11 +26,11 @@ from conspectus.compactor.asking import (
     request_of,
     resting,
 )
-from conspectus.compactor.checking import approved_flow, checked, refused
-from conspectus.compactor.drafts import draft_name, draft_of
+from conspectus.compactor.checking import approved_flow, checked, draft_name, draft_of, refused
 from conspectus.compactor.engine import Engine
 from conspectus.compactor.hooks import Preview
 from conspectus.compactor.material import Material, tell_hooks_flow
+from conspectus.compactor.memory import taken_flow
 from conspectus.compactor.observed import by_name, cause_of, emit, failed, said_once, whose_of
 from conspectus.compactor.redacting import (
     redacted_event_flow,
@@ -41,7 +41,6 @@ from conspectus.compactor.result import Done, Failed
 from conspectus.compactor.riding import riding
 from conspectus.compactor.session import Session
 from conspectus.compactor.view import History, applied
-from conspectus.compactor.waiting import taken_flow
 from conspectus.errors import (
     ArchiveError,
     ArchiveOvertaken,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
 from conspectus._core.items import Size
 from conspectus._core.records import Draft, Record
+from conspectus._drive import Flow, Io
 from conspectus._newest import Newest
 from conspectus.archive import Scope
 from conspectus.summarize.riding import LastRequest
@@ -126,3 +129,41 @@ class Memory:
     def of(self, scope: Scope) -> SessionMemory:
         """Return the memory of a session, made empty if it is new."""
         return self._threads.get_or_make(scope, SessionMemory)
+
+
+LOOK_AGAIN, LONGEST_LOOK = 0.02, 600.0
+"""Seconds between two checks of a summary that another worker is writing, and until its task is
+taken to be lost.
+"""
+
+
+def taken_flow(memory: Memory, scope: Scope, plan: str) -> Flow[bool]:
+    """Claim the summary of a plan for this worker, which must then `end` it in the memory.
+
+    If another worker has it, wait and return False: its draft is there then, or it has failed.
+    """
+    if memory.begin(scope, plan):
+        return True
+    until = time.monotonic() + LONGEST_LOOK
+    while (owner := memory.under_way(scope, plan)) is not None:
+        if time.monotonic() > until or not (yield _short_pause(owner)):
+            break
+    return False
+
+
+def _short_pause(owner: int) -> Io:
+    """Return a step that lets the owner of a claim go on.
+
+    It answers False if the owner waits for this thread, or its own thread has ended.
+    """
+
+    def call() -> bool:
+        if owner == threading.get_ident() or not lives():
+            return False
+        time.sleep(LOOK_AGAIN)
+        return True
+
+    def lives() -> bool:
+        return any(thread.ident == owner for thread in threading.enumerate())
+
+    return Io(call, lambda: asyncio.sleep(LOOK_AGAIN, lives()))

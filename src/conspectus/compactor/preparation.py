@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from conspectus._core.items import Size
 from conspectus._drive import LONGEST_END, Flow, Io, arun, run
 from conspectus.archive.gate import GATE, Gate, Stopped
-from conspectus.compactor.waiting import LONGEST_LOOK
+from conspectus.compactor.memory import LONGEST_LOOK
 
 Outcome = Literal["", "ready", "elsewhere", "nothing", "failed", "cancelled"]
 

@@ -14,10 +14,12 @@ from conspectus._core.given_cut import only_clipped, plan_given
 from conspectus._core.items import Compact, Keep, Plan
 from conspectus._core.records import Draft
 from conspectus._drive import Flow, pause
+from conspectus.compactor.memory import LONGEST_LOOK
 from conspectus.compactor.observed import whose_of
 from conspectus.compactor.preparation import LOOK_AGAIN
-from conspectus.compactor.prepared import (
+from conspectus.compactor.preparing import (
     PreparationMark,
+    begin_on_flow,
     find_mark_flow,
     jobs_of,
     leaving_of,
@@ -26,11 +28,9 @@ from conspectus.compactor.prepared import (
     unfit,
     written_since,
 )
-from conspectus.compactor.preparing import begin_on_flow
 from conspectus.compactor.result import Done, Failed
 from conspectus.compactor.session import Session
 from conspectus.compactor.view import History, with_floors
-from conspectus.compactor.waiting import LONGEST_LOOK
 from conspectus.errors import ArchiveError
 from conspectus.events import Preparing, tell
 

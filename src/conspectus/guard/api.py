@@ -37,10 +37,15 @@ from conspectus.compactor.settings import (
 from conspectus.errors import PolicyError
 from conspectus.events import heard_by
 from conspectus.events.notes import log
-from conspectus.guard.call import GuardedCall, answered
-from conspectus.guard.fitting import RequestFitter
-from conspectus.guard.measuring import Measured, Measuring
-from conspectus.guard.rescue import TRIES, Refused, StillTooLong, read_overflow
+from conspectus.guard.fitting import GuardedCall, RequestFitter, answered
+from conspectus.guard.measuring import (
+    TRIES,
+    Measured,
+    Measuring,
+    Refused,
+    StillTooLong,
+    read_overflow,
+)
 from conspectus.redaction import Redact
 from conspectus.summarize.provider_errors import is_overflow
 from conspectus.tokens import TokenCounter, TokenMeter

@@ -3,14 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
-from langchain_core.messages import BaseMessage
+from langchain.agents.middleware.types import (
+    ExtendedModelResponse,
+    ModelCallResult,
+    ModelRequest,
+    ModelResponse,
+)
+from langchain_core.messages import AnyMessage, BaseMessage
+from langgraph.types import Command
 
 from conspectus._core.items import Size, Window
 from conspectus._drive import Flow
+from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine
+from conspectus.agents.state import (
+    HELD,
+    RECALLED,
+    REQUEST,
+    HeadState,
+    Recalled,
+    Requested,
+    read_recalled,
+    turn_of,
+)
 from conspectus.agents.views import laid_over
 from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.observed import log_failures, whose_of
@@ -18,8 +37,88 @@ from conspectus.compactor.result import CompactionResult
 from conspectus.errors import ArchiveError
 from conspectus.events import GuardFit, RequestSent, Whose, listening, observing, tell
 from conspectus.events.notes import log
-from conspectus.guard.call import GuardedCall, kept_whole
 from conspectus.guard.measuring import Measured, Measuring
+from conspectus.messages.recalled import newest_user, with_recalled, without_recalled
+
+Request = ModelRequest[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedCall:
+    """One call: the request, and the state after it.
+
+    Attributes:
+        request: without the recalled originals.
+        first: the record in the state at its beginning.
+        recalled: the message that shows the recalled originals; None for none.
+        dropped: that message was left out for lack of room, for the rest of the turn.
+    """
+
+    request: Request
+    channel: Channel
+    first: HeadState
+    recalled: BaseMessage | None = None
+    dropped: bool = False
+
+    @classmethod
+    def of(cls, request: Request, channel: Channel) -> GuardedCall:
+        own, recalled = without_recalled(request.messages, channel.messages)
+        call = cls(request, channel, channel.held, recalled)
+        return call if recalled is None else call.showing(own)
+
+    @property
+    def sent(self) -> Request:
+        """The request with the recalled originals."""
+        if self.recalled is None:
+            return self.request
+        return self.showing(with_recalled(self.request.messages, self.recalled)).request
+
+    def alone(self) -> GuardedCall:
+        """Leave out the recalled originals."""
+        return replace(self, recalled=None, dropped=True)
+
+    @property
+    def held(self) -> HeadState:
+        """The record in the state after the call."""
+        return self.channel.held
+
+    def holding(self, held: HeadState) -> GuardedCall:
+        return replace(self, channel=self.channel.holding(held))
+
+    def showing(self, view: Sequence[BaseMessage]) -> GuardedCall:
+        messages = cast("list[AnyMessage]", list(view))
+        return replace(self, request=self.request.override(messages=messages))
+
+
+def kept_whole(call: GuardedCall, fitted: GuardedCall) -> bool:
+    """Return whether the user's newest message is unchanged."""
+    before, after = call.request.messages, fitted.request.messages
+    one, other = newest_user(before), newest_user(after)
+    return one is None or (other is not None and after[other] is before[one])
+
+
+def answered(
+    response: Any,
+    call: GuardedCall,
+    before: Requested,
+    seen: Requested,
+    written: Mapping[str, Any] | None = None,
+) -> ModelCallResult[Any]:
+    """Return the response with the update of the state."""
+    update: dict[str, Any] = dict(written or {})
+    if call.held is not call.first:
+        update[HELD] = call.held.to_json()
+    if call.dropped:
+        turn = turn_of(call.channel.messages, read_recalled(call.request.state))
+        update[RECALLED] = Recalled(turn).to_json()
+    if seen != before:
+        update[REQUEST] = seen.to_json()
+    if not update:
+        return cast("ModelCallResult[Any]", response)
+    if isinstance(response, BaseMessage):
+        response = ModelResponse(result=[response])
+    return ExtendedModelResponse(model_response=response, command=Command(update=update))
+
 
 Fitted = tuple[GuardedCall, CompactionResult | None]
 """A call, and the stuck result if it does not fit."""

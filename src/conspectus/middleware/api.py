@@ -20,8 +20,7 @@ from conspectus.agents.engine import GraphEngine
 from conspectus.agents.identity import Tenant, name_messages
 from conspectus.agents.state import CompactionState, asking
 from conspectus.archive import Archive
-from conspectus.compactor.background import AnyBackground, Preparations
-from conspectus.compactor.closing import Closing
+from conspectus.compactor.background import AnyBackground, Closing, Preparations
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.hooks import BeforeSummarization
 from conspectus.compactor.settings import AnyArchive, AnyListeners, AnySummarizer, Pin, warn_caller

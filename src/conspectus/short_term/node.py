@@ -15,8 +15,7 @@ from pydantic import BaseModel
 from conspectus._core.choices import OnFailure
 from conspectus._drive import arun, run
 from conspectus.archive import Archive
-from conspectus.compactor.background import AnyBackground, Preparations
-from conspectus.compactor.closing import Closing
+from conspectus.compactor.background import AnyBackground, Closing, Preparations
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.errors import InputError

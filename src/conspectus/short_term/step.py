@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -10,21 +11,23 @@ from typing import Any
 from langchain_core.messages import BaseMessage
 
 from conspectus._core.choices import EMBEDDED
-from conspectus._core.items import Compact, Keep, Size, Stuck, Window
-from conspectus._core.policy import grown
+from conspectus._core.items import Compact, Keep, Plan, Size, Stuck, Window
+from conspectus._core.oldest_first import Limits, oldest_first
+from conspectus._core.policy import Policy, grown
 from conspectus._core.records import Record
+from conspectus._core.sizes import TriggerClause
 from conspectus._drive import Flow
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.background import Preparations
+from conspectus.compactor.background import Background, Preparations
 from conspectus.compactor.compaction import Compaction
-from conspectus.compactor.engine import Engine
+from conspectus.compactor.engine import SLACK, Engine
 from conspectus.compactor.memory import FailedSummary, Memory
 from conspectus.compactor.observed import log_failures, whose_of
-from conspectus.compactor.raising import as_the_models
-from conspectus.compactor.result import Failed
+from conspectus.compactor.result import Failed, as_the_models
+from conspectus.compactor.session import SUMMARY_FLOOR, Session
 from conspectus.compactor.swapping import Chosen, chosen_flow, settled_flow
-from conspectus.compactor.view import History, look_flow
+from conspectus.compactor.view import SMALL, History, look_flow, with_floors
 from conspectus.errors import ArchiveError, RedactionError, StuckError, SummaryError
 from conspectus.events import HistoryStuck, tell
 from conspectus.events.notes import log
@@ -39,7 +42,6 @@ from conspectus.short_term.running_summary import (
 )
 from conspectus.short_term.settings import ShortTermSettings
 from conspectus.short_term.summarizer import InWords, PromptedSummarizer
-from conspectus.short_term.turn import Turn, decide, swaps_below
 from conspectus.tokens import TokenMeter
 
 
@@ -326,3 +328,47 @@ def _engine(
         redaction=given.redaction,
         shares=given.shares,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn(Session):
+    """One history, summarised in LangMem's order."""
+
+    settings: ShortTermSettings
+
+    def nears(self, size: Size, setting: Background) -> bool:
+        return size.tokens >= self.settings.reach * setting.prepare
+
+    def foresees(self, history: History, share: float) -> tuple[History, Plan]:
+        """Plan as if a share of the trigger had to gather."""
+        sooner = copy(self.settings)
+        sooner.max_tokens_before_summary = math.ceil(self.settings.reach * share)
+        return decide(sooner, history, clip=False)
+
+    def message_size(self, body: str) -> int:
+        return self.settings.summary_size(body)
+
+
+def swaps_below(given: ShortTermSettings) -> Policy:
+    """Return the policy by which prepared notes free enough: with them, less has gathered."""
+    reach = min(given.reach + given.max_summary_tokens, given.max_tokens)
+    return Policy(trigger=(TriggerClause(tokens=max(1, reach)),))
+
+
+def decide(given: ShortTermSettings, history: History, clip: bool) -> tuple[History, Plan]:
+    """Plan without clips; with them only if that is not enough."""
+    frame = given.summary_size("")
+    limits = Limits(
+        most=given.max_tokens,
+        reach=given.reach,
+        share=given.max_summary_tokens,
+        frame=frame,
+        floor=frame + SUMMARY_FLOOR,
+        slack=SLACK,
+    )
+    decided = oldest_first(history.items, limits, clip=False)
+    fits = isinstance(decided, Compact) and decided.at_most <= given.max_tokens
+    if not clip or fits or history.size.tokens <= given.max_tokens:
+        return history, decided
+    history = with_floors(history, TokenMeter(given.count), SMALL)
+    return history, oldest_first(history.items, limits, clip=True)

@@ -13,7 +13,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from conspectus._core.records import Cost
-from conspectus.compactor.drafts import shown_in
+from conspectus.compactor.checking import shown_in
 from conspectus.errors import InputError
 from conspectus.ledger import Ledger
 from conspectus.messages import Entry, is_summary_message, read_messages
