@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from conspectus.recall.postings import BLOCK, Doc, Part, Passage, digest
-from conspectus.recall.steps import Kind
+from conspectus.recall.steps import Act
 
 
 def part(terms: list[str]) -> Part:
     """One message with a passage for each term, which holds it twice."""
     passages = [Passage(n, n + 1, {term: 2}, 2) for n, term in enumerate(terms)]
-    doc = Doc(digest("m"), Kind.SAYS, False, "", ())
+    doc = Doc(digest("m"), Act.SAYS, False, "", ())
     return Part.of([("key", doc, passages)])
 
 

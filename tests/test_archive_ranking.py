@@ -15,7 +15,7 @@ from conspectus.recall.dates import date_terms
 from conspectus.recall.rank import fused, merged, strong
 from conspectus.recall.search import CANDIDATES
 from conspectus.recall.stems import stem
-from conspectus.recall.steps import Kind, Steps
+from conspectus.recall.steps import Act, Steps
 from conspectus.recall.words import query_of
 from conspectus_lab.testing.archive_conformance import record_of
 
@@ -314,23 +314,31 @@ def test_a_result_is_found_by_its_own_call_and_not_by_those_beside_it(archive: A
 
 
 def test_of_a_talk_without_tools_each_message_follows_the_one_before_it() -> None:
-    steps = Steps([Kind.SAYS] * 10)
+    steps = Steps([Act.SAYS] * 10)
     assert steps.around(4) == {4: 0, 5: 1, 6: 2, 7: 3, 8: 4, 9: 5, 3: -1, 2: -2}
 
 
 def test_steps_go_by_rounds_and_an_answer_follows_what_was_said() -> None:
-    does = [Kind.SAYS, Kind.CALLS, Kind.RESULT, Kind.RESULT, Kind.CALLS, Kind.RESULT, Kind.SAYS]
+    does = [
+        Act.SAYS,
+        Act.CALLS,
+        Act.RESULT,
+        Act.RESULT,
+        Act.CALLS,
+        Act.RESULT,
+        Act.SAYS,
+    ]
     steps = Steps(does)
     assert steps.around(0) == {0: 0, 1: 1, 6: 1, 2: 2, 3: 2, 4: 2}
     assert steps.around(2) == {2: 0, 4: 1, 5: 2, 6: 3, 1: -1, 0: -2}
 
 
 def test_a_result_that_nobody_called_for_stands_as_if_it_were_said() -> None:
-    does = [Kind.SAYS, Kind.RESULT, Kind.RESULT, Kind.SAYS]
+    does = [Act.SAYS, Act.RESULT, Act.RESULT, Act.SAYS]
     assert [Steps(does).follows(n) for n in range(4)] == [(), (0,), (1,), (2,)]
 
 
 def test_a_long_message_is_stepped_over() -> None:
-    steps = Steps([Kind.SAYS] * 4, frozenset({1, 2}))
+    steps = Steps([Act.SAYS] * 4, frozenset({1, 2}))
     assert [steps.follows(n) for n in range(4)] == [(), (0,), (0, 1), (0, 2)]
     assert [steps.followed(n) for n in range(4)] == [(1, 2, 3), (2,), (3,), ()]

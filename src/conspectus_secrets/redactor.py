@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from conspectus.redaction.escapes import unescaped
 from conspectus.redaction.redactor import Redacted
-from conspectus.redaction.values import MARK, MOST, telling, without_values
+from conspectus.redaction.values import MARK, MOST, telling, unescaped, without_values
 from conspectus_secrets.ends import Found
 from conspectus_secrets.formats import FORMATS
 from conspectus_secrets.in_json import within_strings

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from conspectus._core.items import Size
-from conspectus._core.numbers import whole
-from conspectus._core.sizes import ContextSize, TriggerClause, check_size, parse_trigger
+from conspectus._core.sizes import ContextSize, TriggerClause, check_size, parse_trigger, whole
 from conspectus.errors import PolicyError
 
 

@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 from conspectus._core.arguments import Arguments
 from conspectus._core.items import Size
-from conspectus._core.numbers import share, whole
-from conspectus._core.sizes import ContextSize, TriggerClause, check_size, parse_trigger, tightest
+from conspectus._core.sizes import (
+    ContextSize,
+    TriggerClause,
+    check_size,
+    parse_trigger,
+    share,
+    tightest,
+    whole,
+)
 from conspectus._core.stale import StaleResults
 
 REARM = 1.1

@@ -10,11 +10,11 @@ from typing import Literal
 from conspectus._core.items import Size
 from conspectus.errors import PolicyError
 
-Kind = Literal["tokens", "messages", "fraction"]
-ContextSize = tuple[Kind, int | float]
+Unit = Literal["tokens", "messages", "fraction"]
+ContextSize = tuple[Unit, int | float]
 """`("tokens", 4000)`, `("messages", 20)` or `("fraction", 0.8)` of the answering model's window."""
 
-KINDS: tuple[Kind, ...] = ("tokens", "messages", "fraction")
+KINDS: tuple[Unit, ...] = ("tokens", "messages", "fraction")
 RIGHT_FORM = (
     'Write ("tokens", 4000), ("messages", 20) or ("fraction", 0.8) with a fraction above 0 and '
     "at most 1"
@@ -146,3 +146,20 @@ def tightest(trigger: Sequence[TriggerClause]) -> int | None:
     return min(
         (c.tokens for c in trigger if c.tokens is not None and c.messages is None), default=None
     )
+
+
+def whole(value: object, name: str, least: int = 1) -> int:
+    """Return a whole number of at least `least`, or raise `PolicyError`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise PolicyError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    return value
+
+
+def share(value: object, name: str) -> float:
+    """Return a share of a history, 0 or more and less than 1, or raise `PolicyError`."""
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not 0 <= value < 1:  # type: ignore[operator]
+        raise PolicyError(
+            f"{name} must be a share of the history, 0 or more and less than 1, got {value!r}."
+        )
+    return float(value)  # type: ignore[arg-type]

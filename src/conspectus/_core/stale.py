@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from conspectus._core.items import Item
-from conspectus._core.numbers import whole
+from conspectus._core.sizes import whole
 from conspectus.errors import PolicyError
 
 LEAST_OVER = 201  # Least setting of `over`: a shortened result takes up to 200 tokens

@@ -35,10 +35,6 @@ KEEPALIVE = {"keepalives_idle": 15, "keepalives_interval": 5, "keepalives_count"
 SQLITE_HEADER = b"SQLite format 3\x00"
 
 
-def _nothing() -> None:
-    """For stores that have nothing to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class Backend:
     """An open store, and the calls that keep its file in order.
@@ -48,11 +44,11 @@ class Backend:
     """
 
     store: BaseStore | FileStore
-    close: Callable[[], None] = _nothing
-    sweep: Callable[[], object] = _nothing
-    scrub: Callable[[], object] = _nothing
+    close: Callable[[], object] = lambda: None
+    sweep: Callable[[], object] = lambda: None
+    scrub: Callable[[], object] = lambda: None
     renewed: Callable[[], Backend] | None = None
-    shrink: Callable[[], object] = _nothing
+    shrink: Callable[[], object] = lambda: None
 
 
 def default_archive_path() -> Path:

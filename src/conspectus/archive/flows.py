@@ -17,7 +17,7 @@ from conspectus.archive.renewal import renew_flow
 from conspectus.archive.scope import (
     SLIPS,
     THREADS,
-    Kind,
+    Label,
     Scope,
     label_hash,
     name_of,
@@ -64,20 +64,11 @@ class ArchiveFlows:
         self, backend: Backend, ttl: float | None, timeout: float | None = TIMEOUT
     ) -> None:
         self.wire = Wire(backend.store, ttl, timeout)
+        self.ttl, self.timeout = ttl, timeout
         self._backend = backend
         self.shelf = Shelf(self.wire)
         self.originals = Originals(self.wire)
         self.follower: Follower | None = None
-
-    @property
-    def ttl(self) -> float | None:
-        """Seconds after which what is written is gone; None for no end."""
-        return self.wire.ttl
-
-    @property
-    def timeout(self) -> float | None:
-        """Seconds that the store has for one batch; None for no limit."""
-        return self.wire.timeout
 
     @observed("write", counts=True)
     def put_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[None]:
@@ -294,14 +285,14 @@ class ArchiveFlows:
         """
         return (yield from self._named_chain(scope, "summaries", label_hash(name)))
 
-    def _named_chain(self, scope: Scope, kind: Kind, key: str) -> Flow[tuple[Record, ...]]:
+    def _named_chain(self, scope: Scope, kind: Label, key: str) -> Flow[tuple[Record, ...]]:
         found = yield from self.wire.read(scope.namespace(kind), [key])
         head = (found.get(key) or {}).get("record")
         if not isinstance(head, str):
             return ()
         return tuple(reversed((yield from self.shelf.ancestry_flow(scope, head)) or ()))
 
-    def _put_one(self, scope: Scope, kind: Kind, key: str, data: Mapping[str, Any]) -> Flow[None]:
+    def _put_one(self, scope: Scope, kind: Label, key: str, data: Mapping[str, Any]) -> Flow[None]:
         yield from self.wire.batch([self.wire.put_op(scope.namespace(kind), key, data)])
 
     def records_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:

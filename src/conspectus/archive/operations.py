@@ -76,13 +76,10 @@ def for_langgraph(ops: Iterable[Op]) -> list[LangGraphOp]:
     from langgraph.store import base
 
     def made(op: Op) -> LangGraphOp:
-        if isinstance(op, GetOp):
-            return base.GetOp(**op._asdict())
-        if isinstance(op, PutOp):
-            return base.PutOp(**op._asdict())
-        if isinstance(op, SearchOp):
-            return base.SearchOp(**op._asdict())
-        begins = (base.MatchCondition("prefix", op.beginning),)
-        return base.ListNamespacesOp(begins, limit=op.limit)
+        if isinstance(op, NamespacesOp):
+            begins = (base.MatchCondition("prefix", op.beginning),)
+            return base.ListNamespacesOp(begins, limit=op.limit)
+        theirs: LangGraphOp = getattr(base, type(op).__name__)(**op._asdict())
+        return theirs
 
     return [made(op) for op in ops]

@@ -12,11 +12,11 @@ from typing import Any
 
 from conspectus._drive import Flow
 from conspectus.archive.operations import Op
-from conspectus.archive.scope import Kind, Place
+from conspectus.archive.scope import Label, Namespaced
 from conspectus.archive.wire import Wire
 from conspectus.messages.codec import TAG
 
-TEXTS: Kind = "texts"  # Last label of the namespace of a session's long texts
+TEXTS: Label = "texts"  # Last label of the namespace of a session's long texts
 LEAST = 512  # Characters of the shortest text kept apart, which costs some 90 bytes more, once
 
 _TEXT = "text"
@@ -29,7 +29,7 @@ class Originals:
         self._wire = wire
 
     def ops(
-        self, scope: Place, data: Mapping[str, dict[str, Any]], meanings: Mapping[str, str]
+        self, scope: Namespaced, data: Mapping[str, dict[str, Any]], meanings: Mapping[str, str]
     ) -> list[Op]:
         """Return the operations that write messages by key, after the texts they point to.
 
@@ -50,7 +50,7 @@ class Originals:
         return [*(self._wire.put_op(place, name, one) for name, one in texts.items()), *messages]
 
     def read_flow(
-        self, scope: Place, keys: Sequence[str]
+        self, scope: Namespaced, keys: Sequence[str]
     ) -> Flow[dict[str, dict[str, Any] | None]]:
         """Return messages by key, without those missing or expired.
 

@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 from conspectus.errors import InputError
 from conspectus.events import Whose
 
-Kind = Literal["messages", "texts", "records", "summaries", "drafts", "head", "index", "turns"]
+Label = Literal["messages", "texts", "records", "summaries", "drafts", "head", "index", "turns"]
 
 ROOT = "conspectus"  # First label of every namespace that we use
 
@@ -50,10 +50,10 @@ def name_of(data: Mapping[str, object]) -> str | None:
     return name if isinstance(name, str) else None
 
 
-class Place(Protocol):
+class Namespaced(Protocol):
     """The namespaces of one agent's history."""
 
-    def namespace(self, kind: Kind) -> tuple[str, ...]:
+    def namespace(self, kind: Label) -> tuple[str, ...]:
         """Return the namespace of values of one kind."""
 
 
@@ -63,7 +63,7 @@ class Found:
 
     start: tuple[str, ...]
 
-    def namespace(self, kind: Kind) -> tuple[str, ...]:
+    def namespace(self, kind: Label) -> tuple[str, ...]:
         return (*self.start, kind)
 
 
@@ -102,7 +102,7 @@ class Scope:
         """The history as events name it."""
         return Whose(self.tenant, self.thread, self.session)
 
-    def namespace(self, kind: Kind) -> tuple[str, ...]:
+    def namespace(self, kind: Label) -> tuple[str, ...]:
         """Return the namespace of values of one kind."""
         return (ROOT, *self.hashes, kind)
 

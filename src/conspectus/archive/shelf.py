@@ -16,7 +16,7 @@ from conspectus._core.records import FORMAT, Record
 from conspectus._drive import Flow
 from conspectus._newest import Newest
 from conspectus.archive.operations import Op
-from conspectus.archive.scope import Place
+from conspectus.archive.scope import Namespaced
 from conspectus.archive.wire import Wire, check_version, dumps
 
 REMEMBERED = 256  # Records cached, over all scopes
@@ -40,13 +40,13 @@ class Shelf:
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self._known: Newest[tuple[Place, str], Record] = Newest(REMEMBERED)
+        self._known: Newest[tuple[Namespaced, str], Record] = Newest(REMEMBERED)
 
     def forget(self) -> None:
         """Empty the cache."""
         self._known.clear()
 
-    def ops_flow(self, scope: Place, records: Sequence[Record]) -> Flow[list[Op]]:
+    def ops_flow(self, scope: Namespaced, records: Sequence[Record]) -> Flow[list[Op]]:
         """Return the operations that write records.
 
         The parent of a record is among them, in the store, or unknown.
@@ -66,7 +66,7 @@ class Shelf:
             ops.append(self._wire.put_op(scope.namespace("records"), one.id, data))
         return ops
 
-    def shorter_flow(self, scope: Place) -> Flow[list[Op]]:
+    def shorter_flow(self, scope: Namespaced) -> Flow[list[Op]]:
         """Return the operations that rewrite whole records as deltas where possible."""
         values = yield from self._wire.everything(scope.namespace("records"))
         by_id = {name: data for data in values if (name := _id_of(data)) is not None}
@@ -80,24 +80,24 @@ class Shelf:
                 ops.append(self._wire.put_op(scope.namespace("records"), name, data))
         return ops
 
-    def one_flow(self, scope: Place, record_id: str) -> Flow[Record | None]:
+    def one_flow(self, scope: Namespaced, record_id: str) -> Flow[Record | None]:
         """Return a record; None if it or one that it is made of is missing or damaged."""
         found = yield from self._back_flow(scope, record_id, whole_chain=False)
         return found[0].record if found else None
 
-    def ancestry_flow(self, scope: Place, record_id: str) -> Flow[list[Record] | None]:
+    def ancestry_flow(self, scope: Namespaced, record_id: str) -> Flow[list[Record] | None]:
         """Return a record and its ancestors, newest first; None if one is missing or damaged."""
         found = yield from self._back_flow(scope, record_id, whole_chain=True)
         return None if found is None else [one.record for one in found]
 
-    def every_flow(self, scope: Place) -> Flow[list[Record]]:
+    def every_flow(self, scope: Namespaced) -> Flow[list[Record]]:
         """Return all sound records of a scope, in no order."""
         values = yield from self._wire.everything(scope.namespace("records"))
         by_id = {name: data for data in values if (name := _id_of(data)) is not None}
         return [one.record for one in _all(by_id).values()]
 
     def _back_flow(
-        self, scope: Place, record_id: str, *, whole_chain: bool
+        self, scope: Namespaced, record_id: str, *, whole_chain: bool
     ) -> Flow[list[_Read] | None]:
         """Return a record and those before it, up to the first or to one that is whole.
 
@@ -129,7 +129,7 @@ class Shelf:
             found.append(read)
         return found[::-1]
 
-    def _remember(self, scope: Place, read: _Read) -> None:
+    def _remember(self, scope: Namespaced, read: _Read) -> None:
         """Cache a record, unless it can expire or a newer version wrote more than we know of."""
         if self._wire.ttl is None and _text(read.record) == read.text:
             self._known.put((scope, read.record.id), read.record)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
         create_summarization_middleware,
     )
     from conspectus.config.loading import load_config
-    from conspectus.config.schema import AllOf, Size, SubagentSettings, SummarizationConfig
+    from conspectus.config.schema import SubagentSettings, SummarizationConfig
+    from conspectus.config.values import AllOf, Size
     from conspectus.errors import ConfigError
 
 __all__ = [
@@ -40,7 +41,8 @@ _MODULES = {
         "ConfiguredGuard ConfiguredSummarization create_middleware create_summarization_middleware"
     ),
     "conspectus.config.loading": "load_config",
-    "conspectus.config.schema": "AllOf Size SubagentSettings SummarizationConfig",
+    "conspectus.config.schema": "SubagentSettings SummarizationConfig",
+    "conspectus.config.values": "AllOf Size",
     "conspectus.errors": "ConfigError",
 }
 __getattr__ = lazily(__name__, places_of(_MODULES))

@@ -21,8 +21,9 @@ from conspectus.compactor.hooks import BeforeSummarization, hooks_of
 from conspectus.compactor.settings import AnyArchive, open_archive
 from conspectus.config.checks import clause_of
 from conspectus.config.named import counter_of, pin_of, redact_of
-from conspectus.config.schema import AllOf, Size, SummarizationConfig
+from conspectus.config.schema import SummarizationConfig
 from conspectus.config.source import Path_
+from conspectus.config.values import AllOf, Size
 from conspectus.config.words import meant
 from conspectus.errors import ConspectusError, PolicyError
 from conspectus.events.notes import noted

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from conspectus._core.sizes import TriggerClause
-from conspectus.config.schema import AllOf, Size, SubagentSettings, SummarizationConfig
+from conspectus.config.schema import SubagentSettings, SummarizationConfig
 from conspectus.config.source import Path_
+from conspectus.config.values import AllOf, Size
 from conspectus.errors import PolicyError
 
 Found = tuple[Path_, str]  # The place of a mistake, and a text with its cause and remedy

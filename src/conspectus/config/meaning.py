@@ -7,7 +7,8 @@ from conspectus._core.policy import SUMMARY_SHARE
 from conspectus._core.stale import StaleResults
 from conspectus.compactor.background import Background
 from conspectus.config.checks import clause_of
-from conspectus.config.schema import Size, SummarizationConfig
+from conspectus.config.schema import SummarizationConfig
+from conspectus.config.values import Size
 
 Row = tuple[str, str]  # A heading and its text
 

@@ -14,7 +14,6 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from conspectus.archive import without_password
-from conspectus.config.beside import models_in, skills_in
 from conspectus.config.source import SECTION, Path_, Read, Secret, Source
 from conspectus.config.words import lookalikes, nearest
 from conspectus.errors import ConfigError
@@ -312,3 +311,28 @@ def _pairs(node: Any, known: dict[int, int]) -> int:
             total += key.tag != MERGE
         known[id(node)] = total
     return known[id(node)]
+
+
+def models_in(listed: Any) -> tuple[dict[str, int], dict[str, tuple[str, str]]]:
+    """Read the `models:` section: windows in tokens, providers and names."""
+    windows: dict[str, int] = {}
+    kinds: dict[str, tuple[str, str]] = {}
+    for one in listed if isinstance(listed, list) else ():
+        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+            continue
+        name = one["name"]
+        for key in ("context_window", "max_input_tokens"):
+            limit = one.get(key)
+            if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0:
+                windows.setdefault(name, limit)
+        use, model = one.get("use"), one.get("model")
+        if isinstance(use, str) and isinstance(model, str) and use.startswith("langchain_"):
+            provider = re.split(r"[:.]", use)[0].removeprefix("langchain_")
+            kinds[name] = (provider, model)
+    return windows, kinds
+
+
+def skills_in(data: Any) -> str | None:
+    """Read the folder that the `skills:` section names; None without one."""
+    found = data.get("container_path") if isinstance(data, dict) else None
+    return found if isinstance(found, str) and found else None

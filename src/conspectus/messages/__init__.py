@@ -2,7 +2,7 @@
 
 from conspectus.messages.arguments import has_long_arguments, with_short_arguments
 from conspectus.messages.clipping import ARCHIVED, POINTER, clip, smallest_clip, with_pointer
-from conspectus.messages.codec import Encoded, decode, encode
+from conspectus.messages.codec import decode, encode
 from conspectus.messages.content import Call
 from conspectus.messages.entries import Entry, Source, name_entries, occurrences, read_messages
 from conspectus.messages.framing import as_data
@@ -18,7 +18,6 @@ __all__ = [
     "POINTER",
     "SUMMARY_LINE",
     "Call",
-    "Encoded",
     "Entry",
     "Source",
     "as_data",

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from conspectus.recall.postings import KINDS, Doc, Part, digest
-from conspectus.recall.steps import Kind, Steps
+from conspectus.recall.steps import Act, Steps
 
 
 class Corpus:
@@ -31,7 +31,7 @@ class Corpus:
         self._docs: dict[int, Doc] = {}  # those that were asked for, by place
         # By place the row of a message in all parts together; and the first row of each part.
         self._rows, self._first_rows = array("q", [-1]) * len(covered), array("q")
-        kinds, total, row = [Kind.SAYS] * len(covered), 0, 0
+        kinds, total, row = [Act.SAYS] * len(covered), 0, 0
         for part in parts:
             number = len(self.starts)
             self._parts.append((number, part))
@@ -80,7 +80,7 @@ class Corpus:
         if len(numbers) < 2:
             return numbers
         doc = self.doc(place)
-        if doc is None or doc.kind == Kind.SAYS:
+        if doc is None or doc.kind == Act.SAYS:
             return ()
         return list({self.calls.get(n, ""): n for n in reversed(numbers)}.values())
 

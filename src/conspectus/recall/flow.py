@@ -15,7 +15,7 @@ from conspectus.events import Recall, observing
 from conspectus.messages.recalled import says_again
 from conspectus.recall.index import index_of
 from conspectus.recall.layout import Hit, Piece, excerpt, hit_of, onwards
-from conspectus.recall.packing import Room
+from conspectus.recall.packing import Packing
 from conspectus.recall.search import Match, search_flow
 from conspectus.recall.words import query_of
 
@@ -89,7 +89,7 @@ def recall_flow(
             raise InputError(
                 f"start is a whole number of characters, and goes with id; got {start!r}"
             )
-        room = Room(tokens, count, cited=cited, most=most)
+        room = Packing(tokens, count, cited=cited, most=most)
         try:
             if query is not None:
                 yield from _by_query(archive, scope, chain, query, room, without)
@@ -113,7 +113,7 @@ def unknown_thread(tenant: str, thread: str) -> NotFoundError:
     )
 
 
-def _result(room: Room) -> RecallResult:
+def _result(room: Packing) -> RecallResult:
     pieces, text, tokens, truncated = room.result()
     return RecallResult(tuple(piece.hit for piece in pieces), text, tokens, truncated)
 
@@ -123,7 +123,7 @@ def _by_query(
     scope: Scope,
     chain: Chain,
     query: str,
-    room: Room,
+    room: Packing,
     without: Collection[str],
 ) -> Flow[None]:
     _text("query", query)
@@ -145,7 +145,7 @@ def _by_query(
 
 
 def _by_id(
-    archive: ArchiveFlows, scope: Scope, chain: Chain, name: str, room: Room, start: int
+    archive: ArchiveFlows, scope: Scope, chain: Chain, name: str, room: Packing, start: int
 ) -> Flow[None]:
     keys = yield from _keys(archive, scope, chain, name)
     yield from _take(archive, scope, keys, room, start)
@@ -157,7 +157,7 @@ def _by_id(
 
 
 def _by_range(
-    archive: ArchiveFlows, scope: Scope, chain: Chain, ends: tuple[str, str], room: Room
+    archive: ArchiveFlows, scope: Scope, chain: Chain, ends: tuple[str, str], room: Packing
 ) -> Flow[None]:
     if not isinstance(ends, (tuple, list)) or len(ends) != 2:
         raise InputError("range is a pair: the id of the first message and that of the last one")
@@ -175,7 +175,7 @@ def _by_range(
 
 
 def _take(
-    archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: Room, start: int = 0
+    archive: ArchiveFlows, scope: Scope, keys: Sequence[str], room: Packing, start: int = 0
 ) -> Flow[None]:
     """Add messages in order until the text is full."""
     for first in range(0, len(keys), AT_ONCE):

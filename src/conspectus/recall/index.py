@@ -30,9 +30,8 @@ from conspectus.errors import ArchiveError
 from conspectus.events.notes import noted
 from conspectus.messages.recalled import says_again
 from conspectus.recall.corpus import Corpus, is_start
-from conspectus.recall.passages import passages
 from conspectus.recall.postings import DamagedError, Doc, Part, Passage, digest
-from conspectus.recall.steps import Kind
+from conspectus.recall.steps import Act
 from conspectus.recall.words import names_of, terms_of
 
 logger = logging.getLogger("conspectus")
@@ -42,6 +41,13 @@ REMEMBERED = 200_000  # Passages cached, over all histories
 AT_ONCE = 200  # Messages read at a time
 LAST = 400  # Characters at the end of a message that are searched for its question mark
 WHOLE = "="  # Opens a whole identifier among words; no word holds it
+
+PASSAGE = 480  # Bytes of a passage, about 120 tokens in any script: a few sentences
+SHORT = 1.5  # Passages up to whose size a message stays whole, as a rest of a few words says little
+MOST = 2_000  # Most passages of one message; those of a larger one are longer
+
+_ENDS = tuple(re.compile(form) for form in (r"\n\s*\n", r"\n", r"[.!?;]\s|[。！？；…]", r"\s"))
+"""Where a text divides: after a paragraph, or else a line, a sentence, a word."""
 
 _MAKING = Lock()
 _SPEAKER = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*)?(?P<name>[^\W\d_][^\n:：\[\]]{0,40}?)\s?[:：]")
@@ -288,8 +294,36 @@ def _pieces(one: Archived) -> Iterator[tuple[int, int, str]]:
         at += 1 + len(call.reading)
 
 
-def kind_of(one: Archived) -> Kind:
+def kind_of(one: Archived) -> Act:
     """Return the kind of a message; calls answered by the provider in it do not count."""
     if any(call.id not in one.answers for call in one.calls):
-        return Kind.CALLS
-    return Kind.RESULT if one.answers and not one.speaks else Kind.SAYS
+        return Act.CALLS
+    return Act.RESULT if one.answers and not one.speaks else Act.SAYS
+
+
+def passages(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each passage, in characters; together they cover the text.
+
+    `start` is added to each position.
+
+    Example:
+        >>> list(passages("Short."))
+        [(0, 6)]
+    """
+    size = len(text.encode("utf-8", "surrogatepass")) or 1
+    room = max(1, int(max(PASSAGE, size / MOST) * len(text) / size))
+    at = 0
+    while len(text) - at > SHORT * room:
+        end = _end(text, at + room // 2, at + room)
+        yield start + at, start + end
+        at = end
+    yield start + at, start + len(text)
+
+
+def _end(text: str, least: int, most: int) -> int:
+    """Return the last best end between two positions."""
+    for form in _ENDS:
+        ends = [match.end() for match in form.finditer(text, least, most)]
+        if ends:
+            return ends[-1]
+    return most

@@ -22,7 +22,7 @@ READ = 4_000  # Characters of a message that are compared with others
 
 
 @dataclass(slots=True)
-class Room:
+class Packing:
     """The growing text, checked as a whole against its limit at every step.
 
     `count` counts tokens, `marks` are words of the query as they stand in texts, `left_out` counts

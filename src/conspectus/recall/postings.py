@@ -19,7 +19,7 @@ from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 from conspectus.recall.stems import rules
-from conspectus.recall.steps import Kind
+from conspectus.recall.steps import Act
 
 VERSION = 5
 """Of this form and of the rules for terms; parts of another version or stems are built again."""
@@ -27,7 +27,7 @@ VERSION = 5
 DIGEST = 12  # Hexadecimal digits by which ids are compared: they may hold text that JSON cannot
 NUMBERS = ("lengths", "starts", "ends", "sizes")  # The columns of a part that are numbers
 
-KINDS = tuple((kind, asks) for kind in Kind for asks in (False, True))
+KINDS = tuple((kind, asks) for kind in Act for asks in (False, True))
 """The meanings of a byte of `Part.kinds`."""
 
 BLOCK = 16_384
@@ -66,7 +66,7 @@ class Doc(NamedTuple):
     """
 
     names: str
-    kind: Kind
+    kind: Act
     asks: bool
     speaker: str
     answers: tuple[str, ...]

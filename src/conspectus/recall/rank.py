@@ -14,7 +14,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from conspectus.recall.corpus import Corpus
-from conspectus.recall.steps import BEFORE, Kind
+from conspectus.recall.steps import BEFORE, Act
 
 _BORROWED = {d: 0.7**d for d in range(BEFORE + 1)} | {-1: 0.3, -2: 0.1}
 """Weight of a word by the steps to its message; negative steps are later."""
@@ -109,7 +109,7 @@ def scores(asked: Asked, hits: Sequence[int]) -> dict[int, float]:
                 + NAMED * (speaker is not None and frozenset(doc.speaker.split()) == speaker)
                 + EXACT * exact / max(1, len(asked.exact))
                 + QUESTION * doc.asks
-                + ANSWER * (doc.kind == Kind.SAYS and any(one and one.asks for one in before))
+                + ANSWER * (doc.kind == Act.SAYS and any(one and one.asks for one in before))
             )
     return found
 

@@ -17,8 +17,8 @@ BEFORE, AFTER = 5, 2  # Steps before and after a message from which it borrows w
 WORK = 2  # Most steps over which calls of tools and their results borrow words
 
 
-class Kind(IntEnum):
-    """The kind of a message."""
+class Act(IntEnum):
+    """The act of a message."""
 
     SAYS = 0
     CALLS = 1  # It calls tools, and may say something too
@@ -31,7 +31,7 @@ class Steps:
     Messages after a `long` one also follow those that it follows.
 
     Example:
-        >>> steps = Steps([Kind.SAYS, Kind.CALLS, Kind.RESULT, Kind.RESULT, Kind.SAYS])
+        >>> steps = Steps([Act.SAYS, Act.CALLS, Act.RESULT, Act.RESULT, Act.SAYS])
         >>> steps.follows(4)
         (0, 2, 3)
         >>> steps.followed(0)
@@ -40,7 +40,7 @@ class Steps:
         {0: 0, 1: 1, 4: 1, 2: 2, 3: 2}
     """
 
-    def __init__(self, kinds: Sequence[Kind], long: Collection[int] = frozenset()) -> None:
+    def __init__(self, kinds: Sequence[Act], long: Collection[int] = frozenset()) -> None:
         # In flat columns: a history of 100,000 messages has as many tuples to make otherwise.
         self._earlier, self._ends = array("I"), array("I")
         for follows in _follows(kinds, long):
@@ -81,7 +81,7 @@ class Steps:
                     far, reached = distance > WORK, []
                     for one in edge:
                         for other in ways(one):
-                            if other not in found and not (far and kinds[other] != Kind.SAYS):
+                            if other not in found and not (far and kinds[other] != Act.SAYS):
                                 found[other] = sign * distance
                                 reached.append(other)
                     edge = reached
@@ -89,11 +89,11 @@ class Steps:
         return self._around[place]
 
 
-def _follows(kinds: Sequence[Kind], long: Collection[int]) -> Iterator[tuple[int, ...]]:
+def _follows(kinds: Sequence[Act], long: Collection[int]) -> Iterator[tuple[int, ...]]:
     said: tuple[int, ...] = ()
     call: tuple[int, ...] = ()
     results: tuple[int, ...] = ()
-    calls, result = Kind.CALLS, Kind.RESULT
+    calls, result = Act.CALLS, Act.RESULT
     for place, kind in enumerate(kinds):
         if kind is calls:
             # A round follows the results of the one before, and that as a whole; the first one

@@ -6,8 +6,8 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from conspectus._core.numbers import whole
 from conspectus._core.records import Cost
+from conspectus._core.sizes import whole
 from conspectus._drive import Flow, Io, arun, run
 from conspectus._langchain import is_runnable
 from conspectus.errors import PolicyError, SummaryError

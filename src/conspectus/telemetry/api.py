@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from conspectus.events import add, remove
-from conspectus.telemetry.naming import Naming
+from conspectus.telemetry.log_lines import Naming
 from conspectus.telemetry.open_telemetry import OpenTelemetry
 from conspectus.telemetry.prices import Price, set_prices
 

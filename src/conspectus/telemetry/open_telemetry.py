@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from conspectus.errors import PolicyError
 from conspectus.events import Event, Whose
-from conspectus.telemetry.naming import Naming, check_naming
+from conspectus.telemetry.log_lines import Naming, check_naming
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider

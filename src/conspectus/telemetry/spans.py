@@ -19,8 +19,7 @@ from conspectus.events import (
     SummarizerCall,
     Whose,
 )
-from conspectus.telemetry.log_lines import BAD
-from conspectus.telemetry.naming import Naming, named
+from conspectus.telemetry.log_lines import BAD, Naming, named
 
 SCOPE, VERSION = "conspectus", version("conspectus")
 """Name and version of the tracer and of the meter."""

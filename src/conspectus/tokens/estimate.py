@@ -12,9 +12,8 @@ import json
 from functools import cache
 from importlib import resources
 
-from conspectus.tokens.characters import COMMON_SIGNS
 from conspectus.tokens.families import KNOWN, Family
-from conspectus.tokens.pieces import PIECES, SIGN, traits
+from conspectus.tokens.pieces import COMMON_SIGNS, PIECES, SIGN, traits
 
 CLAUDE = 15 / 11
 """Claude's own tokenizers are not public. The last published one takes a token for every 4.5

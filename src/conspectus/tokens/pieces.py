@@ -8,10 +8,21 @@ it. English has few rare pairs, random letters have many.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
+from importlib import resources
 
-from conspectus.tokens.characters import COMMON_HAN, COMMON_HANGUL, KNOWN_HAN, KNOWN_HANGUL
+_FILE = resources.files("conspectus.tokens").joinpath("characters.json")
+_SETS: dict[str, str] = json.loads(_FILE.read_text(encoding="utf-8"))
+
+COMMON_HAN = frozenset(_SETS["common_han"])  # One token everywhere
+KNOWN_HAN = frozenset(_SETS["known_han"])  # One token for some older tokenizers and two for others
+COMMON_HANGUL = frozenset(_SETS["common_hangul"])  # One token for older tokenizers too
+KNOWN_HANGUL = frozenset(_SETS["known_hangul"])  # One token since o200k, two or three before
+
+COMMON_SIGNS = frozenset(_SETS["common_signs"])
+"""Signs, and letters that stand alone, that are one token almost everywhere."""
 
 _OTHER = (
     "\u0370-\u03ff\u0530-\u05ff\u0700-\u08ff\u0980-\u1fff\ua000-\uabff\ufb00-\ufdff\ufe70-\ufeff"
