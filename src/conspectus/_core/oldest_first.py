@@ -43,12 +43,6 @@ def oldest_first(items: Sequence[Item], limits: Limits, *, clip: bool) -> Plan:
     `items` are leading system messages, a standing summary if any, and the rest. Clips (`clip`)
     need an archive for their originals. `at_most` of a `Compact` is above its `budget` if even that
     is not enough.
-
-    Example:
-        >>> talk = [Item(f"{n}", "user" if n % 2 == 0 else "assistant", 10) for n in range(9)]
-        >>> plan = oldest_first(talk, Limits(60, 60, 20, 4, 10), clip=False)
-        >>> len(plan.evicted)
-        6
     """
     return _Cutting(items, limits).plan(clip)
 

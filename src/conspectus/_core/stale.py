@@ -51,12 +51,7 @@ class StaleResults:
 
     @classmethod
     def build(cls, given: object) -> StaleResults | None:
-        """Read a user's setting; None if it is off, a `PolicyError` if it is invalid.
-
-        Example:
-            >>> StaleResults.build({"newest": 1, "tools": ["search"]}).newest
-            1
-        """
+        """Read a user's setting; None if it is off, a `PolicyError` if it is invalid."""
         if given is None or given is False:
             return None
         if given is True:

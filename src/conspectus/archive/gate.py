@@ -17,17 +17,7 @@ class Stopped(BaseException):
 
 
 class Gate:
-    """Lets calls of a store through until it is shut.
-
-    Example:
-        >>> gate = Gate()
-        >>> with gate.inside():
-        ...     gate.is_idle
-        False
-        >>> gate.shut()
-        >>> gate.is_shut, gate.is_idle
-        (True, True)
-    """
+    """Lets calls of a store through until it is shut."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -39,12 +39,7 @@ cannot be read with another primer."""
 
 
 def packed(data: Any) -> bytes:
-    """Return plain JSON data as bytes.
-
-    Example:
-        >>> unpacked(packed({"content": "hello"}))
-        {'content': 'hello'}
-    """
+    """Return plain JSON data as bytes."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     deflate = zlib.compressobj(LEVEL, zdict=PRIMER)
     # A lone surrogate has no UTF-8; Python's own form of one is read back as what it was.

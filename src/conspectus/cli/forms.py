@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -138,13 +138,8 @@ def nested_deeper_than(data: Any, limit: int) -> bool:
     """Tell whether lists and objects are nested more than `limit` levels."""
     level = [data]
     for _ in range(limit + 1):
-        level = [child for value in level for child in _children(value)]
+        parts = (value.values() if isinstance(value, dict) else value for value in level)
+        level = [one for part in parts for one in part if isinstance(one, (dict, list))]
         if not level:
             return False
     return True
-
-
-def _children(value: Any) -> Iterator[Any]:
-    for child in value.values() if isinstance(value, dict) else value:
-        if isinstance(child, (dict, list)):
-            yield child

@@ -32,12 +32,7 @@ TenantOption = Annotated[str, typer.Option("--tenant", help="Whose conversation 
 
 
 def triggers(values: list[str]) -> list[dict[str, int | float]] | None:
-    """Parse `--trigger` for the compactor: any of the clauses is enough.
-
-    Example:
-        >>> triggers(["messages:50", "tokens:4000+messages:10"])
-        [{'messages': 50}, {'tokens': 4000, 'messages': 10}]
-    """
+    """Parse `--trigger` for the compactor: any of the clauses is enough."""
     return [_clause(value) for value in values] or None
 
 

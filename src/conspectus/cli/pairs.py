@@ -46,12 +46,6 @@ def mend(messages: Sequence[Source], *, unique_ids: bool, orphans: bool) -> Mend
     The last message's calls may still be carried out, so they may lack one. With `unique_ids`, an
     id names one call of the whole history, as Anthropic requires; otherwise one of a message. With
     `orphans`, results without a call stay, so that a compaction archives them.
-
-    Example:
-        >>> said = {"role": "user", "content": "Stop."}
-        >>> lost = {"role": "tool", "tool_call_id": "c1", "content": "1"}
-        >>> mend([lost, said], unique_ids=False, orphans=False).messages
-        [{'role': 'user', 'content': 'Stop.'}]
     """
     return _Mending(messages, unique_ids, orphans).mended()
 

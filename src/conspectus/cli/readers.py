@@ -24,6 +24,10 @@ STDIN = "-"
 DEEPEST = 200  # Most levels of nesting; real tool arguments have a dozen
 COMMENT = "//"  # The beginning of a line that is a comment
 
+KINDS = {type(None): "null", bool: "boolean", str: "string", list: "list"} | dict.fromkeys(
+    (int, float), "number"
+)  # JSON's names
+
 EXPECTED = (
     'expected a list of chat messages, an object with one under "messages", or one message a line'
 )
@@ -172,7 +176,7 @@ def _parse(text: str, name: str) -> tuple[Mapping[str, Any] | None, list[Placed]
     if isinstance(whole, list):
         return None, _placed(whole), False
     if not isinstance(whole, dict):
-        raise InputError(f"{name} holds a JSON {_kind(whole)}; {EXPECTED}")
+        raise InputError(f"{name} holds a JSON {KINDS[type(whole)]}; {EXPECTED}")
     values = whole.get("values")
     for holder in (whole, values if isinstance(values, dict) else {}):
         if isinstance(holder.get("messages"), list):
@@ -220,7 +224,7 @@ def _lines(text: str, name: str, error: json.JSONDecodeError) -> list[Placed]:
         placed.append(Placed(data, len(placed), number))
     if not placed:
         raise InputError(f"{name} is empty but for comments; {EXPECTED}")
-    if all(isinstance(part.data, dict) and _is_conversation(part.data) for part in placed):
+    if all(_is_conversation(part.data) for part in placed):
         raise InputError(
             f"{name} holds {len(placed):,} conversations, one a line; put one of them into a file "
             "of its own"
@@ -235,8 +239,8 @@ def _wrong(error: ValueError) -> str:
     return "it holds a number of more digits than Python reads"
 
 
-def _is_conversation(data: Mapping[str, Any]) -> bool:
-    return isinstance(data.get("messages"), list) and "role" not in data
+def _is_conversation(data: Any) -> bool:
+    return isinstance(data, dict) and isinstance(data.get("messages"), list) and "role" not in data
 
 
 def _history(
@@ -249,7 +253,7 @@ def _history(
     for part in placed:
         if not isinstance(part.data, dict):
             raise MessageError(
-                f"{part.where} is a JSON {_kind(part.data)}; a message is an object such as "
+                f"{part.where} is a JSON {KINDS[type(part.data)]}; a message is an object such as "
                 '{"role": "user", "content": "..."}'
             )
     session = placed and all({"sessionId", "leafUuid"} & part.data.keys() for part in placed)
@@ -301,16 +305,6 @@ def _thread_hint(path: Path | None, placed: Sequence[Placed]) -> str:
         seed = str(path.resolve())
         stem = re.sub(r"[^\w.-]+", "-", path.stem)[:40] or "file"
     return f"{stem}-{hashlib.sha256(seed.encode('utf-8', 'backslashreplace')).hexdigest()[:8]}"
-
-
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, (str, list)):
-        return "string" if isinstance(value, str) else "list"
-    return "number"
 
 
 def _too_deep(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -56,18 +56,9 @@ def recall(
             tokens=tokens,
         )
     if as_json:
-        output.print_json(_as_json(found))
+        output.print_json(asdict(found))
     else:
         _print(found)
-
-
-def _as_json(found: RecallResult) -> dict[str, Any]:
-    return {
-        "hits": [asdict(hit) for hit in found.hits],
-        "text": found.text,
-        "tokens": found.tokens,
-        "truncated": found.truncated,
-    }
 
 
 def _print(found: RecallResult) -> None:

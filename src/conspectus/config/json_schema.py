@@ -17,12 +17,7 @@ VARIABLE = {
 
 
 def json_schema() -> dict[str, Any]:
-    """Make the schema of a file with our section; other sections may hold anything.
-
-    Example:
-        >>> sorted(json_schema()["properties"])
-        ['summarization']
-    """
+    """Make the schema of a file with our section; other sections may hold anything."""
     section = SummarizationConfig.model_json_schema()
     section["properties"]["recall"]["enum"].append(False)  # YAML reads a bare `off` as false
     section["properties"]["recall"].pop("type", None)

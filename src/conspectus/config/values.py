@@ -49,10 +49,6 @@ def _kept(value: Any, check: ValidatorFunctionWrapHandler) -> Any:
     return value if isinstance(value, Secret) else checked
 
 
-def _off(value: Any) -> Any:
-    return "off" if value is False else value  # YAML reads a bare `off` as false
-
-
 LONGEST = 86_400  # Most seconds of one call: a day; clocks overflow far above
 MOST = 10**12  # More tokens than any window has; fractions overflow far above
 Whole = Annotated[int, Field(ge=1, le=MOST), Unwrapped]  # A whole number above 0
@@ -66,7 +62,8 @@ Newest = Annotated[int, Field(ge=0), Unwrapped]
 Over = Annotated[int, Field(ge=LEAST_OVER), Unwrapped]
 Share = Annotated[float, Field(ge=0, lt=1), Unwrapped]
 
-Recalls = Annotated[Literal["off", "tool", "auto"], BeforeValidator(_off)]
+_named = BeforeValidator(lambda given: "off" if given is False else given)  # YAML's bare `off`
+Recalls = Annotated[Literal["off", "tool", "auto"], _named]
 Flag = Annotated[bool, Unwrapped]
 Text = Annotated[str, Field(min_length=1), WrapValidator(_kept)]
 

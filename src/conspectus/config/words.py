@@ -7,12 +7,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the most similar known word, or None.
-
-    Example:
-        >>> nearest("triger", ["enabled", "trigger"])
-        'trigger'
-    """
+    """Return the most similar known word, or None."""
     choices = {one.lower(): one for one in known}
     folded = word.lower().replace("-", "_").replace(" ", "_")
     found = difflib.get_close_matches(folded, choices, n=1, cutoff=0.6)
@@ -20,12 +15,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def lookalikes(word: str) -> str:
-    """Name letters of a word that only look right; empty where there are none.
-
-    Example:
-        >>> lookalikes("wind\u043ew")
-        ' It has U+043E in it, which only looks right'
-    """
+    """Name letters of a word that only look right; empty where there are none."""
     odd = dict.fromkeys(f"U+{ord(letter):04X}" for letter in word if not letter.isascii())
     return f" It has {', '.join(odd)} in it, which only looks right" if odd else ""
 

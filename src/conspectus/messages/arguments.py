@@ -17,14 +17,7 @@ HEAD = 20  # Characters of a large argument that stay, as in Deep Agents
 
 
 def has_long_arguments(source: object, longest: int) -> bool:
-    """Tell whether a call to write a file has an argument longer than `longest`.
-
-    Example:
-        >>> from langchain_core.messages import AIMessage
-        >>> call = {"name": "write_file", "args": {"content": "x" * 50}, "id": "c"}
-        >>> has_long_arguments(AIMessage("", tool_calls=[call]), 20)
-        True
-    """
+    """Tell whether a call to write a file has an argument longer than `longest`."""
     if not is_ai_message(source):
         return False
     return any(

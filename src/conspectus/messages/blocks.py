@@ -196,12 +196,7 @@ def kind_name(block: Mapping[str, Any]) -> str:
 
 
 def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Unwrap a block, and give it its kind as `type`.
-
-    Example:
-        >>> opened({"type": "non_standard", "value": {"type": "compaction", "id": "c1"}})
-        {'type': 'compaction', 'id': 'c1'}
-    """
+    """Unwrap a block, and give it its kind as `type`."""
     for _ in range(3):  # nobody wraps deeper
         name = kind_name(block)
         kind = KINDS.get(name)
@@ -222,12 +217,7 @@ def kind_of(block: Mapping[str, Any]) -> Kind | None:
 
 
 def first_id(block: Mapping[str, Any], fields: tuple[str, ...]) -> str:
-    """Return the first id in some fields; empty where there is none.
-
-    Example:
-        >>> first_id({"caller": {"tool_id": "s1"}}, ("id", "caller.tool_id"))
-        's1'
-    """
+    """Return the first id in some fields; empty where there is none."""
     for field in fields:
         value: Any = block
         for step in field.split("."):
@@ -259,14 +249,7 @@ def stays_whole(block: Mapping[str, Any]) -> bool:
 
 
 def is_item(message: Mapping[str, Any]) -> bool:
-    """Tell whether a dict is an item of OpenAI's Responses that is no message.
-
-    Example:
-        >>> is_item({"type": "function_call_output", "call_id": "c1", "output": "4"})
-        True
-        >>> is_item({"type": "message", "role": "user", "content": "hi"})
-        False
-    """
+    """Tell whether a dict is an item of OpenAI's Responses that is no message."""
     name = message.get("type")
     if not isinstance(name, str) or "role" in message:
         return False

@@ -96,12 +96,13 @@ def read_content(content: Any, parts: Parts) -> None:
         if isinstance(block, str):
             parts.say(block)
         elif isinstance(block, Mapping):
-            _block(block, parts)
+            read_block(block, parts)
         else:
             parts.say(as_text(block))
 
 
-def _block(block: Mapping[str, Any], parts: Parts) -> None:
+def read_block(block: Mapping[str, Any], parts: Parts) -> None:
+    """Read one block of any provider; an item of OpenAI's Responses is one."""
     block = opened(block)
     name, kind = kind_name(block), kind_of(block)
     source = block.get("source")
@@ -143,7 +144,7 @@ def _result(block: Mapping[str, Any], parts: Parts) -> None:
     """Read the content of an answer; without any, all the rest of its block."""
     content = block.get("content", block.get("output"))
     if isinstance(content, Mapping) and "type" in content:
-        _block(content, parts)
+        read_block(content, parts)
     elif content is None:
         ids = ("type", "id", "call_id", "is_error", "status", *TOOL_USE, "approval_request_id")
         if told := {key: part for key, part in block.items() if key not in ids}:
@@ -156,11 +157,6 @@ def _is_error(block: Mapping[str, Any]) -> bool:
     """Tell whether a result is marked as an error, by any provider."""
     failed = block.get("status") in ("error", "failed", "incomplete")
     return block.get("is_error") is True or failed or bool(block.get("error"))
-
-
-def read_item(item: Mapping[str, Any], parts: Parts) -> None:
-    """Read an item of OpenAI's Responses that is no message: a block by itself."""
-    _block(item, parts)
 
 
 def _bedrock_text(document: Any) -> str | None:

@@ -25,8 +25,8 @@ from conspectus.messages.content import (
     Result,
     function_call,
     openai_calls,
+    read_block,
     read_content,
-    read_item,
 )
 
 if TYPE_CHECKING:
@@ -325,7 +325,7 @@ def _from_dict(message: Mapping[str, Any], place: int) -> Entry:
 
 def _from_item(item: Mapping[str, Any]) -> Entry:
     parts = Parts()
-    read_item(item, parts)
+    read_block(item, parts)
     given = item.get("id")
     role: Role = "assistant" if author_of(item) == "model" else "tool"
     return _entry(item, None if given is None else str(given), role, None, parts, item)

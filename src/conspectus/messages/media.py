@@ -66,24 +66,14 @@ class Media:
 
 
 def untyped(block: Mapping[str, Any]) -> str:
-    """Return the key of media without a `type`; empty for other blocks.
-
-    Example:
-        >>> untyped({"inline_data": {"mime_type": "application/pdf", "data": "JVBERi0="}})
-        'inline_data'
-    """
+    """Return the key of media without a `type`; empty for other blocks."""
     if block.get("type"):
         return ""
     return next((key for key in UNTYPED if isinstance(block.get(key), Mapping)), "")
 
 
 def media_of(block: Mapping[str, Any]) -> Media:
-    """Read the media in a block.
-
-    Example:
-        >>> media_of({"type": "input_file", "filename": "a.pdf", "file_id": "file-1"}).kind
-        'pdf'
-    """
+    """Read the media in a block."""
     parts = list(_parts(block, 3))
     data: str | bytes = ""
     mime = ""

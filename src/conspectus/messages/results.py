@@ -14,12 +14,7 @@ NOT_NEEDED = "conspectus_not_needed"
 
 
 def is_expendable(message: Any) -> bool:
-    """Tell whether a tool says that its result will not be needed.
-
-    Example:
-        >>> is_expendable({"role": "tool", "content": "3 lines", NOT_NEEDED: True})
-        True
-    """
+    """Tell whether a tool says that its result will not be needed."""
     if not is_message(message):
         return isinstance(message, Mapping) and message.get(NOT_NEEDED) is True
     artifact = getattr(message, "artifact", None)

@@ -54,10 +54,6 @@ def question_of(said: Sequence[str]) -> str:
     """Return the query for a user's texts: of a long one only start and end.
 
     A question stands there, and a pasted text between them would take long to search for.
-
-    Example:
-        >>> question_of(["Which port?", "", "Of staging."])
-        'Which port?\\nOf staging.'
     """
     text = "\n".join(one for one in said if one)
     if len(text) > 2 * ASKED_IN:
@@ -144,12 +140,7 @@ def unreadable(error: ArchiveError) -> str:
 
 
 def asks_for_something(turn: str) -> bool:
-    """Return whether a turn holds anything to search for.
-
-    Example:
-        >>> asks_for_something("Thanks, go on!"), asks_for_something("Which port was it?")
-        (False, True)
-    """
+    """Return whether a turn holds anything to search for."""
     words, wholes = _asked(turn)
     return bool(words or wholes)
 

@@ -305,10 +305,6 @@ def passages(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
     """Yield start and end of each passage, in characters; together they cover the text.
 
     `start` is added to each position.
-
-    Example:
-        >>> list(passages("Short."))
-        [(0, 6)]
     """
     size = len(text.encode("utf-8", "surrogatepass")) or 1
     room = max(1, int(max(PASSAGE, size / MOST) * len(text) / size))

@@ -206,11 +206,6 @@ def fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
 
     The score is the sum of `1 / (60 + rank)` (Cormack, Clarke and Büttcher 2009), as scores of
     different kinds cannot be added.
-
-    Example:
-        >>> found = fused([[7, 8], [8, 9]])
-        >>> sorted(found, key=found.get, reverse=True)
-        [8, 7, 9]
     """
     found: dict[int, float] = {}
     for ranking in rankings:

@@ -11,12 +11,7 @@ REMEMBERED = 50_000  # Stems cached: finding one takes some 40 microseconds
 
 @lru_cache(REMEMBERED)
 def stem(word: str) -> str:
-    """Return the Snowball stem of an English word in small letters; others stay.
-
-    Example:
-        >>> [stem(word) for word in ("hike", "hiking", "hiked", "adoption", "class", "größe")]
-        ['hike', 'hike', 'hike', 'adopt', 'class', 'größe']
-    """
+    """Return the Snowball stem of an English word in small letters; others stay."""
     if not word.isascii() or not word.isalpha():
         return word
     # One holds the word that it works on, so threads must not share it. The class itself, as the

@@ -134,12 +134,7 @@ _taken = lru_cache(REMEMBERED)(_apart)
 
 
 def names_of(text: str) -> tuple[str, ...]:
-    """Return the terms of a speaker's name.
-
-    Example:
-        >>> names_of("Ann Lee")
-        ('ann', 'lee')
-    """
+    """Return the terms of a speaker's name."""
     names: list[str] = []
     for kind, piece in _pieces(text):
         names += _pairs(piece) if kind == "dense" else (_safe(stem(p)) for p in _parts(piece))
@@ -147,12 +142,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def query_of(text: str) -> Query:
-    """Return the terms of a query; none if it holds no word.
-
-    Example:
-        >>> query_of("Where did the tests of getUser fail?").whole.wholes
-        ('getuser',)
-    """
+    """Return the terms of a query; none if it holds no word."""
     if len(text) > 2 * READ:
         text = f"{text[:READ]}\n{text[-READ:]}"
     whole = _ask(text)

@@ -248,12 +248,7 @@ class _Function:
 
 
 def redactor_of(given: Redact) -> Redactor | None:
-    """Return the redactor of a user's setting, or None; an invalid one is a `PolicyError`.
-
-    Example:
-        >>> redactor_of(True).redact("sk-ant-" + 20 * "a").text
-        '[redacted: anthropic-key]'
-    """
+    """Return the redactor of a user's setting, or None; an invalid one is a `PolicyError`."""
     if given is None or given is False:
         return None
     if given is True or given == "secrets":

@@ -114,12 +114,7 @@ def check_naming(given: object) -> None:
 
 
 def named(whose: Whose | None, naming: Naming) -> dict[str, str]:
-    """Return tenant, thread and session as attributes.
-
-    Example:
-        >>> named(Whose("ann", "t-1", "main"), "plain")
-        {'tenant': 'ann', 'thread': 't-1', 'session': 'main'}
-    """
+    """Return tenant, thread and session as attributes."""
     if whose is None or naming == "off":
         return {}
     labels = {"tenant": whose.tenant, "thread": whose.thread, "session": whose.session}

@@ -98,12 +98,7 @@ class Spans:
 
 
 def name_of(event: Event) -> str:
-    """Return the name of an event's span.
-
-    Example:
-        >>> name_of(ArchiveOperation(operation="write"))
-        'conspectus.archive.write'
-    """
+    """Return the name of an event's span."""
     match event:
         case SummarizerCall():
             return f"chat {event.model or event.summarizer}"

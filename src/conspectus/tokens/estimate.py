@@ -91,9 +91,7 @@ def _unknown(piece: str) -> float:
     return total
 
 
-@cache
-def _costs(family: Family) -> _Costs:
-    return _Costs(family)
+_costs = cache(_Costs)
 
 
 @cache

@@ -58,12 +58,7 @@ def family_of(model: Any) -> Family:
 
 
 def maker_of(model: Any) -> Maker:
-    """Return the maker whose rules count the tokens of media.
-
-    Example:
-        >>> maker_of("gemini-2.5-pro"), maker_of("gpt-4o"), maker_of("llama3")
-        ('google', 'openai', 'unknown')
-    """
+    """Return the maker whose rules count the tokens of media."""
     name = _name_of(model).lower()
     usual: Maker = "openai" if family_of(model) in ("o200k", "cl100k") else "unknown"
     return next((maker for maker, pattern in _MAKERS if re.search(pattern, name)), usual)

@@ -69,11 +69,6 @@ def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = Non
 
     `named` are the tokens of a document or recording that is only an id or an address, by default
     those of ten pages of a PDF.
-
-    Example:
-        >>> image = {"type": "image_url", "image_url": {"url": "u", "detail": "low"}}
-        >>> media_tokens(image, "openai")
-        85
     """
     media = media_of(block)
     if media.kind == "image":
@@ -87,18 +82,14 @@ def media_tokens(block: Mapping[str, Any], maker: Maker, named: int | None = Non
             pages = pdf_pages(media.raw()) or math.ceil(media.size / PAGE_BYTES)
             return PER_PAGE[maker] * pages
         case "audio":
-            return math.ceil(_sound(media) * PER_AUDIO_SECOND[maker])
+            plain = media.mime.removeprefix("audio/") in ("pcm", "pcm16", "l16")
+            length = media.size / PCM if plain else seconds(media.raw(), film=False)
+            return math.ceil(length * PER_AUDIO_SECOND[maker])
         case "video":
             return math.ceil(seconds(media.raw(), film=True) * PER_VIDEO_SECOND)
         case "text":
             return math.ceil(media.size / TEXT_BYTES)
     return math.ceil(media.size / FILE_BYTES)
-
-
-def _sound(media: Media) -> float:
-    if media.mime.removeprefix("audio/") in ("pcm", "pcm16", "l16"):
-        return media.size / PCM
-    return seconds(media.raw(), film=False)
 
 
 def _image(media: Media, maker: Maker) -> int:
@@ -131,12 +122,7 @@ def _anthropic(size: tuple[int, int] | None) -> int:
 
 
 def picture_size(data: str) -> tuple[int, int] | None:
-    """Read width and height of a PNG, GIF, WebP or JPEG; None if unknown.
-
-    Example:
-        >>> picture_size("iVBORw0KGgoAAAANSUhEUgAAAoAAAAHgCAYAAAA=")
-        (640, 480)
-    """
+    """Read width and height of a PNG, GIF, WebP or JPEG; None if unknown."""
     try:
         head = data[:_HEAD]
         return _sized(base64.b64decode(head[: len(head) // 4 * 4]))

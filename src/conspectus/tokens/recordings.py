@@ -24,12 +24,7 @@ _MP3_SAMPLES = (44_100, 48_000, 32_000)
 
 
 def seconds(raw: bytes, *, film: bool) -> float:
-    """Return the length of a recording, with pictures if `film`.
-
-    Example:
-        >>> seconds(bytes(40_000), film=False)
-        10.0
-    """
+    """Return the length of a recording, with pictures if `film`."""
     try:
         found = _told(raw)
     except (struct.error, IndexError, ZeroDivisionError):

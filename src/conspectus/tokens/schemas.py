@@ -17,13 +17,7 @@ TOOL_PROMPT = {"claude": 346, "unknown": 346}
 
 
 def tools_tokens(tools: Sequence[Any], count: Callable[[str], int], family: Family) -> int:
-    """Count the tokens that tools, in any form, add to a request.
-
-    Example:
-        >>> search = {"name": "search", "description": "Look up.", "parameters": {}}
-        >>> tools_tokens([search], len, "o200k")
-        97
-    """
+    """Count the tokens that tools, in any form, add to a request."""
     if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable | None):
         raise PolicyError(f"tools must be a list of tools, not {tools!r}")
     if not tools:

@@ -188,18 +188,16 @@ class Tallies:
             self._threads[thread] = tally
         sizes = tally.follow(messages)
         with self._lock:
-            if len(self._threads) > THREADS or self.messages > MESSAGES:
-                self._shrink()
+            while len(self._threads) > 1 and (
+                len(self._threads) > THREADS or self.messages > MESSAGES
+            ):
+                self._threads.popitem(last=False)
         return sizes
 
     @property
     def messages(self) -> int:
         """Messages in all tallies together."""
         return sum(len(tally) for tally in self._threads.values())
-
-    def _shrink(self) -> None:
-        while len(self._threads) > 1 and (len(self._threads) > THREADS or self.messages > MESSAGES):
-            self._threads.popitem(last=False)
 
 
 def remembered(count: Count) -> Count:
