@@ -1,7 +1,7 @@
-"""An HTTP endpoint in front of any upstream that speaks OpenAI's or Anthropic's protocol.
+"""Serve an HTTP endpoint in front of any upstream of OpenAI's or Anthropic's protocol.
 
-It stands on the engine, which knows nothing of it: requests go through, and those whose history
-does not fit the model's window go through with notes and a tail in its place.
+Requests go through; a history that does not fit the model's window is replaced by notes and a
+tail. The engine knows nothing of this package.
 """
 
 from typing import TYPE_CHECKING

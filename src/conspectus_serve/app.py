@@ -1,4 +1,4 @@
-"""The ASGI application: who asks, what is sent on, and what comes back."""
+"""Assemble the ASGI application."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conspectus_serve.asked import COMPACT_PATH
 from conspectus_serve.clearing import with_edits
 from conspectus_serve.entrance import Entrance
 from conspectus_serve.fitting import Fitting, Turn
-from conspectus_serve.headers import Raw, to_client, to_upstream
+from conspectus_serve.headers import to_client, to_upstream
 from conspectus_serve.items import Items
 from conspectus_serve.models import Models
 from conspectus_serve.preparing import Arrived, Prepared, Preparing, Wrong
@@ -42,25 +42,17 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 WORKERS = 8
-"""Requests that are looked at at once; each is a thread, so that no stream waits for another."""
+"""Requests prepared at once, each in a thread, so that no stream waits for another."""
+
+
+UNPREPARED = Prepared("", {}, b"")
 
 
 class Endpoint:
-    """Answers requests.
-
-    Args:
-        settings: of the endpoint.
-        config: how it summarises.
-        archive: where originals go.
-        secret: by which tenants are named.
-    """
+    """Answer requests."""
 
     def __init__(
-        self,
-        settings: ServeSettings,
-        config: SummarizationConfig,
-        archive: Archive,
-        secret: Secret,
+        self, settings: ServeSettings, config: SummarizationConfig, archive: Archive, secret: Secret
     ) -> None:
         self._settings, self._entrance = settings, Entrance(settings, secret)
         self._enabled = config.enabled
@@ -79,7 +71,7 @@ class Endpoint:
         self._under_way: dict[tuple[str, str | None, bytes], asyncio.Future[Prepared]] = {}
 
     async def close(self) -> None:
-        """Give up connections; what is being archived comes to its end."""
+        """Close connections, and let archiving finish."""
         await self._upstream.close()
         await asyncio.to_thread(self._workers.shutdown)
 
@@ -105,7 +97,7 @@ class Endpoint:
         except UpstreamFailed as failed:
             wrong = Wrong(failed.status, str(failed))
         except Exception as error:
-            # Its text may hold what somebody has said.
+            # Its text may hold a user's words.
             logger.error("an error inside: %s", type(error).__name__)
             logger.debug("where", exc_info=error)
             wrong = Wrong(500, f"an error inside the endpoint ({type(error).__name__})")
@@ -127,7 +119,7 @@ class Endpoint:
         arrived = Arrived(self._entrance.tenant(request), path, protocol, raw, thread)
         await _while_there(self._turn(request, arrived, send), _gone(receive))
 
-    # One request without a history that is looked at
+    # Requests that go through as they come
 
     async def _through(self, request: Request, read: asyncio.Event, send: Send) -> None:
         async def body() -> AsyncIterator[bytes]:
@@ -140,9 +132,9 @@ class Endpoint:
         if "transfer-encoding" not in names and names.get("content-length", "0") == "0":
             content = b""
             read.set()
-        await self._relay(await self._sent(request, content), [], send)
+        await self._relay(await self._sent(request, content), send)
 
-    # One request with a history
+    # Requests with a history
 
     async def _turn(self, request: Request, arrived: Arrived, send: Send) -> None:
         preparing = self._preparing
@@ -164,15 +156,15 @@ class Endpoint:
                     await settled
                     settled = self._settled(made.turn)
             await settled
-            await self._relay(answer, made.headers, send, made, self._rewriting(request, made))
+            await self._relay(answer, send, made, self._rewriting(request, made))
         finally:
             await answer.close()
 
     async def _prepared(self, arrived: Arrived) -> Prepared:
         """Prepare a request, once at a time.
 
-        A client that gives up while its history is summarised sends the same again. It must find
-        the summary that is being made, and not pay for another one.
+        A client that gives up while its history is summarised sends the same request again. It must
+        find the summary under way, and not pay for another.
         """
         key = (arrived.tenant, arrived.thread, arrived.raw)
         while (first := self._under_way.get(key)) is not None:
@@ -182,15 +174,15 @@ class Endpoint:
 
         def ended(done: asyncio.Future[Prepared]) -> None:
             del self._under_way[key]
-            done.cancelled() or done.exception()  # perhaps nobody is left who would ask for it
+            done.cancelled() or done.exception()  # retrieved, for perhaps no caller is left
 
         work.add_done_callback(ended)
         return await asyncio.shield(work)
 
     def _settled(self, turn: Turn | None) -> Awaitable[None]:
-        """Keep how far a thread has come, while the upstream is at work.
+        """Keep the thread's progress while the upstream works.
 
-        What is compacted is settled at once, with the compaction.
+        A compaction is settled at once, when it is made.
         """
         if turn is None or turn.fresh:
             done = asyncio.get_running_loop().create_future()
@@ -200,7 +192,7 @@ class Endpoint:
         return asyncio.shield(task)
 
     async def _work(self, flow: Flow[T]) -> T:
-        """Drive a flow in a thread; one that has begun comes to its end, whoever waits for it."""
+        """Drive a flow in a thread, to its end even if the caller has gone."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, run, flow)
 
     def _rewriting(self, request: Request, made: Prepared) -> Rewriting | None:
@@ -223,43 +215,39 @@ class Endpoint:
         if query := request.scope["query_string"]:
             target += "?" + query.decode("latin-1")
         headers = to_upstream(request.headers.raw)
-        if whole:  # it is read as it goes by
+        if whole:  # it is read on the way
             headers = [one for one in headers if one[0].lower() != b"accept-encoding"]
             headers.append((b"accept-encoding", b"identity"))
-        if again:  # another request: it must not be answered as the first one was
+        if again:  # this is another request, whose answer differs from the first one's
             headers = [one for one in headers if one[0].lower() != b"idempotency-key"]
-        coded = (
-            "transfer-encoding" in request.headers
-        )  # then a length means nothing (RFC 9112, 6.3)
-        if not isinstance(content, bytes) and not coded:
+        # A length beside a transfer coding means nothing (RFC 9112, 6.3).
+        if not isinstance(content, bytes) and "transfer-encoding" not in request.headers:
             headers.append((b"content-length", request.headers["content-length"].encode()))
         return await self._upstream.send(request.method, target, headers, content)
 
     async def _relay(
         self,
-        answer: Answer | Ready,
-        ours: Raw,
+        first: Answer,
         send: Send,
-        made: Prepared | None = None,
+        made: Prepared = UNPREPARED,
         rewriting: Rewriting | None = None,
     ) -> None:
-        rewriting = rewriting if answer.status == 200 else None
-        streamed = made is not None and made.streamed
-        if rewriting is not None and isinstance(answer, Answer) and not streamed:
-            answer, rewriting = await rewriting.whole(answer), None
-        watch = Watch(made.streamed) if made and made.kept and answer.status == 200 else None
-        head = [*to_client(answer.headers), *ours]
+        answer: Answer | Ready = first
+        if rewriting is not None and answer.status == 200 and not made.streamed:
+            answer, rewriting = await rewriting.whole(first), None
+        good = answer.status == 200
+        head, pieces = to_client(answer.headers), answer.pieces()
+        if good and rewriting is not None:
+            pieces = rewriting.streamed(first)
+        if good and made.edits:
+            pieces = with_edits(pieces, made.edits, made.streamed)
+        if good and (rewriting is not None or made.edits):
+            head = [one for one in head if one[0] != b"content-length"]
+        watch = Watch(made.streamed) if good and made.kept else None
         start: MutableMapping[str, Any] | None = {
-            "type": "http.response.start", "status": answer.status, "headers": head
+            "type": "http.response.start", "status": answer.status, "headers": head + made.headers
         }  # fmt: skip
         held: list[bytes] = []
-        pieces = answer.pieces()
-        if rewriting is not None and isinstance(answer, Answer):
-            pieces = rewriting.streamed(answer)
-            head[:] = [one for one in head if one[0] != b"content-length"]
-        if made is not None and made.edits and answer.status == 200:
-            pieces = with_edits(pieces, made.edits, made.streamed)
-            head[:] = [one for one in head if one[0] != b"content-length"]
         try:
             async for piece in pieces:
                 if start is not None:
@@ -286,13 +274,13 @@ class Endpoint:
             await answer.close()
         if start is not None:
             await send(start)
-        if watch is not None and made is not None and (ended := watch.response()) is not None:
+        if watch is not None and (ended := watch.response()) is not None:
             await asyncio.shield(self._work(self._preparing.answered_flow(made, *ended)))
         await send({"type": "http.response.body", "body": b"".join(held), "more_body": False})
 
 
 async def _whole(made: Prepared, send: Send) -> None:
-    """Send an answer of our own."""
+    """Send an answer that the endpoint makes itself."""
     assert made.answer is not None
     kind = b"text/event-stream" if made.answer.startswith(b"event:") else b"application/json"
     size = str(len(made.answer)).encode()
@@ -302,7 +290,7 @@ async def _whole(made: Prepared, send: Send) -> None:
 
 
 async def _while_there(work: Coroutine[Any, Any, None], gone: Coroutine[Any, Any, None]) -> None:
-    """Do a work until it ends, or its client has gone."""
+    """Await work until it ends or its client disconnects."""
     working, leaving = asyncio.create_task(work), asyncio.create_task(gone)
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -317,7 +305,7 @@ async def _while_there(work: Coroutine[Any, Any, None], gone: Coroutine[Any, Any
 
 
 async def _gone(receive: Receive, read: asyncio.Event | None = None) -> None:
-    """Wait until the client has gone; from when its body is read, nothing else comes from it."""
+    """Wait until the client disconnects, once its body is read."""
     if read is not None:
         await read.wait()
     while (await receive())["type"] != "http.disconnect":
@@ -340,16 +328,15 @@ def make_app(
     archive: Archive | None = None,
     secret: Secret | None = None,
 ) -> Starlette:
-    """The endpoint as an ASGI application.
+    """Return the endpoint as an ASGI application.
 
     Args:
-        settings: of the endpoint.
-        config: how it summarises; `load_settings` gives both.
+        settings, config: as `load_settings` gives them.
         archive: where originals go. Default: the one that the settings name, closed at the end.
-        secret: by which tenants are named. Default: the one in the settings' file.
+        secret: names tenants. Default: the one in the settings' file.
 
     Raises:
-        ConfigError: the secret cannot be used, or the configuration names what cannot be had.
+        ConfigError: the secret or a name in the configuration cannot be used.
         ArchiveError: the archive cannot be opened.
     """
     known = secret or secret_beside(settings.where, settings.secret_file)
@@ -365,4 +352,4 @@ def make_app(
             if archive is None:
                 opened.close()
 
-    return Starlette(routes=[Mount("/", app=endpoint)], lifespan=lifespan)
+    return Starlette(routes=[Mount("/", endpoint)], lifespan=lifespan)

@@ -1,4 +1,4 @@
-"""What a client asks of its server beside an answer: compaction, and edits of the context."""
+"""Read a client's requests for compaction and for edits of the context."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ COMPACT_PATH = "/v1/responses/compact"
 COMPACT_EDIT = "compact_20260112"
 CLEAR_EDIT = "clear_tool_uses_20250919"
 COMPACT_FROM = 150_000
-"""Input tokens from which Anthropic's compaction edit acts where none are set
-(`BetaCompact20260112EditParam`)."""
+"""Default input tokens from which Anthropic's compaction edit acts
+(`BetaCompact20260112EditParam`).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for.
+    """What a request asks for beside an answer.
 
     Attributes:
-        body: what is left of it for the upstream.
-        compact: `now`, or from how many tokens on; None for never.
+        body: the rest of the request, for the upstream.
+        compact: tokens from which to compact; 0 for now, None for never.
         alone: the compaction is all of the answer.
-        focus: what it is to keep above all.
-        clear: Anthropic's edit that clears tool results; None for none.
+        focus: instructions for the compaction.
+        clear: Anthropic's edit that clears tool results.
     """
 
     body: dict[str, Any]
@@ -39,10 +40,10 @@ class Asked:
 
 
 def asked_of(path: str, body: dict[str, Any]) -> Asked:
-    """Read what a request asks for.
+    """Read the compaction and edits that a request asks for.
 
     Raises:
-        InputError: a trigger stands where none may, or a compaction is asked for without a model.
+        InputError: a trigger is misplaced, or a compaction is asked for without a model.
     """
     asked = _asked(path, body)
     if asked.alone and not (isinstance(body.get("model"), str) and body["model"]):
@@ -96,7 +97,7 @@ def _edits(body: dict[str, Any]) -> Asked:
 
 
 def value_of(given: Any, usual: int) -> int:
-    """The number in `{"type": ..., "value": ...}`; the usual one where there is none."""
+    """Return the number in `{"type": ..., "value": ...}`, or the default."""
     value = given.get("value") if isinstance(given, Mapping) else None
     known = isinstance(value, int) and not isinstance(value, bool) and value >= 0
     return value if isinstance(value, int) and known else usual

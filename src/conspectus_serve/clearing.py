@@ -1,4 +1,4 @@
-"""Anthropic's edit that clears old results of tools, for upstreams that know nothing of it."""
+"""Clear old tool results as Anthropic's edit does, for upstreams that do not know it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from conspectus_serve.asked import CLEAR_EDIT, value_of
 
 CLEAR_FROM, CLEAR_KEEPS = 100_000, 3
-"""Input tokens from which Anthropic clears tool results, and uses that stay, where none are set
-(its guide to context editing)."""
+"""Default input tokens from which Anthropic clears tool results, and default number of tool uses
+that stay (its guide to context editing)."""
 
 CLEARED = "[An old tool result was cleared from view, as context_management asks.]"
 
@@ -18,12 +18,11 @@ CLEARED = "[An old tool result was cleared from view, as context_management asks
 def cleared(
     view: Sequence[Any], edit: Mapping[str, Any], tokens: int
 ) -> tuple[list[Any], list[dict[str, Any]]]:
-    """A view with old results of tools cleared, and what Anthropic would tell of it.
+    """Clear old tool results in a view, and return it with the edits as Anthropic reports them.
 
     Args:
-        view: what would be sent; its originals are the client's, and in the archive once they
-            leave.
-        edit: as the client has sent it.
+        view: the messages to send; their originals stay with the client.
+        edit: as the client sent it.
         tokens: of the request.
     """
     uses = {
@@ -71,13 +70,7 @@ def _blocks(message: Any) -> Iterator[Mapping[str, Any]]:
 async def with_edits(
     pieces: AsyncIterator[bytes], edits: Sequence[Mapping[str, Any]], streamed: bool
 ) -> AsyncIterator[bytes]:
-    """An answer with the edits that were applied here told in it, where Anthropic tells of them.
-
-    Args:
-        pieces: of the body, as they come.
-        edits: what was applied.
-        streamed: it comes as events, each of which goes on once it is whole.
-    """
+    """Yield the pieces of an answer, with the applied edits where Anthropic reports them."""
     rest = b""
     async for piece in pieces:
         rest += piece

@@ -1,4 +1,4 @@
-"""`conspectus serve`: the endpoint, until it is interrupted."""
+"""Run the endpoint until it is interrupted: `conspectus serve`."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ def serve(
         date_header=False,
         proxy_headers=False,
         ws="none",
-        timeout_keep_alive=75,  # longer than clients keep a connection that they do not use
+        timeout_keep_alive=75,  # longer than clients keep an unused connection
     )

@@ -1,4 +1,4 @@
-"""Answers that are a compaction and nothing else."""
+"""Write answers that are a compaction and nothing else."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from conspectus._core.records import Cost
+from conspectus_serve.answers.events import written
 from conspectus_serve.asked import COMPACT_PATH
 from conspectus_serve.items import CONTENT
 
@@ -35,8 +36,9 @@ SETTINGS: dict[str, Any] = {
     "top_p": 1,
     "truncation": "disabled",
 }
-"""Fields of a request that each response repeats, with their usual values (`ResponseResource` of
-Open Responses)."""
+"""Fields of a request that each response repeats, with their defaults (`ResponseResource` of Open
+Responses).
+"""
 
 
 def compacted(
@@ -49,8 +51,8 @@ def compacted(
         asked: the body of the request.
         content: of the item, signed.
         notes: its notes, for people.
-        cost: of a model that wrote them; nothing where none did.
-        stream: as events.
+        cost: of the model that wrote them.
+        stream: write events.
     """
     if path == "/v1/messages":
         return _message(asked["model"], content, notes, cost, stream)
@@ -86,26 +88,22 @@ def compacted(
     if not stream:
         return json.dumps(whole).encode()
     at = {"output_index": 0, "item": item}
-    return _events(
+    events: list[dict[str, Any]] = [
         {"type": "response.created", "response": begun},
         {"type": "response.output_item.added", **at},
         {"type": "response.output_item.done", **at},
         {"type": "response.completed", "response": whole},
-    )
+    ]
+    return b"".join(written({**one, "sequence_number": n}) for n, one in enumerate(events))
 
 
 def block_of(content: str, notes: str) -> dict[str, Any]:
-    """Write a compaction block of Anthropic's messages.
-
-    Args:
-        content: of the item, signed.
-        notes: its notes, for people.
-    """
+    """Write a compaction block of Anthropic's messages."""
     return {"type": "compaction", "content": notes or "Nothing was left out.", CONTENT: content}
 
 
 def iteration_of(cost: Cost) -> dict[str, Any]:
-    """Write the usage of a compaction, as Anthropic's messages list it beside the answer's."""
+    """Write the usage of a compaction, as Anthropic's messages list it."""
     return {
         "type": "compaction",
         "input_tokens": cost.input_tokens,
@@ -131,28 +129,22 @@ def _message(model: str, content: str, notes: str, cost: Cost, stream: bool) -> 
     if not stream:
         ends = {"content": [block], "stop_reason": "compaction", "usage": usage}
         return json.dumps({**begun, **ends}).encode()
-    delta = {**block, "type": "compaction_delta"}
-    return _events(
+    delta = {"stop_reason": "compaction", "stop_sequence": None}
+    events: list[dict[str, Any]] = [
         {"type": "message_start", "message": begun},
-        {
-            "type": "content_block_start",
-            "index": 0,
-            "content_block": {"type": "compaction", "content": None},
-        },
+        *events_of_block(block),
+        {"type": "message_delta", "delta": delta, "usage": usage},
+        {"type": "message_stop"},
+    ]
+    return b"".join(map(written, events))
+
+
+def events_of_block(block: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Write a compaction block as the first events of a message."""
+    empty = {"type": block["type"], "content": None}
+    delta = {**block, "type": f"{block['type']}_delta"}
+    return [
+        {"type": "content_block_start", "index": 0, "content_block": empty},
         {"type": "content_block_delta", "index": 0, "delta": delta},
         {"type": "content_block_stop", "index": 0},
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "compaction", "stop_sequence": None},
-            "usage": usage,
-        },
-        {"type": "message_stop"},
-    )
-
-
-def _events(*events: dict[str, Any]) -> bytes:
-    made = [
-        f"event: {event['type']}\ndata: {json.dumps({**event, 'sequence_number': number})}\n\n"
-        for number, event in enumerate(events)
     ]
-    return "".join(made).encode()

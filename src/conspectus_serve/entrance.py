@@ -1,4 +1,4 @@
-"""The way in: which requests may pass, how large a body is, and whose request it is."""
+"""Check who may send a request, how large it is, and whose it is."""
 
 from __future__ import annotations
 
@@ -16,16 +16,11 @@ CREDENTIALS = ("authorization", "x-api-key", "api-key")
 """Headers with a client's key: OpenAI's, Anthropic's, Azure's."""
 
 _DOTS = re.compile(r"(?:^|[/\\]|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/\\?#]|%2f|%5c)|\\", re.IGNORECASE)
-"""Steps out of a path: the upstream would resolve them to another path than the one checked."""
+"""Dot segments: the upstream would resolve the path to another than the one checked."""
 
 
 class Entrance:
-    """Checks requests before anything is done with them.
-
-    Args:
-        settings: of the endpoint.
-        secret: names tenants.
-    """
+    """Check requests before anything is done with them."""
 
     def __init__(self, settings: ServeSettings, secret: Secret) -> None:
         self._token, self._hosts = settings.token, frozenset(map(str.lower, settings.hosts))
@@ -35,7 +30,7 @@ class Entrance:
         """Refuse a request that may not pass.
 
         Raises:
-            Wrong: it has no token, comes from a page of another site, or its path leads elsewhere.
+            Wrong: the token is missing, another site's page sent it, or its path leads elsewhere.
         """
         if self._token is None:
             self._check_site(request)
@@ -50,9 +45,9 @@ class Entrance:
     def _check_site(self, request: Request) -> None:
         """Keep web pages out: a browser on this machine reaches loopback for any site.
 
-        A page can point a name of its own at 127.0.0.1 (DNS rebinding), but it can choose neither
-        `Host` nor `Origin`. The transport section of the Model Context Protocol asks for the same
-        check. Only pages have an origin that is `null`, http or https.
+        A page can point its own name at 127.0.0.1 (DNS rebinding), but not choose `Host` or
+        `Origin`. The transport section of the Model Context Protocol asks for the same check. Only
+        pages have an origin that is `null`, http or https.
         """
         names = request.headers.getlist("host")
         if len(names) != 1 or not self._is_here(f"//{names[0]}"):
@@ -81,7 +76,7 @@ class Entrance:
         """Read the body of a request.
 
         Raises:
-            Wrong: it is compressed, or too large.
+            Wrong: it is compressed or too large.
         """
         coding = request.headers.get("content-encoding", "identity").lower()
         if coding not in ("", "identity"):

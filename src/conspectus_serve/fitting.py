@@ -1,11 +1,10 @@
-"""One request made to fit: which thread it is of, how large it is, and what is sent of it."""
+"""Make a request fit: find its thread, measure it, and compact it."""
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import is_
 from typing import Any
 
 from conspectus._core.items import Size, Window
@@ -13,6 +12,7 @@ from conspectus._core.plan import budget_of
 from conspectus._core.policy import Policy
 from conspectus._core.records import Cost
 from conspectus._drive import Flow
+from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 from conspectus.compactor.anchors import Anchor
 from conspectus.compactor.calls import compact_flow
@@ -31,12 +31,11 @@ from conspectus_serve.protocols import Protocol
 from conspectus_serve.threads import Found, find_flow, settle_flow
 
 SIZES = 8_192
-"""Beginnings of histories whose size is remembered."""
-
+"""Prefixes of histories whose size is remembered."""
 
 LEAST_NOTES, NOTES_SHARE = 1_024, 0.25
-"""Tokens that the notes of a compaction take at most which a client has asked for: a share of what
-came, and never less than the first."""
+"""Maximum tokens of notes that a client asked for: a share of its history, but at least the
+first."""
 
 
 class TooLarge(ConspectusError):
@@ -45,25 +44,24 @@ class TooLarge(ConspectusError):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One request, looked at.
+    """A request with its thread, its size and its view.
 
     Attributes:
-        tenant, model, protocol: whose it is, which model is asked, in which protocol.
         history: the messages as they came.
-        plain: the same without marks for a cache, which is what is archived.
-        prefixes: its beginnings.
+        plain: the same without cache marks, as they are archived.
+        prefixes: of the history.
         found: its thread.
-        named: the client has named the thread.
-        engine, room: what compacts it, and for how large a window.
+        named: the client named the thread.
+        room: the window; None if unknown.
         tokens: of the history as it came.
-        view: what is sent in its place; None where it is sent as it came.
-        sent: tokens of what is sent.
-        left_out: messages that came and are not in view.
+        view: the messages sent in its place; None if it is sent as it came.
+        sent: tokens of the messages that are sent.
+        left_out: number of messages that are not in view.
         head: id of the record in force; empty for none.
-        fresh: the compaction that was asked for is made.
-        notes: the notes in force.
-        cost: of what was summarised now.
-        spare: tokens that are free beside what is sent; None where the window is unknown.
+        fresh: a compaction was made for this request.
+        notes: in force.
+        cost: of this request's summary.
+        spare: free tokens beside the messages that are sent; None if the window is unknown.
     """
 
     tenant: str
@@ -88,23 +86,21 @@ class Turn:
 
     @property
     def scope(self) -> Scope:
-        """Whose history it is."""
         return Scope(self.tenant, self.found.thread)
 
 
 class Fitting:
-    """Makes requests fit, and keeps how far each thread has come.
+    """Make requests fit, and keep the progress of each thread.
 
     Args:
         archive: where originals go.
-        models: what is known of each model.
-        send_stuck: send what nothing makes fit.
+        models: engines and windows.
+        send_stuck: send a history that nothing makes fit.
     """
 
     def __init__(self, archive: Archive, models: Models, *, send_stuck: bool = False) -> None:
         self._archive, self._models, self._send_stuck = archive, models, send_stuck
-        self._sizes: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._lock = threading.Lock()
+        self._sizes = Newest[tuple[str, str], int](SIZES)
 
     def fit_flow(
         self,
@@ -115,15 +111,14 @@ class Fitting:
         thread: str | None = None,
         asked: Asked | None = None,
     ) -> Flow[Turn]:
-        """Look at a request, and make it fit where it does not.
+        """Measure a request, and compact its history if it does not fit.
 
         Args:
-            tenant: whose it is.
-            protocol: which it speaks.
+            tenant, protocol: of the request.
             body: as it came.
             history: its messages.
-            thread: its name, where the client gives one.
-            asked: what else it asks for.
+            thread: its name, if the client gives one.
+            asked: edits of the context that it asks for.
 
         Raises:
             MessageError, ValueError, TypeError: a message cannot be understood.
@@ -161,15 +156,7 @@ class Fitting:
         return (yield from self._compacted(turn, room, now, focus))
 
     def again_flow(self, turn: Turn, error: Exception) -> Flow[Turn | None]:
-        """The request smaller, after the upstream has refused it as too long.
-
-        Args:
-            turn: as it was sent.
-            error: what the upstream has said.
-
-        Returns:
-            None where it cannot be smaller.
-        """
+        """Make a refused request smaller; return None if that is impossible."""
         beside = 0 if turn.room is None else turn.room.reserved
         told = read_overflow(error)
         refused = Refused().and_again(turn.sent, beside, told)
@@ -184,7 +171,7 @@ class Fitting:
         return smaller if smaller.sent < turn.sent else None
 
     def settle_flow(self, turn: Turn) -> Flow[None]:
-        """Keep how far the thread has come."""
+        """Keep the thread's progress."""
         if not turn.named:
             yield from settle_flow(self._archive, turn.tenant, turn.found, turn.prefixes, turn.head)
 
@@ -206,7 +193,7 @@ class Fitting:
             )
         came = {id(bare): whole for bare, whole in zip(turn.plain, turn.history, strict=True)}
         view = [came.get(id(message), message) for message in result.messages]
-        same = len(view) == len(turn.history) and all(map(_is, view, turn.history))
+        same = len(view) == len(turn.history) and all(map(is_, view, turn.history))
         return replace(
             turn,
             view=None if same else view,
@@ -220,7 +207,7 @@ class Fitting:
         )
 
     def _taken_along(self, turn: Turn) -> Flow[bool]:
-        """Copy the compactions of a thread left behind that still fit; whether there were any."""
+        """Copy the compactions of the former thread that still fit; False for none."""
         source = Scope(turn.tenant, turn.found.left)
         chain = yield from self._archive.chain_flow(source)
         if not chain:
@@ -233,32 +220,27 @@ class Fitting:
         return True
 
     def _size(self, bare: Sequence[Any], prefixes: Prefixes, engine: Engine) -> int:
-        """Tokens of a history, of which a known beginning is not counted again."""
+        """Count the tokens of a history, taking known prefixes from memory."""
         meter = engine.meter
         kind = f"{meter.family} {meter.maker}"
         start = min(prefixes.names) - 1 if len(bare) else 0
         total = sum(map(meter.message, bare[:start]))
-        with self._lock:
-            counts = prefixes.longest_first()
-            at, known = next(
-                ((n, size) for n, name in counts if (size := self._sizes.get((kind, name)))),
-                (start, 0),
-            )
+        counts = prefixes.longest_first()
+        at, known = next(
+            ((n, size) for n, name in counts if (size := self._sizes.get((kind, name)))),
+            (start, 0),
+        )
         mark = max(at, prefixes.answered)
         known += sum(map(meter.message, bare[at:mark]))
         if mark in prefixes.names:
-            with self._lock:
-                self._sizes[kind, prefixes.names[mark]] = known
-                self._sizes.move_to_end((kind, prefixes.names[mark]))
-                while len(self._sizes) > SIZES:
-                    self._sizes.popitem(last=False)
+            self._sizes.put((kind, prefixes.names[mark]), known)
         return total + known + sum(map(meter.message, bare[mark:]))
 
 
 def _as_asked(engine: Engine, asked: Asked | None, tokens: int) -> Engine:
-    """The engine with the trigger that a client asks for, and nothing kept that may leave.
+    """Return the engine with the client's trigger, and nothing kept that may leave.
 
-    A client that asks has met a limit of its own, which is about as large as what it sends.
+    A client that asks for a compaction has met its own limit, about the size of its request.
     """
     if asked is None or asked.compact is None:
         return engine
@@ -270,7 +252,3 @@ def _as_asked(engine: Engine, asked: Asked | None, tokens: int) -> Engine:
         own = Policy.build(trigger=("tokens", asked.compact)).trigger
         policy = replace(policy, trigger=(*own, *policy.trigger))
     return replace(engine, policy=policy)
-
-
-def _is(one: object, other: object) -> bool:
-    return one is other

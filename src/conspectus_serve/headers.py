@@ -1,4 +1,4 @@
-"""Which headers go on to the other side, and those that say what was done."""
+"""Choose the headers that go on to the other side, and write the endpoint's own."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Iterable
 Raw = list[tuple[bytes, bytes]]
 
 OURS = b"x-conspectus-"
-"""How our own headers begin: none goes to the upstream, and none comes from it."""
+"""Prefix of the endpoint's own headers: none goes to the upstream or comes from it."""
 
 HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer"
     b" transfer-encoding upgrade".split()
 )
-"""Headers of one connection alone (RFC 9110, 7.6.1), and `proxy-connection`, which is old."""
+"""Headers of one connection alone (RFC 9110, 7.6.1), and the old `proxy-connection`."""
 
 NOT_ON = frozenset((b"host", b"content-length", b"expect"))
 """Headers of a request that are written anew for the upstream."""
 
 
 def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
-    """The headers of a request that go on to the upstream.
+    """Return the headers of a request that go on to the upstream.
 
     Example:
         >>> to_upstream([(b"authorization", b"Bearer k"), (b"x-conspectus-thread", b"t")])
@@ -30,9 +30,9 @@ def to_upstream(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
 
 
 def to_client(headers: Iterable[tuple[bytes, bytes]]) -> Raw:
-    """The headers of an answer that go on to the client.
+    """Return the headers of an answer that go on to the client.
 
-    A length beside a coding in chunks means nothing (RFC 9112, 6.3), and the coding ends here.
+    A length beside a chunked coding means nothing (RFC 9112, 6.3), and the coding ends here.
 
     Example:
         >>> to_client([(b"Content-Length", b"3"), (b"Transfer-Encoding", b"chunked")])
@@ -54,7 +54,7 @@ def _without(headers: Raw, names: frozenset[bytes]) -> Raw:
 
 
 def said(**more: object) -> Raw:
-    """Headers of ours; those without a value are left out.
+    """Write the endpoint's own headers, without those that have no value.
 
     Example:
         >>> said(thread="t-1", record="")

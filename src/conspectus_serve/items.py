@@ -1,4 +1,4 @@
-"""Compaction items of ours: readable, signed, and expanded again when a client brings them back."""
+"""Write, sign and expand the endpoint's own compaction items."""
 
 from __future__ import annotations
 
@@ -12,34 +12,29 @@ from typing import Any
 from conspectus.errors import InputError
 
 MARK = "conspectus.v1."
-"""How the content of an item of ours begins; a provider's own begins otherwise."""
+"""Prefix of the content of our items; a provider's own begins otherwise."""
 
 CONTENT = "encrypted_content"
 """The field that clients send back untouched, in both protocols."""
 
 
 class BadItem(InputError):
-    """A compaction item that looks like ours and is none."""
+    """A compaction item has our prefix and no valid signature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What a compaction item stands for.
-
-    Attributes:
-        thread: whose history it is.
-        view: the messages that take the place of all that was compacted.
-    """
+    """The thread of a compaction item, and the messages in place of the compacted ones."""
 
     thread: str
     view: tuple[Any, ...]
 
 
 class Items:
-    """Writes and reads compaction items.
+    """Write and read compaction items.
 
     Args:
-        keys: the first one signs; all of them are believed.
+        keys: the first one signs; all of them verify.
 
     Example:
         >>> items = Items(["key-one"])
@@ -52,13 +47,13 @@ class Items:
         self._keys = [key.encode() for key in keys]
 
     def written(self, tenant: str, item: Item) -> str:
-        """The content of an item, which only its tenant can bring back."""
+        """Return the content of an item, which only its tenant can bring back."""
         data = {"thread": item.thread, "view": list(item.view)}
         text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
         return f"{MARK}{_signed(self._keys[0], tenant, text)}.{text}"
 
     def read(self, tenant: str, content: str) -> Item:
-        """What an item of ours stands for.
+        """Verify and read an item.
 
         Raises:
             BadItem: no key of the operator has signed it for this tenant.
@@ -78,9 +73,7 @@ class Items:
         return Item(data["thread"], tuple(data["view"]))
 
     def expanded(self, tenant: str, history: Sequence[Any]) -> tuple[list[Any], str | None]:
-        """A history with the items of ours in it as what they stand for, and their thread.
-
-        A provider's own items stay as they are.
+        """Expand our items in a history, and return it with their thread.
 
         Raises:
             BadItem: see `read`.
@@ -91,7 +84,7 @@ class Items:
             if (content := ours(message)) is not None:
                 item = self.read(tenant, content)
                 thread = item.thread
-                # What the view shows again stands there.
+                # The view holds some messages before it once more.
                 made = [one for one in made if one not in item.view]
                 made += item.view
                 continue
@@ -108,7 +101,7 @@ class Items:
 
 
 def ours(block: Any) -> str | None:
-    """The content of an item of ours; None for anything else."""
+    """Return the content of one of our items; None for anything else."""
     if not isinstance(block, Mapping) or block.get("type") != "compaction":
         return None
     content = block.get(CONTENT)
@@ -129,5 +122,5 @@ def _signed(key: bytes, tenant: str, text: str) -> str:
 
 
 def _bytes(text: str) -> bytes:
-    """Of any text that JSON can hold, half a character included."""
+    """Encode any text that JSON can hold, lone surrogates included."""
     return text.encode("utf-8", "surrogatepass")

@@ -1,11 +1,9 @@
-"""What is known of each model: its window, and the engine that compacts for it."""
+"""Keep the window and the engine of each model."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 from conspectus._core.choices import names_embedded
 from conspectus._core.items import Window
 from conspectus._core.policy import Policy
+from conspectus._newest import Newest
 from conspectus.agents.models import reserved_for_answer
 from conspectus.archive import Archive
 from conspectus.compactor.engine import Engine
@@ -30,40 +29,34 @@ from conspectus_serve.protocols import Protocol
 from conspectus_serve.settings import ServeSettings
 
 KNOWN = 32
-"""Models whose engine is remembered: names of models come from clients."""
+"""Models whose engine is remembered: clients choose the names of models."""
 
 SCHEMAS = 512
 """Sets of tools whose size is remembered."""
 
 LEARNED = 1_024
-"""Models, by tenant, of which a provider has named the limit."""
+"""Models, by tenant, whose limit a provider has named."""
 
 
 class Models:
-    """Engines and windows by the name of the model.
-
-    Args:
-        settings: of the endpoint.
-        config: how it summarises.
-        archive: where originals go.
+    """Return engines and windows by the name of the model.
 
     Raises:
-        ConfigError: a function or a counter that the configuration names cannot be had.
+        ConfigError: a function or a counter of the configuration cannot be loaded.
     """
 
     def __init__(
         self, settings: ServeSettings, config: SummarizationConfig, archive: Archive
     ) -> None:
         self._settings, self._config, self._archive = settings, config, archive
-        self._lock = threading.Lock()
-        self._engines: OrderedDict[tuple[str, int | None], Engine] = OrderedDict()
-        self._schemas: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._learned: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._engines = Newest[tuple[str, int | None], Engine](KNOWN)
+        self._schemas = Newest[tuple[str, str], int](SCHEMAS)
+        self._learned = Newest[tuple[str, str], int](LEARNED)
         self._counter = None if config.token_counter is None else counter_of(config)
         self._pin, self._redact = pin_of(config), redact_of(config)
 
     def window(self, tenant: str, model: str) -> int | None:
-        """The input limit of a model, in tokens; None where nobody knows it."""
+        """Return the input limit of a model, in tokens; None if unknown."""
         known = self._settings.window_of(model) or self._config.window
         if known is None and self._config.read is not None:
             known = self._config.read.models.get(model)
@@ -72,23 +65,17 @@ class Models:
         return min(known, learned) if known and learned else known or learned
 
     def learn(self, tenant: str, model: str, limit: int) -> None:
-        """Remember a limit that a provider has named when it refused a request."""
-        with self._lock:
-            _remember(self._learned, (tenant, model), limit, LEARNED)
+        """Remember a limit that a provider named when it refused a request."""
+        self._learned.put((tenant, model), limit)
 
     def engine(self, model: str, window: int | None) -> Engine:
-        """What compacts histories for a model."""
-        with self._lock:
-            found = self._engines.get((model, window))
-            if found is None:
-                found = self._made(model, window)
-            _remember(self._engines, (model, window), found, KNOWN)
-        return found
+        """Return the engine that compacts histories for a model."""
+        return self._engines.get_or_make((model, window), lambda: self._made(model, window))
 
     def room(
         self, protocol: Protocol, body: Mapping[str, Any], engine: Engine, window: int | None
     ) -> Window | None:
-        """The window of a request, and what stands in it beside the history."""
+        """Return the window of a request, with the tokens that stand beside the history."""
         if window is None:
             return None
         beside = self._beside(protocol, body, engine.meter)
@@ -109,21 +96,19 @@ class Models:
     def _schema(self, schemas: Any, meter: TokenMeter) -> int:
         text = json.dumps(schemas, separators=(",", ":"))
         key = (f"{meter.family}", hashlib.sha256(text.encode()).hexdigest())
-        with self._lock:
-            found = self._schemas.get(key)
+        found = self._schemas.get(key)
         if found is None:
             try:
                 found = meter.tools(schemas)
-            except PolicyError:  # whether it is a tool is for the upstream to say
+            except PolicyError:  # the upstream decides whether it is a tool
                 found = meter.text(text)
-            with self._lock:
-                _remember(self._schemas, key, found, SCHEMAS)
+            self._schemas.put(key, found)
         return found
 
     def _made(self, model: str, window: int | None) -> Engine:
         config = self._config
         sizes: dict[str, Any] = {"trigger": None, "keep": config.keep.pair}
-        # A share of a window that nobody knows is never reached; the upstream's refusal is.
+        # A share of an unknown window is never reached; the upstream's refusal is.
         absolute = any(clause_of(one).fraction is None for one in config.clauses)
         if config.clauses and (window is not None or absolute):
             sizes = sizes_of(config, window)
@@ -166,10 +151,3 @@ class Models:
 @lru_cache(maxsize=256)
 def _profile(model: str) -> int | None:
     return profile_of("", model) if model else None
-
-
-def _remember(known: OrderedDict[Any, Any], key: Any, value: Any, most: int) -> None:
-    known[key] = value
-    known.move_to_end(key)
-    while len(known) > most:
-        known.popitem(last=False)

@@ -1,4 +1,4 @@
-"""A history as what it says, and the digests of its beginnings, by which a thread is found."""
+"""Digest the prefixes of a history, by which its thread is found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WRITE = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 def by_model(message: Any) -> bool:
-    """Whether the model has written a message."""
+    """Return whether the model has written a message."""
     if not isinstance(message, dict):
         return False
     if "role" in message:
@@ -24,13 +24,11 @@ def by_model(message: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Prefixes:
-    """The beginnings of a history that may be all of an earlier one.
+    """The prefixes of a history that may be all of an earlier one.
 
     Attributes:
-        names: digests of beginnings, by how many messages they hold, leading system messages
-            included.
-        answered: how many messages stand up to the last answer of the model; all of them where
-            there is none.
+        names: digests by number of messages, leading system messages included.
+        answered: messages up to the last answer of the model; all if there is none.
     """
 
     names: dict[int, str]
@@ -38,26 +36,25 @@ class Prefixes:
 
     @property
     def name(self) -> str:
-        """The digest of what has been answered."""
+        """Return the digest of the answered prefix."""
         return self.names[self.answered]
 
     def longest_first(self) -> list[tuple[int, str]]:
-        """The beginnings, the longest first."""
         return sorted(self.names.items(), reverse=True)
 
 
 def prefixes_of(history: Sequence[Any], protocol: str) -> Prefixes:
-    """The beginnings of a history.
+    """Digest the prefixes of a history.
 
-    What was stored of a history ends with an answer of the model, or it has none: only such
-    beginnings are named. Leading system messages do not count, as they may hold a clock.
+    A stored history ends with an answer of the model, or has none: only such prefixes are named.
+    Leading system messages do not count, as they may hold a clock.
 
     Args:
-        history: as `plain` gives each message.
+        history: messages without cache marks.
         protocol: two protocols have no history in common.
 
     Raises:
-        ValueError, TypeError, RecursionError: a message is no JSON.
+        ValueError, TypeError, RecursionError: a message is not JSON.
     """
     running = hashlib.sha256(protocol.encode())
     names: dict[int, str] = {}
@@ -74,7 +71,7 @@ def prefixes_of(history: Sequence[Any], protocol: str) -> Prefixes:
             answered = count
         if model or not answered:
             names[count] = running.copy().hexdigest()[:32]
-    if not names:  # nothing but system messages: then they are what it says
+    if not names:  # nothing but system messages: then they count
         running.update(_WRITE(list(history)).encode())
         names[len(history)] = running.hexdigest()[:32]
     return Prefixes(names, answered or max(names))

@@ -1,4 +1,4 @@
-"""A request from its bytes to what is sent, or to the answer that the endpoint gives itself."""
+"""Turn the bytes of a request into the bytes to send, or into the endpoint's own answer."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from conspectus_serve.turns import Turns
 logger = logging.getLogger("conspectus")
 
 LONGEST_NAME = 200
-"""Characters of a thread's name in a header."""
+"""Maximum characters of a thread's name in a header."""
 
 UNREAD = "a message was not understood; the request is sent on as it came"
 
 
 class Wrong(Exception):
-    """A request that gets an error of ours."""
+    """A request that the endpoint refuses."""
 
     def __init__(self, status: int, message: str, code: str | None = None) -> None:
         super().__init__(message)
@@ -39,15 +39,7 @@ class Wrong(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A request as it came.
-
-    Attributes:
-        tenant: whose it is.
-        path: of the request.
-        protocol: which it speaks.
-        raw: its body.
-        thread: the name in its header; None for none.
-    """
+    """A request as it came; `thread` is the name in its header."""
 
     tenant: str
     path: str
@@ -61,25 +53,24 @@ class Prepared:
     """A request that can be sent.
 
     Attributes:
-        tenant: whose it is.
         body: for the upstream, with the history as it came.
-        content: what is sent; empty where `answer` is not.
-        turn: its history, looked at; None where it is sent on as it came.
-        note: what else the client should know.
-        state: who holds the history, where the client leaves it to a server.
-        edits: what was cleared, as Anthropic tells it.
-        recalled: tokens of what was recalled for it.
-        sent: the body that `content` holds, where it is not the client's own.
-        lookups: carries out calls of the endpoint's own tool; None where it is not given.
-        lead: a block that comes before the answer; None for none.
-        iterations: usage of what was done before the answer, in Anthropic's form.
-        asked: what it asks for.
+        content: the bytes to send, if there is no `answer`.
+        turn: its history; None if it is sent as it came.
+        note: for the client.
+        state: which server holds the history, if the client leaves it to one.
+        edits: cleared results, as Anthropic reports them.
+        recalled: tokens that were recalled for it.
+        sent: the body in `content`, if that is not the client's own.
+        lookups: carries out calls of the endpoint's own tool; None without the tool.
+        lead: a block before the answer.
+        iterations: usage before the answer, in Anthropic's form.
+        clear: Anthropic's edit that clears tool results.
         parent: id of the response before it; empty for none.
         before: the history up to that.
-        new: what came now.
-        kept: the response may be named by a later request.
-        answer: the answer that the endpoint gives itself.
-        streamed: the answer is to come as events.
+        new: the messages since.
+        kept: a later request may name the response.
+        answer: the endpoint's own answer.
+        streamed: the client asks for events.
     """
 
     tenant: str
@@ -94,7 +85,7 @@ class Prepared:
     lookups: Lookups | None = None
     lead: Mapping[str, Any] | None = None
     iterations: Sequence[Mapping[str, Any]] = ()
-    asked: Asked | None = None
+    clear: Mapping[str, Any] | None = None
     parent: str = ""
     before: Sequence[Any] = ()
     new: Sequence[Any] = ()
@@ -104,13 +95,13 @@ class Prepared:
 
     @property
     def read_on_the_way(self) -> bool:
-        """Whether its answer is read, and so must not be compressed."""
+        """Return whether its answer is read, and so must not be compressed."""
         rewritten = self.lookups is not None or self.lead is not None
         return self.kept or rewritten or bool(self.edits)
 
     @property
     def headers(self) -> Raw:
-        """What is said of it."""
+        """Return the endpoint's own headers."""
         turn = self.turn
         edits = json.dumps(self.edits) if self.edits else ""
         told = said(state=self.state, applied_edits=edits, note=self.note)
@@ -131,16 +122,13 @@ class Prepared:
 
 
 class Preparing:
-    """Prepares requests; every step is a flow, so that a worker thread can carry it out.
+    """Prepare requests; each step is a flow for a worker thread.
 
     Args:
-        fitting: makes histories fit.
-        turns: histories that clients leave to the server.
-        items: compaction items.
-        recalling: finds what a compacted request needs.
-        serves: whether compaction is done here; else the upstream is asked for it.
-        holds: whether histories may be kept that clients leave to the server. They are kept as they
-            were sent, so not where secrets are to be taken out.
+        fitting, turns, items, recalling: the parts that it uses.
+        serves: compact here on request; otherwise the upstream is asked.
+        holds: keep histories that clients leave to the server. They are kept as they were sent, so
+            not if secrets must be redacted.
     """
 
     def __init__(
@@ -161,7 +149,7 @@ class Preparing:
         """Prepare a request.
 
         Raises:
-            Wrong: it gets an error of ours.
+            Wrong: the endpoint refuses it.
         """
         body = parsed(arrived.raw)
         if arrived.thread is not None and not 0 < len(arrived.thread) <= LONGEST_NAME:
@@ -214,13 +202,13 @@ class Preparing:
         except (ConspectusError, ValueError, TypeError, KeyError, AttributeError) as error:
             if before or of_item or asked.alone:
                 raise Wrong(400, f"a message is not understood: {error}") from None
-            # What a message should be is for the upstream to say.
+            # The upstream decides how a message must look.
             logger.info("sent on as it came: %s", type(error).__name__)
             return replace(plain, note=UNREAD)
-        if turn.fresh:  # its client may be gone by now, and asks again for what was paid for
+        if turn.fresh:  # its client may have gone, and sends the same request again
             yield from self.settled_flow(turn)
         keeps = self._holds and arrived.protocol is RESPONSES and body.get("store") is not False
-        made = replace(plain, turn=turn, new=new, asked=asked, kept=keeps)
+        made = replace(plain, turn=turn, new=new, clear=asked.clear, kept=keeps)
         if asked.alone and turn.fresh:
             return replace(made, content=b"", answer=self._alone(arrived.path, made, turn))
         if asked.compact is not None and turn.fresh and turn.view is not None:
@@ -231,14 +219,13 @@ class Preparing:
         return (yield from self._filled(made, turn))
 
     def _filled(self, prepared: Prepared, turn: Turn) -> Flow[Prepared]:
-        """What is sent for a history that is not sent as it came."""
+        """Build the request for a history that is not sent as it came."""
         view = turn.history if turn.view is None else turn.view
         shown = yield from self._recalling.shown_flow(turn, view)
         view, turn = shown.view, replace(turn, sent=turn.sent + shown.tokens)
         edits: list[dict[str, Any]] = []
-        clear = prepared.asked.clear if prepared.asked is not None else None
-        if clear is not None:
-            view, edits = cleared(view, clear, turn.sent)
+        if prepared.clear is not None:
+            view, edits = cleared(view, prepared.clear, turn.sent)
         body = {**prepared.body, turn.protocol.field: list(view)}
         lookups = self._recalling.lookups(turn, body, shown.tokens, held=self._holds)
         if lookups is not None:
@@ -258,14 +245,14 @@ class Preparing:
         )
 
     def settled_flow(self, turn: Turn) -> Flow[None]:
-        """Keep how far a thread has come; it is no reason to keep an answer from a client."""
+        """Keep the thread's progress; a failure does not stop the answer."""
         try:
             yield from self._fitting.settle_flow(turn)
         except ArchiveError as error:
             logger.warning("how far a thread has come could not be kept: %s", error)
 
     def again_flow(self, prepared: Prepared, error: Exception) -> Flow[Prepared | None]:
-        """The request smaller, after the upstream has refused it; None where it cannot be."""
+        """Make a refused request smaller; return None if that is impossible."""
         assert prepared.turn is not None
         try:
             turn = yield from self._fitting.again_flow(prepared.turn, error)
@@ -295,15 +282,15 @@ class Preparing:
         return compacted(path, asked, content, turn.notes, turn.cost, stream)
 
     def _item(self, turn: Turn, view: Sequence[Any]) -> str:
-        """Sign an item that stands for the history up to here."""
+        """Sign an item that stands for the history so far."""
         return self._items.written(turn.tenant, Item(turn.found.thread, tuple(view)))
 
 
 def parsed(raw: bytes) -> dict[str, Any]:
-    """The JSON object in a body.
+    """Return the JSON object in a body.
 
     Raises:
-        Wrong: it is none.
+        Wrong: it holds none.
     """
     try:
         body = json.loads(raw.decode("utf-8"))

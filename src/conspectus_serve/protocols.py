@@ -1,4 +1,4 @@
-"""The three protocols: where the history stands, what stands beside it, how an error looks."""
+"""Describe the three protocols: the history's field, the fields beside it, the form of errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ANTHROPIC_KINDS = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
-"""Types of Anthropic's errors by status, as its API reference lists them; others: `api_error`."""
+"""Types of Anthropic's errors by status (its API reference); others: `api_error`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,9 @@ class Protocol:
     """One protocol.
 
     Attributes:
-        name: of the protocol.
         field: of the body, with the history.
-        beside: fields of the body that are text before the history.
-        schemas: fields that hold schemas, which take room too.
+        beside: fields with text before the history.
+        schemas: fields with schemas, which take tokens too.
     """
 
     name: Name
@@ -38,7 +37,7 @@ class Protocol:
     schemas: tuple[str, ...]
 
     def history(self, body: Mapping[str, Any]) -> list[Any] | None:
-        """The history of a request; None where the upstream is to say what is wrong with it."""
+        """Return the history of a request; None if it is malformed."""
         found = body.get(self.field)
         if self.name == "responses" and isinstance(found, str):
             return [{"role": "user", "content": found}]
@@ -59,13 +58,7 @@ PATHS = {
 
 
 def error_body(path: str, status: int, message: str, code: str | None = None) -> bytes:
-    """An error of ours in the form of the protocol whose path was asked for.
-
-    Args:
-        path: of the request.
-        status: of the answer.
-        message: what is wrong and what to do.
-        code: OpenAI's code, where it has one for it.
+    """Write an error in the form of the protocol of a path.
 
     Example:
         >>> error_body("/v1/messages", 413, "too large")

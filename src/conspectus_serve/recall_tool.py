@@ -1,4 +1,4 @@
-"""The endpoint's own tool, by which a model looks up what has left its view while it answers."""
+"""Offer a tool by which a model looks up archived messages while it answers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from conspectus_serve.fitting import Turn
 from conspectus_serve.protocols import Protocol
 
 NAME = "conspectus_recall"
-"""Name of the tool; a request whose client has one of this name gets none of ours."""
+"""Name of the tool; it is not given beside a client's tool of this name."""
 
 ROUNDS = 6
-"""Requests that one answer takes at most."""
+"""Maximum requests to the upstream for one answer."""
 
 KINDS = {"query": "string", "id": "string", "until": "string", "start": "integer"}
 
@@ -31,7 +31,7 @@ SCHEMA = {
 
 
 def tool_in(protocol: Protocol) -> dict[str, Any]:
-    """The tool, as a protocol writes it."""
+    """Write the tool in the form of a protocol."""
     told = {"name": NAME, "description": ABOUT_TOOL}
     if protocol.name == "chat":
         return {"type": "function", "function": {**told, "parameters": SCHEMA}}
@@ -41,10 +41,10 @@ def tool_in(protocol: Protocol) -> dict[str, Any]:
 
 
 def may_have_tool(protocol: Protocol, body: Mapping[str, Any]) -> bool:
-    """Whether a request can be given the tool, and its answer still be what was asked for.
+    """Return whether a request can be given the tool without changing its answer.
 
-    Not where the client says which tool is called, wants several answers, or an answer later, or
-    speaks of functions in the way of old; nor where it has a tool of the same name.
+    Not if the client chooses the tool to call, wants several answers or a later one, uses the old
+    `functions`, or has a tool of the same name.
     """
     tools = body.get("tools") or []
     choice = body.get("tool_choice")
@@ -54,27 +54,20 @@ def may_have_tool(protocol: Protocol, body: Mapping[str, Any]) -> bool:
         return False
     if body.get("functions") or body.get("background") or body.get("n") not in (None, 1):
         return False
-    return not any(NAME in (_name(one), _name(_function(one))) for one in tools)
-
-
-def _function(tool: Any) -> Any:
-    return tool.get("function") if isinstance(tool, Mapping) else None
-
-
-def _name(tool: Any) -> Any:
-    return tool.get("name") if isinstance(tool, Mapping) else None
+    shapes = (
+        one for tool in tools if isinstance(tool, Mapping) for one in (tool, tool.get("function"))
+    )
+    return not any(isinstance(one, Mapping) and one.get("name") == NAME for one in shapes)
 
 
 @dataclass(slots=True)
 class Lookups:
-    """Carries out the calls of one answer.
+    """Carry out the calls of one answer.
 
     Attributes:
-        archive: where the originals are.
-        turn: the request.
-        tokens: that one call may bring at most.
-        before: tokens that were left in the window before these calls; None where it is unknown.
-        spare: those that are left now.
+        tokens: maximum of one call.
+        before: free tokens of the window before these calls; None if unknown.
+        spare: free tokens now.
     """
 
     archive: Archive
@@ -87,7 +80,7 @@ class Lookups:
         self.spare = self.before
 
     def found_flow(self, call: Call) -> Flow[Found]:
-        """What a call finds; what is wrong with it is told to the model."""
+        """Look up a call; its errors are text for the model."""
         room = self.tokens if self.spare is None else min(self.tokens, self.spare)
         if room < LEAST_RECALL:
             return Found("There is no room to show any more. Answer with what you have.", True)
@@ -107,17 +100,17 @@ class Lookups:
         return Found(text)
 
     def going_on(self, exchange: list[dict[str, Any]]) -> None:
-        """Take the calls, and their results, off the room."""
+        """Subtract the calls and their results from the free tokens."""
         if self.before is not None:
             size = self.turn.engine.meter.messages(exchange)
             self.before = self.spare = self.before - size
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """The arguments of a call.
+    """Parse the arguments of a call.
 
     Raises:
-        InputError: they are none; says so to the model.
+        InputError: they are malformed; the text is for the model.
     """
     try:
         given = json.loads(text or "{}")

@@ -1,7 +1,7 @@
-"""Recall in compacted requests: the originals that the newest message of the user needs.
+"""Recall the originals that the user's newest message needs, in compacted requests.
 
-They are chosen when a turn begins and kept beside the thread, so that each request of the turn is
-sent the same bytes, by whichever instance, and what a provider has cached up to there stays cached.
+They are chosen when a turn begins and kept beside the thread, so that every instance sends the
+same bytes for each request of the turn, and the provider's cache stays valid.
 """
 
 from __future__ import annotations
@@ -30,24 +30,19 @@ logger = logging.getLogger("conspectus")
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A request's messages with what was recalled.
-
-    Attributes:
-        view: what is sent.
-        tokens: that the recalled ones take; 0 where there are none.
-    """
+    """A request's messages with the recalled ones, and the tokens of those."""
 
     view: Sequence[Any]
     tokens: int = 0
 
 
 class Recalling:
-    """Finds what a turn needs.
+    """Recall originals for a turn.
 
     Args:
-        archive: where the originals are.
-        tokens: that they may take in a request; 0 for none.
-        looked_up: that a call of the model's tool may bring; 0 for no tool.
+        archive: of the originals.
+        tokens: maximum that they take in a request; 0 for none.
+        looked_up: maximum of one call of the model's tool; 0 for no tool.
     """
 
     def __init__(self, archive: Archive, tokens: int, looked_up: int = 0) -> None:
@@ -56,13 +51,12 @@ class Recalling:
     def lookups(
         self, turn: Turn, body: Mapping[str, Any], shown: int, *, held: bool
     ) -> Lookups | None:
-        """What carries out the model's lookups; None where it is given no tool for them.
+        """Return the object that carries out the model's calls; None if it gets no tool.
 
         Args:
-            turn: the request.
-            body: of it.
-            shown: tokens of what is recalled unasked.
-            held: a later request may name the answer, and finds its history here.
+            turn, body: of the request.
+            shown: tokens that were recalled unasked.
+            held: a later request may name the answer and find its history here.
         """
         if not self._looked_up or not turn.head or not may_have_tool(turn.protocol, body):
             return None
@@ -76,13 +70,7 @@ class Recalling:
         return Lookups(self._archive, turn, self._looked_up, spare)
 
     def shown_flow(self, turn: Turn, view: Sequence[Any]) -> Flow[Shown]:
-        """What is sent for a compacted history, with what was recalled directly before the user's
-        newest message.
-
-        Args:
-            turn: as it was made to fit.
-            view: what would be sent without.
-        """
+        """Insert the recalled originals directly before the user's newest message."""
         last = newest_user(turn.plain)
         place = newest_user(view)
         if not self._tokens or not turn.head or last is None or place is None:
@@ -98,21 +86,21 @@ class Recalling:
         size = turn.engine.meter.message(message)
         if turn.spare is not None and size > turn.spare:
             return Shown(view)
-        while place and is_users(view[place - 1]):  # all that he said in this turn goes together
+        while place and is_users(view[place - 1]):  # the user's messages of a turn stay together
             place -= 1
-        if brings_results(view[place]):  # between a call and its result a provider takes nothing
+        if brings_results(view[place]):  # nothing may stand between a call and its result
             place += 1
         return Shown([*view[:place], message, *view[place:]], size)
 
     def _text(self, turn: Turn, last: int) -> Flow[str]:
-        """What was chosen for the turn, or is chosen now; empty for nothing."""
+        """Return the kept choice of the turn, or choose now; empty for nothing."""
         chain = yield from self._archive.chain_at_flow(turn.scope, turn.head)
         if not chain:
             return ""
         name = f"recalled {_name(turn, last)}"
         known = (yield from self._archive.slips_flow([name], turn.scope)).get(name)
         if known is not None:
-            # A record may be gone, or have another in its place: then it answers for less.
+            # A record may be gone or replaced; then the thread holds fewer originals.
             within = set(known["keys"]).issubset(manifest(chain))
             return str(known["text"]) if within else ""
         text, keys = yield from self._chosen(turn, last, chain)
@@ -143,7 +131,7 @@ class Recalling:
 
 
 def _name(turn: Turn, last: int) -> str:
-    """Names a turn by all that was said up to its beginning."""
+    """Name a turn by all messages up to its beginning."""
     names = turn.prefixes.names
     known = max((count for count in names if count <= last), default=0)
     rest = json.dumps(list(turn.plain[known : last + 1]), sort_keys=True)

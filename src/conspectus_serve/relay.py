@@ -1,4 +1,4 @@
-"""The way to the upstream and back: bytes as they come."""
+"""Send requests to the upstream, and read its answers as they come."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import httpx
 from conspectus_serve.headers import Raw
 
 LARGEST_ERROR = 1_000_000
-"""Bytes of a refusal that are read before it goes on; a larger one is no provider's words."""
+"""Maximum bytes of a refusal that is read; a larger one is not a provider's error."""
 
 IDLE = 4.0
-"""Seconds that a connection to the upstream is kept unused: less than servers do, so that none is
-closed from the other side while a request is on its way."""
+"""Seconds that an unused connection is kept: less than servers keep it, so that none closes while
+a request is on its way.
+"""
 
 REFUSALS = frozenset((400, 413, 422))
-"""Statuses with which providers refuse what is too long."""
+"""Statuses with which providers refuse a request that is too long."""
 
 
 class UpstreamFailed(Exception):
@@ -29,7 +30,7 @@ class UpstreamFailed(Exception):
 
 
 class RefusedByUpstream(Exception):
-    """What the upstream has said, in the form that the engine reads errors in."""
+    """A refusal of the upstream, in the form that the engine reads."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)
@@ -37,11 +38,7 @@ class RefusedByUpstream(Exception):
 
 
 class Answer:
-    """An answer of the upstream, whose body comes in pieces.
-
-    Args:
-        response: open; it must be closed.
-    """
+    """An open answer of the upstream, whose body comes in pieces."""
 
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
@@ -50,7 +47,7 @@ class Answer:
         self.headers: Sequence[tuple[bytes, bytes]] = response.headers.raw
 
     async def refusal(self) -> RefusedByUpstream | None:
-        """The refusal that this answer may be; its body can still be sent on."""
+        """Return the refusal, if this is one; its body can still be sent on."""
         size = self._response.headers.get("content-length", "0")
         if self.status not in REFUSALS or not size.isdigit() or int(size) > LARGEST_ERROR:
             return None
@@ -68,7 +65,7 @@ class Answer:
         return RefusedByUpstream(text, self.status)
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The bytes of the body, as they come."""
+        """Yield the bytes of the body as they come."""
         if self._read is not None:
             yield self._read
             return
@@ -79,17 +76,17 @@ class Answer:
             raise _failed(error) from None
 
     async def close(self) -> None:
-        """Give up the connection, or what is left of it."""
+        """Close the connection."""
         await self._response.aclose()
 
 
 class Upstream:
-    """Sends requests on.
+    """Send requests on.
 
     Args:
         address: of the provider.
         timeout: seconds that it may be silent.
-        proxy: address of a proxy on the way; None for none.
+        proxy: address of a proxy.
     """
 
     def __init__(self, address: str, timeout: float, proxy: str | None = None) -> None:
@@ -100,24 +97,14 @@ class Upstream:
                 max_connections=None, max_keepalive_connections=256, keepalive_expiry=IDLE
             ),
             follow_redirects=False,
-            trust_env=False,  # a .netrc would add a key of the operator's
+            trust_env=False,  # a .netrc would add the operator's key
             proxy=proxy,
         )
 
     async def send(
-        self,
-        method: str,
-        target: str,
-        headers: Raw,
-        content: bytes | AsyncIterator[bytes],
+        self, method: str, target: str, headers: Raw, content: bytes | AsyncIterator[bytes]
     ) -> Answer:
         """Send a request.
-
-        Args:
-            method: of the request.
-            target: path and query, as they came.
-            headers: as `to_upstream` gives them.
-            content: the body.
 
         Raises:
             UpstreamFailed: it cannot be reached in time.
@@ -131,7 +118,7 @@ class Upstream:
             raise _failed(error) from None
 
     async def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
         await self._client.aclose()
 
 

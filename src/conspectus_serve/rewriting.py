@@ -1,4 +1,4 @@
-"""An answer that takes several requests, or gets something before it: the client sees one.
+"""Make one answer for the client out of several, or put a block before it.
 
 The bytes of an answer that needs neither never come here.
 """
@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 
 class Work(Protocol):
-    """Drives a flow in a thread."""
+    """Drive a flow in a thread."""
 
     def __call__(self, flow: Flow[T], /) -> Awaitable[T]:
-        """The flow's result."""
+        """Return the flow's result."""
 
 
 Send = Callable[[bytes], Awaitable[Answer]]
@@ -41,33 +41,29 @@ GoOn = Callable[[list[dict[str, Any]]], Awaitable[Answer]]
 
 
 class Ready:
-    """An answer that is whole already, in the place of one that comes.
-
-    Args:
-        status, headers, content: of the answer.
-    """
+    """An answer that is already complete."""
 
     def __init__(self, status: int, headers: Raw, content: bytes) -> None:
         self.status, self.headers, self._content = status, headers, content
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The body."""
+        """Yield the body."""
         yield self._content
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 @dataclass(slots=True)
 class Rewriting:
-    """Makes one answer of what an upstream says.
+    """Make one answer of the upstream's answers.
 
     Attributes:
         reading: of its protocol.
-        rounds: requests that it may take at most.
+        rounds: maximum requests.
         look: carries out calls.
         go_on: asks the upstream again, with more messages.
-        answer: that is being read; None for none.
+        answer: that is being read.
     """
 
     reading: Reading
@@ -77,12 +73,12 @@ class Rewriting:
     answer: Answer | None = None
 
     async def close(self) -> None:
-        """Give up what is being read."""
+        """Close the answer that is being read."""
         if self.answer is not None:
             await self.answer.close()
 
     async def streamed(self, first: Answer) -> AsyncIterator[bytes]:
-        """What the client gets of an answer that comes as events.
+        """Yield the client's events of an answer that comes as events.
 
         Raises:
             UpstreamFailed: the upstream has broken off.
@@ -108,12 +104,12 @@ class Rewriting:
         try:
             return self.reading.event(event)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
-            # What an answer should be is for the client to say.
+            # The client decides how an answer must look.
             logger.info("an event was not understood: %s", type(error).__name__)
             return [event]
 
     async def whole(self, first: Answer) -> Answer | Ready:
-        """What the client gets of an answer that comes whole; a refusal on the way as it came.
+        """Return the client's answer of one that comes whole, or a refusal on the way as it came.
 
         Raises:
             UpstreamFailed: the upstream has broken off.
@@ -139,13 +135,7 @@ class Rewriting:
 
 
 def rewriting_of(made: Prepared, work: Work, send: Send) -> Rewriting | None:
-    """What makes one answer of those to a request; None where its answer goes on as it comes.
-
-    Args:
-        made: the request.
-        work: drives a flow in a thread.
-        send: sends a body on, as the first one was sent.
-    """
+    """Return the rewriting of a request's answer; None if it goes on as it comes."""
     lookups, body = made.lookups, dict(made.sent)
     if lookups is None and made.lead is None:
         return None

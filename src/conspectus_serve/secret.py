@@ -1,4 +1,4 @@
-"""The secret of an endpoint: names of tenants, and signatures of what clients bring back."""
+"""Keep the endpoint's secret, which names tenants and signs items."""
 
 from __future__ import annotations
 
@@ -17,14 +17,11 @@ LENGTH = 32
 """Bytes of a secret, as many as the digest of SHA-256 has."""
 
 PREFIXES = ("bearer ", "basic ")
-"""Schemes of an `authorization` header; the key behind them names the tenant."""
+"""Schemes of an `authorization` header before the key."""
 
 
 class Secret:
-    """Bytes that only the operator has.
-
-    Args:
-        raw: the bytes.
+    """Hold bytes that only the operator has.
 
     Example:
         >>> Secret(b"s" * 32).tenant("Bearer k1") == Secret(b"s" * 32).tenant("k1")
@@ -38,16 +35,16 @@ class Secret:
         return "Secret(...)"
 
     def tenant(self, *credentials: str) -> str:
-        """The tenant of a client's credentials: a keyed hash, from which nobody reads a key.
+        """Name the tenant of credentials by a keyed hash, which does not reveal them.
 
-        Of several keys each counts: which one the upstream asks for is not known here, and one of
-        them may be a placeholder that others send, too.
+        All keys count: the endpoint does not know which one the upstream reads, and one may be a
+        placeholder that several clients send.
         """
         keys = dict.fromkeys(key for one in credentials if (key := _key(one)))
         return self._digest("tenant", "\0".join(keys).encode("utf-8", "surrogateescape"))[:32]
 
     def signing_key(self) -> str:
-        """The key that signs where the operator has given none."""
+        """Return the default signing key."""
         return self._digest("signing", b"")
 
     def _digest(self, purpose: str, data: bytes) -> str:
@@ -63,14 +60,14 @@ def _key(credential: str) -> str:
 
 
 def secret_beside(archive: str, file: Path | None) -> Secret:
-    """The secret of a file, made there at the first start, for its owner alone.
+    """Read the secret of a file, and make it at the first start, readable by its owner alone.
 
     Args:
         archive: where originals go.
-        file: where the secret is; None for beside the archive.
+        file: of the secret. Default: beside the archive.
 
     Raises:
-        ConfigError: it cannot be read or made, or nothing says where it is.
+        ConfigError: it cannot be read or made, or its place is not known.
     """
     if file is None:
         scheme, mark, rest = archive.partition("://")
@@ -104,7 +101,7 @@ def secret_beside(archive: str, file: Path | None) -> Secret:
 
 
 def _make(file: Path) -> None:
-    """Make a secret where there is none; of two that make one at once, one stands."""
+    """Make a missing secret; of two made at once, one stands."""
     if file.exists():
         return
     mine = file.with_name(f"{file.name}.{os.getpid()}.{secrets.token_hex(4)}")

@@ -1,4 +1,4 @@
-"""The `serve:` section of the configuration file, beside `summarization:`."""
+"""Read the `serve:` section of the configuration file."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from conspectus.errors import ConfigError
 
 SECTION = "serve"
 LARGEST_BODY = 20_000_000
-"""Bytes of a request body at most, where nothing is set."""
+"""Default maximum bytes of a request body."""
 
 PLAINLY = {"enabled": True, "trigger": {"type": "fraction", "value": 0.85}}
-"""How requests are compacted where no `summarization:` section says so."""
+"""Summarization settings without a `summarization:` section."""
 
 SHORTEST_TOKEN = 16
-"""Characters of a token at least: a shorter one can be guessed."""
+"""Minimum characters of a token: a shorter one can be guessed."""
 
 
 def _is_address(value: str) -> str:
@@ -52,31 +52,31 @@ def _is_listen(value: str) -> str:
 
 
 class ServeSettings(BaseModel):
-    """What the endpoint is told; the keys of the `serve:` section.
+    """Settings of the endpoint; the keys of the `serve:` section.
 
     Attributes:
         upstream: address of the provider, with or without `/v1` at its end.
-        listen: host and port. An address that is not of this machine alone needs a token.
+        listen: host and port. An address that other machines reach needs a token.
         token: clients must send it as `x-conspectus-token`. Default: none is asked for.
-        hosts: names of this machine that clients and pages may use, beside those of loopback, where
-            no token is set. Default: none.
+        hosts: names of this machine that clients and pages may use, beside those of loopback, if no
+            token is set. Default: none.
         archive: where originals go; see `Archive.open`. Default: the user's own archive.
-        secret_file: a file with the secret that tenants are named by. Default: beside the archive;
-            for PostgreSQL one must be named, as several instances share it.
-        signing_keys: keys that sign compaction items, the first for new ones. Default: one made
-            from the secret.
+        secret_file: a file with the secret that names tenants. Default: beside the archive; needed
+            with PostgreSQL, as several instances share it.
+        signing_keys: keys of compaction items, the first for new ones. Default: one made from the
+            secret.
         window: input limit of models that `windows` does not name, in tokens. Default: that of
-            `summarization`, then what is known of the model.
+            `summarization`, then the model's profile.
         windows: input limits by name of the model, with or without its provider and its date, in
             tokens; `*` stands for anything.
-        max_body_bytes: size of a request at most. Default: 20,000,000.
-        on_stuck: where nothing makes a history fit: `refuse` with the numbers, or `send` it.
-        compaction: who answers requests for a compaction, and for edits of the context: `here`, for
-            every upstream, or the `upstream`.
-        recall: `auto` shows a compacted request the originals that the user's newest message needs,
-            `off` does not.
-        recall_tokens: that they may take at most. Default: 512.
-        recall_tool: a compacted request has a tool by which the model looks up more while it
+        max_body_bytes: maximum size of a request. Default: 20,000,000.
+        on_stuck: if nothing makes a history fit, `refuse` with the numbers, or `send` it.
+        compaction: answer requests for a compaction and for edits of the context `here`, for every
+            upstream, or leave them to the `upstream`.
+        recall: `auto` adds the originals that the user's newest message needs to a compacted
+            request, `off` does not.
+        recall_tokens: maximum tokens of them. Default: 512.
+        recall_tool: give compacted requests a tool by which the model looks up more while it
             answers, at most twice `recall_tokens` at once; the endpoint carries its calls out.
         timeout: seconds that the upstream may be silent. Default: 600.
         proxy: address of a proxy to the upstream. Default: none.
@@ -117,21 +117,21 @@ class ServeSettings(BaseModel):
 
     @property
     def host(self) -> str:
-        """The host to listen on."""
+        """Return the host to listen on."""
         return self.listen.rpartition(":")[0].strip("[]")
 
     @property
     def port(self) -> int:
-        """The port to listen on; 0 for any that is free."""
+        """Return the port to listen on; 0 for any that is free."""
         return int(self.listen.rpartition(":")[2])
 
     @property
     def where(self) -> str:
-        """Where originals go."""
+        """Return the address of the archive."""
         return self.archive or str(default_archive_path())
 
     def window_of(self, model: str) -> int | None:
-        """The input limit that is set for a model, in tokens.
+        """Return the input limit that is set for a model, in tokens.
 
         Example:
             >>> settings = ServeSettings(upstream="http://h", windows={"gpt-5*": 272_000})
@@ -142,7 +142,7 @@ class ServeSettings(BaseModel):
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address can be reached from this machine alone.
+    """Return whether only this machine can reach an address.
 
     Example:
         >>> is_loopback("127.0.0.1"), is_loopback("0.0.0.0")
@@ -159,15 +159,15 @@ def is_loopback(host: str) -> bool:
 def load_settings(
     path: str | Path | None = None, given: Mapping[str, Any] | None = None
 ) -> tuple[ServeSettings, SummarizationConfig]:
-    """Settings of the endpoint, and how it summarises, from a file and what a caller gives.
+    """Read the settings of the endpoint, and those of summarization.
 
     Args:
-        path: of a YAML file with sections `serve:` and `summarization:`; None for neither. Without
-            the second, requests are compacted at 85 % of their window by the embedded summariser.
+        path: a YAML file with sections `serve:` and `summarization:`; None for neither. Without the
+            second, requests are compacted at 85 % of their window by the embedded summariser.
         given: settings that count before those of the file; None values are left out.
 
     Raises:
-        ConfigError: the file cannot be read, or a setting means nothing; each with its line.
+        ConfigError: the file cannot be read, or a setting is invalid; each with its line.
 
     Example:
         >>> settings, config = load_settings(given={"upstream": "http://127.0.0.1:8000"})
@@ -182,9 +182,7 @@ def load_settings(
         text = read_text(file)
         read = config_of(file, text)
         section, source = read_section(file, text, SECTION)
-        problem = source.problem
-        if section is None:
-            section = {}
+        problem, section = source.problem, {} if section is None else section
         if not isinstance(section, Mapping):
             raise ConfigError((source.problem((), f"'{SECTION}' holds keys such as 'upstream:'"),))
         if read.source.found:
@@ -199,7 +197,7 @@ def load_settings(
     except ValidationError as error:
         told = []
         for one in error.errors(include_url=False, include_input=False):
-            where = tuple(part for part in one["loc"])
+            where = one["loc"]
             text_ = f"{'.'.join(map(str, (SECTION, *where)))}: {one['msg']}"
             told.append(problem(where, text_) if problem and where[:1] else text_)
         raise ConfigError(tuple(told)) from None

@@ -1,4 +1,4 @@
-"""Who says a message of a request: a user, or a tool under his name."""
+"""Tell the user's own messages from results of tools under the user's role."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conspectus.messages.summary import is_summary_message
 
 
 def is_users(message: Any) -> bool:
-    """Whether a user has said it; results of tools, in Anthropic's form, only bear his name.
+    """Return whether a user wrote it; Anthropic's results of tools only have the user's role.
 
     Example:
         >>> is_users({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t"}]})
@@ -25,12 +25,12 @@ def is_users(message: Any) -> bool:
 
 
 def newest_user(messages: Sequence[Any]) -> int | None:
-    """The place of the newest message that a user has said; None where there is none."""
+    """Return the index of the newest message of the user; None if there is none."""
     places = range(len(messages) - 1, -1, -1)
     return next((place for place in places if is_users(messages[place])), None)
 
 
 def brings_results(message: Any) -> bool:
-    """Whether it brings results of tools."""
+    """Return whether a message holds results of tools."""
     [entry] = read_messages([message])
     return bool(entry.answers)

@@ -1,14 +1,13 @@
-"""Which thread a history belongs to, where the client does not say.
+"""Find the thread of a history that the client does not name.
 
-A thread is joined only if all that was answered in it begins the history that came; else a new one
-begins. Where the history has left a known thread behind, the compactions that still fit it are
-copied into the new one, so that nothing is summarised twice.
+A history joins a thread only if it begins with all that was answered in it; otherwise it begins
+a new one. If it has left a known thread, the compactions that still fit are copied into the new
+one, so that nothing is summarised twice.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from conspectus.archive import Archive
 from conspectus_serve.prefixes import Prefixes
 
 PAGE = 32
-"""Beginnings that are looked up at once; a client goes on from one of the last few."""
+"""Prefixes that are looked up at once; a client continues from one of the last few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +26,8 @@ class Found:
     Attributes:
         thread: its name.
         head: id of the record in force, as far as is known; empty for none.
-        at: the beginning by which it was found; empty for a new one.
-        left: the thread that the history has left behind; empty for none.
+        at: the prefix by which it was found; empty for a new one.
+        left: the thread that the history has left; empty for none.
     """
 
     thread: str
@@ -40,11 +39,12 @@ class Found:
 def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> Flow[Found]:
     """Find the thread whose answered history begins this one, or begin a new one.
 
-    A beginning names a thread, and the thread names the last of its beginnings: of two histories
-    that have gone on from one at the same moment, one leaves the thread with its next request.
+    A prefix names a thread, and the thread names its last prefix: of two histories that continue
+    one at the same moment, one leaves the thread with its next request.
     """
     left = ""
-    for page in _pages([name for _, name in prefixes.longest_first()]):
+    names = [name for _, name in prefixes.longest_first()]
+    for page in (names[begin : begin + PAGE] for begin in range(0, len(names), PAGE)):
         slips = yield from archive.slips_flow(page, tenant)
         named = [(name, str(slips[name].get("thread"))) for name in page if name in slips]
         stands: dict[str, dict[str, Any]] = {}
@@ -63,11 +63,7 @@ def find_flow(archive: Archive, tenant: str, prefixes: Prefixes) -> Flow[Found]:
 def settle_flow(
     archive: Archive, tenant: str, found: Found, prefixes: Prefixes, head: str
 ) -> Flow[None]:
-    """Keep how far a thread has come, where that has changed.
-
-    Args:
-        head: id of the record in force now; empty for none.
-    """
+    """Keep a thread's progress, if it has changed."""
     name = prefixes.name
     if name == found.at and head == found.head:
         return
@@ -76,10 +72,5 @@ def settle_flow(
 
 
 def _stand(thread: str) -> str:
-    """The name of the slip that says how far a thread has come."""
+    """Return the name of the slip with a thread's progress."""
     return f"thread {thread}"
-
-
-def _pages(names: list[str]) -> Iterator[list[str]]:
-    for begin in range(0, len(names), PAGE):
-        yield names[begin : begin + PAGE]

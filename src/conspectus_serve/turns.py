@@ -1,20 +1,19 @@
-"""Histories that clients leave to the server: what stands behind a response's id.
+"""Keep the histories that clients leave to the server.
 
-A client that sends `previous_response_id` sends no history. The endpoint keeps the items of each
-response that may be named so, and sends the history whole, so that it can be compacted and any
-upstream can answer it.
+A client that sends `previous_response_id` sends no history. The endpoint keeps the items of
+each response that may be named so, and sends the whole history, so that it can be compacted and
+any upstream can answer it.
 """
 
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from conspectus._drive import Flow
+from conspectus._newest import Newest
 from conspectus.archive import Archive, Scope
 
 KNOWN = 16
@@ -26,35 +25,25 @@ ENDS = ("response.completed", "response.incomplete")
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A history that the endpoint holds.
-
-    Attributes:
-        thread: of the history.
-        items: input and output so far.
-    """
+    """A history that the endpoint holds: input and output so far."""
 
     thread: str
     items: tuple[Any, ...]
 
 
 ENDED = ("completed", "incomplete", None)
-"""Statuses of a response that is whole; one in the background has another."""
+"""Statuses of a complete response; one in the background has another."""
 
 
 class Turns:
-    """What was asked and answered, by the id of the response.
-
-    Args:
-        archive: where it is kept, in the namespace of its thread.
-    """
+    """Keep questions and answers by the id of the response, in the namespace of their thread."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
-        self._known: OrderedDict[tuple[str, str], Held] = OrderedDict()
-        self._lock = threading.Lock()
+        self._known = Newest[tuple[str, str], Held](KNOWN)
 
     def history_flow(self, tenant: str, response: str) -> Flow[Held | None]:
-        """The history up to a response and with it; None where nobody has seen it here.
+        """Return the history up to a response, with it; None if it is not known here.
 
         Raises:
             ArchiveError: the archive cannot be read.
@@ -66,22 +55,20 @@ class Turns:
         scope, parts, name = Scope(tenant, thread), list[Sequence[Any]](), response
         passed: set[str] = set()
         while True:
-            if name in passed:  # an upstream has given one id twice: nobody knows the history
+            if name in passed:  # the upstream gave one id twice: the history is unknown
                 return None
             passed.add(name)
-            with self._lock:
-                held = self._known.get((tenant, name))
-            if held is not None:
+            if (held := self._known.get((tenant, name))) is not None:
                 parts.append(held.items)
                 break
             found = (yield from self._archive.slips_flow([name], scope)).get(name)
-            if found is None:  # it has expired, or was forgotten: what is left is not the history
+            if found is None:  # expired or forgotten: the rest is not the whole history
                 return None
             parts.append(found["items"])
             if not (name := found["parent"]):
                 break
         made = Held(thread, tuple(item for part in reversed(parts) for item in part))
-        self._remember(tenant, response, made)
+        self._known.put((tenant, response), made)
         return made
 
     def keep_flow(
@@ -90,25 +77,18 @@ class Turns:
         """Keep a response.
 
         Args:
-            scope: whose history it is.
+            scope: of the history.
             response: its id.
             parent: id of the response before it; empty for none.
             before: the items up to that.
-            new: those that were sent since, and the answer's.
+            new: the items since, with the answer's.
         """
         slip = {"parent": parent, "items": list(new)}
         yield from self._archive.put_slips_flow({response: slip}, scope)
         yield from self._archive.put_slips_flow(
             {_named(response): {"thread": scope.thread}}, scope.tenant
         )
-        self._remember(scope.tenant, response, Held(scope.thread, (*before, *new)))
-
-    def _remember(self, tenant: str, response: str, held: Held) -> None:
-        with self._lock:
-            self._known[tenant, response] = held
-            self._known.move_to_end((tenant, response))
-            while len(self._known) > KNOWN:
-                self._known.popitem(last=False)
+        self._known.put((scope.tenant, response), Held(scope.thread, (*before, *new)))
 
 
 def _named(response: str) -> str:
@@ -116,12 +96,9 @@ def _named(response: str) -> str:
 
 
 class Watch:
-    """Reads an answer as it goes by, and says when its end is near.
+    """Read an answer as it goes by, and notice its end.
 
-    The end is held back until the response is kept: a client that has it may go on at once.
-
-    Args:
-        streamed: it comes as events.
+    The end is held back until the response is kept: a client that has it may continue at once.
     """
 
     def __init__(self, streamed: bool) -> None:
@@ -129,17 +106,17 @@ class Watch:
         self.near = False
 
     def see(self, piece: bytes) -> None:
-        """Take in a piece."""
+        """Add a piece."""
         start = max(0, len(self._raw) - 64)
         self._raw += piece
         if not self._streamed:
-            self.near = True  # of a whole body nothing can be used before its end
+            self.near = True  # a whole body is of no use before its end
         elif not self.near:
             seen = bytes(self._raw[start:])
             self.near = any(f'"{end}"'.encode() in seen for end in ENDS)
 
     def response(self) -> tuple[str, list[Any]] | None:
-        """Id and output of the response; None where it is none, or not whole."""
+        """Return the id and output of the response; None if it is not complete."""
         try:
             found = self._last_event() if self._streamed else json.loads(self._raw)
             if found.get("status") not in ENDED:

@@ -1,1 +1,1 @@
-"""Answers of an upstream, read as they come, and what a client is to see of them."""
+"""Read the answers of an upstream as they come, and rewrite them for the client."""

@@ -1,4 +1,4 @@
-"""Answers in OpenAI's chat completions."""
+"""Read answers of OpenAI's chat completions."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ TEXTS = ("content", "refusal", "reasoning_content", "reasoning")
 """Fields of a message that grow while it is streamed; some providers want them back."""
 
 BROKEN_OFF = ("length", "content_filter")
-"""Ends of an answer behind which nothing is looked up: a call may not be whole."""
+"""Finish reasons after which a call may be incomplete, so that nothing is looked up."""
 
 
 class ChatAnswer(Reading):
-    """See `Reading`."""
+    """Read one answer of chat completions."""
 
     def __init__(self, tool: str) -> None:
         super().__init__(tool)
         self._frame: dict[str, Any] = {}
         self._said: dict[str, str] = {}
         self._last: dict[str, Any] = {}
-        self._round = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -78,7 +77,7 @@ class ChatAnswer(Reading):
         return [written({**data, **rest}, named=False)]
 
     def _grown(self, delta: dict[str, Any]) -> bool:
-        """Take in what has come; what the client is not to see is taken out of it."""
+        """Add a delta to the message, drop the client's hidden parts; True if it changed."""
         changed = False
         for name in TEXTS:
             piece = delta.get(name)
@@ -99,7 +98,7 @@ class ChatAnswer(Reading):
         return changed
 
     def _called(self, piece: dict[str, Any]) -> list[dict[str, Any]]:
-        """What the client sees of a piece of a call; nothing until its name is known."""
+        """Return the visible pieces of a call; none until its name is known."""
         at = self._at(piece)
         empty = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
         call = self._calls.setdefault(at, empty)
@@ -117,7 +116,7 @@ class ChatAnswer(Reading):
         return self._placed(at, pieces)
 
     def _at(self, piece: Mapping[str, Any]) -> int:
-        """The number of a piece's call: some providers give the index 0 to all of them."""
+        """Return the number of a piece's call: some providers give every call index 0."""
         at = int(piece.get("index") or 0)
         name, at = piece.get("id"), self._newest.get(at, at)
         if name and at in self._calls and self._calls[at]["id"] not in ("", name):
@@ -129,7 +128,7 @@ class ChatAnswer(Reading):
         return [{**one, "index": place} for one in pieces]
 
     def _released(self) -> list[dict[str, Any]]:
-        """The calls that wait while all has come: a tool is named as ours begins."""
+        """Release calls whose name is only a beginning of our tool's name."""
         waiting, self._waiting = self._waiting, {}
         return [one for at, pieces in waiting.items() for one in self._placed(at, pieces)]
 
@@ -154,9 +153,7 @@ class ChatAnswer(Reading):
         said: dict[str, Any] = {"role": "assistant", "content": None, **self._texts}
         said["tool_calls"] = list(self._calls.values())
         self._said = self._joined()
-        self._round += 1
         self._next()
-        self._begin()
         return [said, *results]
 
     def _joined(self) -> dict[str, str]:
@@ -184,9 +181,8 @@ class ChatAnswer(Reading):
     def body(self) -> dict[str, Any]:
         choice = self._last["choices"][0]
         message = {**choice["message"], **self._joined()}
-        kept = [one for one in message.get("tool_calls") or () if not self._is_ours(one)]
-        message.pop("tool_calls", None)
-        if kept:
+        calls = message.pop("tool_calls", None) or ()
+        if kept := [one for one in calls if one["function"]["name"] != self._tool]:
             message["tool_calls"] = kept
         reason = self._ended(choice.get("finish_reason"))
         made = {**self._last, **self._frame}
@@ -194,9 +190,6 @@ class ChatAnswer(Reading):
         if total := self._total():
             made["usage"] = total
         return made
-
-    def _is_ours(self, call: Mapping[str, Any]) -> bool:
-        return bool(call["function"]["name"] == self._tool)
 
     def failed(self, said: Any) -> bytes:
         known = isinstance(said, Mapping) and "error" in said

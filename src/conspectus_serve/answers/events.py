@@ -1,4 +1,4 @@
-"""Server-sent events: cut out of a stream, read, and written."""
+"""Split, read and write server-sent events."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ _END = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
 async def events_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The events of a stream, each with the empty line behind it; last, what has no such end.
-
-    Args:
-        pieces: of the stream, as they come.
-    """
+    """Yield each event with the empty line behind it, and last an unfinished rest."""
     rest = b""
     async for piece in pieces:
         searched = max(0, len(rest) - 3)
@@ -28,7 +24,7 @@ async def events_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def data_of(event: bytes) -> Any:
-    """The JSON in an event; None where it holds none.
+    """Return the JSON in an event; None if it holds none.
 
     Example:
         >>> data_of(b'event: ping' + bytes([10]) + b'data: {"type": "ping"}' + bytes([10, 10]))
@@ -42,11 +38,6 @@ def data_of(event: bytes) -> Any:
 
 
 def written(data: Mapping[str, Any], *, named: bool = True) -> bytes:
-    """An event with this JSON.
-
-    Args:
-        data: what it says.
-        named: its type stands before it, too.
-    """
+    """Write JSON as an event, with its type as the event's name if `named`."""
     head = f"event: {data['type']}\n" if named else ""
     return f"{head}data: {json.dumps(data)}\n\n".encode()

@@ -1,4 +1,4 @@
-"""Answers in Anthropic's messages."""
+"""Read answers of Anthropic's messages."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus_serve.answers.events import data_of, written
-from conspectus_serve.answers.reading import Call, Found, Reading
-
-THOUGHTS = ("thinking", "redacted_thinking")
-"""Blocks that belong to what follows: those before a call of ours leave with it."""
+from conspectus_serve.answers.reading import THOUGHTS, Call, Found, Reading
+from conspectus_serve.compacted import events_of_block
 
 GROWS = {
     "text_delta": "text",
@@ -18,7 +16,7 @@ GROWS = {
     "signature_delta": "signature",
     "input_json_delta": "partial_json",
 }
-"""Kinds of deltas, and the field that they hold a piece of."""
+"""Fields that hold a piece, by the type of delta."""
 
 TOKENS = (
     "input_tokens",
@@ -26,16 +24,16 @@ TOKENS = (
     "cache_creation_input_tokens",
     "cache_read_input_tokens",
 )
-"""Fields of usage that each iteration tells of itself."""
+"""Fields of usage in each iteration."""
 
 
 class MessagesAnswer(Reading):
-    """See `Reading`.
+    """Read one answer of Anthropic's messages.
 
     Args:
         tool: name of the endpoint's own tool.
-        lead: a block that comes before the answer; None for none.
-        iterations: usage of what was done before the answer, in Anthropic's form.
+        lead: a block before the answer.
+        iterations: usage before the answer, in Anthropic's form.
     """
 
     def __init__(
@@ -49,7 +47,6 @@ class MessagesAnswer(Reading):
         self._seen: list[dict[str, Any]] = [] if lead is None else [dict(lead)]
         self._count = len(self._seen)
         self._last: dict[str, Any] = {}
-        self._round = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -67,15 +64,13 @@ class MessagesAnswer(Reading):
             return []
         return [Call(str(one["id"]), json.dumps(_input(one))) for one in uses]
 
-    def _is_ours(self, block: Mapping[str, Any]) -> bool:
-        return block.get("type") == "tool_use" and block.get("name") == self._tool
-
     def event(self, raw: bytes) -> list[bytes]:
         data = data_of(raw)
         kind = data.get("type") if isinstance(data, dict) else None
         if kind == "message_start":
             self._usage = dict(data["message"].get("usage") or {})
-            return [] if self._round else [raw, *map(written, self._leading())]
+            lead = [] if self._lead is None else events_of_block(self._lead)
+            return [] if self._round else [raw, *map(written, lead)]
         if kind == "message_delta":
             self._reason = data["delta"].get("stop_reason")
             told = {k: v for k, v in (data.get("usage") or {}).items() if v is not None}
@@ -90,20 +85,8 @@ class MessagesAnswer(Reading):
             ]
         return [raw]
 
-    def _leading(self) -> list[dict[str, Any]]:
-        """The events of the block that comes before the answer."""
-        if self._lead is None:
-            return []
-        empty = {"type": self._lead["type"], "content": None}
-        delta = {**self._lead, "type": f"{self._lead['type']}_delta"}
-        return [
-            {"type": "content_block_start", "index": 0, "content_block": empty},
-            {"type": "content_block_delta", "index": 0, "delta": delta},
-            {"type": "content_block_stop", "index": 0},
-        ]
-
     def _block(self, kind: str, data: dict[str, Any]) -> list[tuple[dict[str, Any], int]]:
-        """Take in an event of a block, and give those that the client sees now."""
+        """Add an event of a block, and return the events that the client sees now."""
         at = data["index"]
         if kind == "content_block_start":
             self._blocks[at] = dict(data["content_block"])
@@ -124,7 +107,7 @@ class MessagesAnswer(Reading):
         return self._places[at]
 
     def _released(self) -> list[tuple[dict[str, Any], int]]:
-        """The thoughts that were held back: what follows them is the client's."""
+        """Release held thoughts: a block of the client's follows them."""
         made = [(one, self._place(one["index"])) for one in self._pending]
         self._pending = []
         return made
@@ -143,36 +126,17 @@ class MessagesAnswer(Reading):
         ]
         blocks = [_finished(one) for _, one in sorted(self._blocks.items())]
         said = [one for one in blocks if one.get("type") != "text" or one.get("text")]
-        self._seen += self._visible(on=True)
+        self._seen += self._visible(self._blocks, on=True)
         self._iterations.append(self._iteration())
-        self._round += 1
         self._next()
-        self._begin()
         return [{"role": "assistant", "content": said}, {"role": "user", "content": results}]
-
-    def _visible(self, *, on: bool) -> list[dict[str, Any]]:
-        """The blocks of a request that the client sees.
-
-        Args:
-            on: the answer goes on; then thoughts behind which only calls of ours come leave, too.
-        """
-        made: list[dict[str, Any]] = []
-        thoughts: list[dict[str, Any]] = []
-        for _, one in sorted(self._blocks.items()):
-            if self._is_ours(one):
-                continue
-            if one.get("type") in THOUGHTS:
-                thoughts.append(one)
-                continue
-            made, thoughts = [*made, *thoughts, one], []
-        return made if on else [*made, *thoughts]
 
     def _iteration(self) -> dict[str, Any]:
         used = self._usage or {}
         return {"type": "message", **{name: used.get(name) or 0 for name in TOKENS}}
 
     def _reported(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """The usage that the client is told."""
+        """Return the usage that the client sees."""
         if not self._iterations:
             return dict(own)
         told = own.get("iterations")
@@ -194,7 +158,7 @@ class MessagesAnswer(Reading):
         return made
 
     def body(self) -> dict[str, Any]:
-        content = [*self._seen, *self._visible(on=False)]
+        content = [*self._seen, *self._visible(self._blocks)]
         usage = self._reported(self._last.get("usage") or {})
         return {**self._last, "content": content, "stop_reason": self._ended(), "usage": usage}
 
@@ -213,7 +177,7 @@ def _grow(block: dict[str, Any], delta: Mapping[str, Any]) -> None:
 
 
 def _input(block: Mapping[str, Any]) -> Any:
-    """What a tool is called with; streamed, it came in pieces."""
+    """Return the input of a tool call; a stream brings it in pieces."""
     if not block.get("partial_json"):
         return block.get("input") or {}
     try:
@@ -223,6 +187,6 @@ def _input(block: Mapping[str, Any]) -> Any:
 
 
 def _finished(block: Mapping[str, Any]) -> dict[str, Any]:
-    """A block as it is sent back."""
+    """Return a block in the form that is sent back."""
     made = {key: value for key, value in block.items() if key != "partial_json"}
     return {**made, "input": _input(block)} if "input" in block else made

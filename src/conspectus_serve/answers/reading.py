@@ -1,21 +1,21 @@
-"""What the readers of all three protocols have in common."""
+"""Share the parts of the readers of all three protocols."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
+
+CALLS = ("tool_use", "function_call")
+THOUGHTS = ("thinking", "redacted_thinking", "reasoning")
+"""Types of blocks that belong to the block after them, and leave with a call of our tool."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call of the endpoint's own tool.
-
-    Attributes:
-        id: of the call.
-        arguments: JSON, as the model has written it.
-    """
+    """A call of the endpoint's own tool; `arguments` is JSON as the model wrote it."""
 
     id: str
     arguments: str
@@ -23,96 +23,99 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a call has found.
-
-    Attributes:
-        text: for the model.
-        failed: it says why nothing was looked up.
-    """
+    """The result of a call: text for the model; `failed` if nothing was looked up."""
 
     text: str
     failed: bool = False
 
 
 class Reading(ABC):
-    """One answer, which may take several requests to the upstream; the client sees one.
+    """Read one answer that may take several requests to the upstream; the client sees one.
 
-    Feed it each event with `event`, or a whole body with `whole`. After each request `asks` says
-    what is to be looked up. With `exchange` the next request begins; without it, `end` or `body`
-    gives what is left for the client.
-
-    Args:
-        tool: name of the endpoint's own tool.
+    Feed it each event with `event`, or a whole body with `whole`. After each request `asks` lists
+    the calls to look up. `exchange` begins the next request; `end` or `body` finishes the answer.
     """
 
     def __init__(self, tool: str) -> None:
         self._tool = tool
         self._earlier: list[Mapping[str, Any]] = []
         self._usage: Mapping[str, Any] | None = None
+        self._round = 0
 
     @property
     @abstractmethod
     def asks(self) -> Sequence[Call]:
-        """What is to be looked up before the answer goes on.
+        """List the calls to look up before the answer goes on.
 
-        None where the answer calls a tool of the client's, too: it must be answered first, and
-        only the client can do that.
+        Empty if the answer also calls a tool of the client's: only the client can answer that.
         """
 
     @abstractmethod
     def event(self, raw: bytes) -> list[bytes]:
-        """Take in an event, and give what the client is sent now."""
+        """Add an event, and return the events that the client is sent now."""
 
     @abstractmethod
     def whole(self, body: Mapping[str, Any]) -> None:
-        """Take in an answer that is not streamed.
+        """Read an answer that is not streamed.
 
         Raises:
-            ValueError, KeyError, TypeError, AttributeError: it is none of this protocol.
+            ValueError, KeyError, TypeError, AttributeError: it is not of this protocol.
         """
 
     @abstractmethod
     def exchange(self, found: Sequence[Found]) -> list[dict[str, Any]]:
-        """The calls with what they found, as messages behind the history; the answer goes on.
-
-        Args:
-            found: for each of `asks`.
-        """
+        """Return the calls and their results as messages, and begin the next request."""
 
     @abstractmethod
     def end(self) -> list[bytes]:
-        """The last events for the client."""
+        """Return the last events for the client."""
 
     @abstractmethod
     def body(self) -> dict[str, Any]:
-        """The whole answer for the client."""
+        """Return the whole answer for the client."""
 
     @abstractmethod
     def failed(self, said: Any) -> bytes:
-        """The event for a refusal in the middle of an answer.
+        """Return the event for a refusal within an answer, from the refusal's JSON."""
 
-        Args:
-            said: the JSON of the refusal; anything where it has none.
-        """
+    # What the readers share
 
-    # Usage
+    @abstractmethod
+    def _begin(self) -> None:
+        """Forget the last request to the upstream."""
 
     def _next(self) -> None:
         if self._usage is not None:
             self._earlier.append(self._usage)
         self._usage = None
+        self._round += 1
+        self._begin()
 
     def _total(self) -> dict[str, Any]:
-        """The usage of all requests together."""
-        used = [*self._earlier, *([] if self._usage is None else [self._usage])]
-        total: dict[str, Any] = {}
-        for one in used:
-            total = summed(total, one)
-        return total
+        """Return the usage of all requests together."""
+        return reduce(summed, [*self._earlier, self._usage or {}], dict[str, Any]())
+
+    def _is_ours(self, block: Mapping[str, Any]) -> bool:
+        return block.get("type") in CALLS and block.get("name") == self._tool
+
+    def _visible(
+        self, blocks: Mapping[int, dict[str, Any]], *, on: bool = False
+    ) -> list[dict[str, Any]]:
+        """List the blocks that the client sees, without thoughts before our calls if `on`."""
+        made: list[dict[str, Any]] = []
+        thoughts: list[dict[str, Any]] = []
+        for _, one in sorted(blocks.items()):
+            if self._is_ours(one):
+                continue
+            if one.get("type") in THOUGHTS:
+                thoughts.append(one)
+            else:
+                made, thoughts = [*made, *thoughts, one], []
+        return made if on else [*made, *thoughts]
 
 
 def summed(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Two reports of usage as one: numbers are added up, of all else the later counts.
+    """Add two reports of usage: numbers add up, of other values the later one counts.
 
     Example:
         >>> summed({"in": 2, "more": {"cached": 1}}, {"in": 3, "more": {"cached": 4}, "tier": "a"})

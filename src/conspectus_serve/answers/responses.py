@@ -1,4 +1,4 @@
-"""Answers in OpenAI's Responses."""
+"""Read answers of OpenAI's Responses."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from conspectus_serve.answers.reading import Call, Found, Reading
 
 BEGINS = ("response.created", "response.in_progress", "response.queued")
 ENDS = ("response.completed", "response.incomplete", "response.failed")
-"""Events that hold the whole response."""
+"""Types of events that hold the whole response, at its beginning and at its end."""
 
 
 DONE_THERE = frozenset(
     f"{name}_call"
     for name in ("web_search", "file_search", "code_interpreter", "image_generation", "mcp")
 )
-"""Calls that the upstream carries out itself; all others wait for the client."""
+"""Types of calls that the upstream carries out itself; others wait for the client."""
 
 
 class ResponsesAnswer(Reading):
-    """See `Reading`.
+    """Read one answer of Responses.
 
     Args:
         tool: name of the endpoint's own tool.
-        stored: the upstream keeps its responses, and knows their items by id.
+        stored: the upstream keeps its responses and knows their items by id.
     """
 
     def __init__(self, tool: str, *, stored: bool = True) -> None:
@@ -33,7 +33,7 @@ class ResponsesAnswer(Reading):
         self._stored = stored
         self._frame: dict[str, Any] = {}
         self._seen: list[dict[str, Any]] = []
-        self._number = self._count = self._round = 0
+        self._number = self._count = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -50,9 +50,6 @@ class ResponsesAnswer(Reading):
         if self._last.get("status") != "completed" or not answerable:
             return []
         return [Call(str(one["call_id"]), str(one.get("arguments"))) for one in calls]
-
-    def _is_ours(self, item: Mapping[str, Any]) -> bool:
-        return item.get("type") == "function_call" and item.get("name") == self._tool
 
     def event(self, raw: bytes) -> list[bytes]:
         data = data_of(raw)
@@ -82,7 +79,7 @@ class ResponsesAnswer(Reading):
         return [*self._released(), self._placed(data)]
 
     def _released(self) -> list[bytes]:
-        """The thoughts that were held back: what follows them is the client's."""
+        """Release held thoughts: an item of the client's follows them."""
         made = [self._placed(one) for one in self._pending]
         self._pending = []
         return made
@@ -100,7 +97,7 @@ class ResponsesAnswer(Reading):
         return written(made)
 
     def _own(self, response: Mapping[str, Any]) -> dict[str, Any]:
-        """A response under the name of the first one, without the endpoint's own tool."""
+        """Return a response with the id of the first one, without our tool."""
         names = ("id", "created_at")
         self._frame = self._frame or {key: response[key] for key in names if key in response}
         made = {**response, **self._frame}
@@ -123,36 +120,17 @@ class ResponsesAnswer(Reading):
             for call, one in zip(self.asks, found, strict=True)
         ]
         said = [made for one in self._items.values() for made in self._sent_back(one)]
-        self._seen += self._visible(on=True)
-        self._round += 1
+        self._seen += self._visible(self._items, on=True)
         self._next()
-        self._begin()
         return [*said, *results]
 
     def _sent_back(self, item: dict[str, Any]) -> list[dict[str, Any]]:
-        """An item as the upstream takes it again: by its id only where it keeps responses."""
+        """Return an item in the form that the upstream accepts again."""
         if self._stored:
             return [item]
         if item.get("type") == "reasoning" and not item.get("encrypted_content"):
             return []
         return [{key: value for key, value in item.items() if key != "id"}]
-
-    def _visible(self, *, on: bool) -> list[dict[str, Any]]:
-        """The items of a request that the client sees.
-
-        Args:
-            on: the answer goes on; then thoughts behind which only calls of ours come leave, too.
-        """
-        made: list[dict[str, Any]] = []
-        thoughts: list[dict[str, Any]] = []
-        for item in self._items.values():
-            if self._is_ours(item):
-                continue
-            if item.get("type") == "reasoning":
-                thoughts.append(item)
-                continue
-            made, thoughts = [*made, *thoughts, item], []
-        return made if on else [*made, *thoughts]
 
     def end(self) -> list[bytes]:
         made = self._released()
@@ -162,7 +140,7 @@ class ResponsesAnswer(Reading):
 
     def body(self) -> dict[str, Any]:
         made = self._own(self._last)
-        made["output"] = [*self._seen, *self._visible(on=False)]
+        made["output"] = [*self._seen, *self._visible(self._items)]
         if total := self._total():
             made["usage"] = total
         return made
@@ -176,6 +154,6 @@ class ResponsesAnswer(Reading):
 
 
 def _is_clients(item: Mapping[str, Any]) -> bool:
-    """Whether an item waits for somebody here."""
+    """Return whether an item waits for the client or the endpoint."""
     kind = str(item.get("type"))
     return kind == "mcp_approval_request" or (kind.endswith("_call") and kind not in DONE_THERE)
