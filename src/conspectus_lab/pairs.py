@@ -1,4 +1,4 @@
-"""Tool calls and results that have lost each other, as a provider sees it."""
+"""Find tool calls and results without their partner, as a provider does."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 Pair = tuple[str, str]
-"""Id of a message, and of a call in it that has lost its partner."""
+"""Id of a message, and of a call in it without its partner."""
 
 
 def broken_pairs(messages: Iterable[BaseMessage]) -> list[Pair]:
-    """Find tool calls and results without their partner.
+    """List tool calls and results without their partner.
 
-    The results of a message's calls stand right after it; any other message in between parts them.
-    A provider refuses a history in which a call still waits then, and a result without a call.
+    The results of a message's calls stand right after it. A provider refuses a history in which
+    another message stands between them, or a result has no call.
     """
     broken: list[Pair] = []
     owner, waiting = "", set[str]()

@@ -1,7 +1,7 @@
-"""An archive for any agent: a server of the Model Context Protocol, and hooks for Claude Code.
+"""Serve an archive to any agent: a Model Context Protocol server, and hooks for Claude Code.
 
-It stands beside the engine, `conspectus`, which imports nothing of it. The server needs the extra
-`mcp`; the hooks need nothing.
+The engine, `conspectus`, imports nothing of this package. The server needs the extra `mcp`; the
+hooks need nothing.
 
 Example:
     >>> from conspectus_mcp import Grant

@@ -1,4 +1,4 @@
-"""`conspectus mcp`: an archive for any client of the Model Context Protocol."""
+"""Serve an archive to clients of the Model Context Protocol: `conspectus mcp`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from conspectus_mcp.opening import Opening
 
 PATH = "/mcp"
-"""Where the server answers over HTTP."""
+"""Path of the server over HTTP."""
 
 
 def mcp(

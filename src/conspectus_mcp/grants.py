@@ -1,4 +1,4 @@
-"""Which tenants and threads a client sees, and by which token a client is known."""
+"""Decide which tenants and threads a client sees, by its token."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from conspectus.errors import InputError
 
 SHORTEST = 16
-"""Characters of a token at least; `openssl rand -hex 32` gives 64."""
+"""Minimum characters of a token; `openssl rand -hex 32` gives 64."""
 
 LOCAL = "local"
-"""The tenant where only threads are named."""
+"""Default tenant of named threads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What one client may read.
+    """The threads that one client may read.
 
     Attributes:
-        tenants: each tenant with its threads; None for all threads of it.
+        tenants: each tenant with its threads; None for all of them.
 
     Example:
         >>> grant = Grant({"ann": None, "team": frozenset({"plans"})})
@@ -39,7 +39,7 @@ class Grant:
 
     @classmethod
     def of(cls, tenants: Sequence[str] = (), threads: Sequence[str] = ()) -> Self:
-        """The grant that the options of a command line name.
+        """Make a grant from the options of a command line.
 
         Args:
             tenants: names of tenants.
@@ -60,7 +60,7 @@ class Grant:
         return cls({tenants[0] if tenants else LOCAL: frozenset(threads)})
 
     def allows(self, tenant: str, thread: str) -> bool:
-        """Whether the client may read a thread."""
+        """Return whether the client may read a thread."""
         if tenant not in self.tenants:
             return False
         threads = self.tenants[tenant]
@@ -69,12 +69,11 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client that comes with a token.
+    """A client with a token.
 
     Attributes:
-        name: how the log names it.
+        name: in the log.
         digest: SHA-256 of its token, in hexadecimal digits.
-        grant: what it may read.
     """
 
     name: str
@@ -83,7 +82,7 @@ class Client:
 
 
 def client_of(clients: Sequence[Client], token: str) -> Client | None:
-    """The client whose token it is; None for an unknown one, after the same time."""
+    """Return the client of a token, in constant time; None for an unknown one."""
     digest = _digest(token)
     found = [one for one in clients if hmac.compare_digest(one.digest, digest)]
     return found[0] if found else None
@@ -132,7 +131,7 @@ class _File(BaseModel):
 
 
 def read_grants(path: Path) -> tuple[Client, ...]:
-    """Read the file that says which token sees which tenants and threads.
+    """Read the file of clients and their grants.
 
     Args:
         path: YAML; under `clients` each name has one of `token`, `token_env` (a variable of the
@@ -140,7 +139,7 @@ def read_grants(path: Path) -> tuple[Client, ...]:
             tenant, a list of names), or both.
 
     Raises:
-        InputError: it cannot be read, or means nothing; no token is shown.
+        InputError: it cannot be read, or is invalid; no token is shown.
 
     Example:
         `read_grants(Path("grants.yaml"))`

@@ -1,7 +1,7 @@
-"""`conspectus hook`: a session of Claude Code is archived before it is compacted there.
+"""Archive a session of Claude Code before its compaction: `conspectus hook`.
 
-A hook never stands in the client's way: whatever fails, it ends with 0 and one line on standard
-error. Where it prints something, that is what the client asks for and nothing else.
+A hook never stops the client: after any failure it ends with 0 and one line on standard error.
+It prints only the output that the client expects.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ END = "(Archived here.)"
 """Stands behind the last message, so that the user's newest one may be archived too."""
 
 SUMMARY = 4_000
-"""Tokens of the notes on a session at most."""
+"""Maximum tokens of the notes on a session."""
 
 LONGEST = 9_000
-"""Characters that are brought back; Claude Code takes 10,000 of a hook."""
+"""Maximum characters of a hook's output; Claude Code takes 10,000."""
 
 
 def hook(
@@ -71,10 +71,10 @@ def hook(
 
 
 class Unfailing(TyperCommand):
-    """A command that ends with 0 where it is called wrongly, too: 2 would stop the client."""
+    """End with 0 after wrong arguments too, as 2 would stop the client."""
 
     def make_context(self, *args: Any, **more: Any) -> Any:
-        """Read the arguments."""
+        """Parse the arguments."""
         try:
             return super().make_context(*args, **more)
         except Exception as error:
@@ -93,15 +93,12 @@ def _tell(text: str) -> None:
 
 
 def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False) -> int:
-    """Archive all of a session that is not archived yet.
+    """Archive all of a session that is not archived yet, and return its number of messages.
 
     Args:
-        data: what the client says to the hook `PreCompact`.
+        data: the client's input to the hook `PreCompact`.
         where: the archive, a path or a URL.
-        redact: take secrets out of it.
-
-    Returns:
-        How many messages were archived now.
+        redact: remove secrets.
 
     Raises:
         InputError: the session cannot be read.
@@ -132,14 +129,14 @@ def archive_session(data: Mapping[str, Any], where: str, *, redact: bool = False
 
 
 def standing_context(data: Mapping[str, Any], where: str) -> str:
-    """What a session's user has stated and still holds, word for word; empty where nothing does.
+    """Return the standing statements of a session's user, word for word; empty for none.
 
     Args:
-        data: what the client says to the hook `SessionStart`.
+        data: the client's input to the hook `SessionStart`.
         where: the archive, a path or a URL.
 
     Raises:
-        InputError: the client's words cannot be understood.
+        InputError: the input cannot be understood.
         ArchiveError: the archive cannot be read.
     """
     from conspectus.archive import Scope
@@ -176,10 +173,7 @@ def standing_context(data: Mapping[str, Any], where: str) -> str:
 
 
 def tenant_of(project: Path) -> str:
-    """The tenant of a project's sessions: no other project's server sees them.
-
-    Args:
-        project: the project's folder.
+    """Return the tenant of a project's sessions: no other project's server sees them.
 
     Example:
         >>> tenant_of(Path("/srv/shop"))

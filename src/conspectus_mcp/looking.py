@@ -1,4 +1,4 @@
-"""What a client may look up, within its grant, as text with no authority."""
+"""Look up threads, compactions and messages within a grant, as text without authority."""
 
 from __future__ import annotations
 
@@ -21,55 +21,44 @@ PAGE = 100
 """Threads, compactions or messages on one page of a list."""
 
 SEARCHED = 50
-"""Threads that one search reads at most."""
+"""Maximum threads of one search."""
 
 HEAD = 120
 """Characters of a message in a list."""
 
 SUMMARY = 8_000
-"""Characters of a summary that one answer shows."""
+"""Characters of a summary in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A thread that a client may read.
-
-    Attributes:
-        tenant: whose it is.
-        thread: its name.
-    """
+    """A thread that a client may read."""
 
     tenant: str
     thread: str
 
     @property
     def handle(self) -> str:
-        """16 hexadecimal digits for it, whatever characters its name has."""
+        """Return its id of 16 hexadecimal digits, whatever characters its name has."""
         tenant, thread, _ = Scope(self.tenant, self.thread).hashes
         return hashlib.sha256(f"{tenant}{thread}".encode()).hexdigest()[:16]
 
     @property
     def line(self) -> str:
-        """The thread on one line."""
+        """Describe the thread on one line."""
         return f'[{self.handle}] "{label(self.thread)}" of {label(self.tenant)}'
 
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """One archive as one client sees it. Each method is a flow that gives the text of an answer.
-
-    Args:
-        archive: the archive; it is only read.
-        grant: what the client may read.
-        count: tokens of a text.
-    """
+    """Look up one archive for one client. Each method is a flow that returns an answer's text."""
 
     archive: Archive
     grant: Grant
     count: Callable[[str], int]
 
     def places(self) -> Flow[list[Place]]:
-        """All threads that are kept and granted, by tenant and name."""
+        """List all threads that are kept and granted, by tenant and name."""
         found = []
         for tenant in self.grant.tenants:
             threads = yield from self.archive.threads_flow(tenant)
@@ -77,13 +66,13 @@ class Looking:
         return found
 
     def threads(self, start: int) -> Flow[str]:
-        """A page of the threads."""
+        """List a page of the threads."""
         found = yield from self.places()
         lines = [place.line for place in found]
         return _listed(lines, start, "No thread is kept that you may read.")
 
     def search(self, query: str, thread: str, session: str, limit: int, tokens: int) -> Flow[str]:
-        """Messages that words find, in one thread or in all of them."""
+        """Search messages for words, in one thread or in all of them."""
         if not query.strip():
             raise InputError("query is empty; give words, names, paths or numbers to look for")
         places = yield from self._named(thread) if thread else self.places()
@@ -126,7 +115,7 @@ class Looking:
     def read(
         self, id: str, until: str, start: int, thread: str, session: str, tokens: int
     ) -> Flow[str]:
-        """A message by its id, from a character on, or a range of messages."""
+        """Read a message by its id, from a character on, or a range of messages."""
         if until and start:
             raise InputError("start goes with one id; leave out until to read on in one message")
         scope = yield from self._scope(thread, session)
@@ -152,14 +141,14 @@ class Looking:
         return "\n".join([recalled_text(result.text), *notes])
 
     def compactions(self, start: int, thread: str, session: str) -> Flow[str]:
-        """A page of the compactions in force, the first one first."""
+        """List a page of the compactions in force, the first one first."""
         scope = yield from self._scope(thread, session)
         chain = yield from self.archive.chain_flow(scope)
         lines = [f"{number}. {_outline(record)}" for number, record in enumerate(chain, 1)]
         return _listed(lines, start, "No compaction is in force in this thread.")
 
     def compaction(self, id: str, start: int, thread: str, session: str) -> Flow[str]:
-        """What left the view in one compaction, why, and what stands for it."""
+        """Show the messages, the cause and the summary of one compaction."""
         scope = yield from self._scope(thread, session)
         chain = yield from self.archive.chain_flow(scope)
         record = next((one for one in chain if one.id == id.strip()), None)
@@ -181,7 +170,7 @@ class Looking:
         return recalled_text("\n".join(text))
 
     def overview(self, handle: str) -> Flow[str]:
-        """One thread: its compactions, what stands in it, and its newest summary."""
+        """Show one thread with its compactions, standing facts and newest summary."""
         [place] = yield from self._named(handle)
         chain = yield from self.archive.chain_flow(Scope(place.tenant, place.thread))
         lines = [f"{number}. {_outline(one)}" for number, one in enumerate(chain, 1)][-PAGE:]
@@ -197,7 +186,7 @@ class Looking:
         return Scope(places[0].tenant, places[0].thread, session)
 
     def _named(self, thread: str) -> Flow[list[Place]]:
-        """The one thread that a handle or a name means, or that there is."""
+        """Find the one thread of a handle or a name; without one, the only thread."""
         places = yield from self.places()
         if not thread:
             found = places
@@ -235,7 +224,7 @@ class Looking:
 
 
 def standing_lines(ledger: Mapping[str, object]) -> Iterator[str]:
-    """What users have stated and still holds, a line each, with its source."""
+    """Yield the users' standing statements, a line each, with its source."""
     book, _ = Ledger.recovered(ledger)
     for fact in book.standing():
         yield f"- {as_notes(fact.shown)} [{label(fact.source)} {label(fact.role)}]"

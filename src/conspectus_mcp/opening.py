@@ -1,4 +1,4 @@
-"""The archive, opened when it is first asked for: an agent may start before anything is in it."""
+"""Open the archive at its first use, as an agent may start before it exists."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from conspectus.errors import InputError, NotFoundError
 
 
 class Opening:
-    """An archive that is there, or will be.
-
-    Args:
-        where: a path or a URL.
+    """An archive that exists now or later.
 
     Raises:
-        InputError: the address is malformed, or of an archive in the memory of a process.
+        InputError: the address is malformed, or of an archive in a process's memory.
     """
 
     def __init__(self, where: str) -> None:
@@ -31,10 +28,10 @@ class Opening:
         self._archive: Archive | None = None
 
     def archive(self) -> Archive:
-        """The open archive.
+        """Return the open archive.
 
         Raises:
-            NotFoundError: it is a file that is not there; none is made.
+            NotFoundError: its file does not exist; none is made.
             ArchiveError: it cannot be opened.
         """
         with self._lock:
@@ -49,7 +46,7 @@ class Opening:
             return self._archive
 
     def close(self) -> None:
-        """Give up the connections."""
+        """Close the connections."""
         with self._lock:
             if self._archive is not None:
                 self._archive.close()

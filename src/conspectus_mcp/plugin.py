@@ -1,4 +1,4 @@
-"""A plugin for Claude Code as files: two hooks and the server."""
+"""Write a plugin for Claude Code, with two hooks and the server."""
 
 from __future__ import annotations
 
@@ -19,14 +19,11 @@ ARCHIVING, BRINGING = 120, 30
 
 
 def write_plugin(folder: Path, archive: str | None = None) -> list[Path]:
-    """Write a plugin for Claude Code that runs this installation.
+    """Write a plugin for Claude Code that runs this installation, and return its files.
 
     Args:
         folder: where it goes; made if it is missing.
         archive: a path or a URL of the archive. Default: the user's own.
-
-    Returns:
-        The files, as they were written.
 
     Raises:
         InputError: another plugin is there, or the folder cannot be written to.

@@ -1,4 +1,4 @@
-"""The server: its tools and resources, over stdio or streamable HTTP."""
+"""Serve tools and resources, over stdio or streamable HTTP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAME = "conspectus"
 SCHEME = "conspectus://threads/"
 TOKENS = 2_000
 MOST_TOKENS = 20_000
-"""Tokens of an answer: where a client asks for no size, and at most."""
+"""Default and maximum tokens of an answer."""
 
 READ_ONLY = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
@@ -67,14 +67,14 @@ def build_server(
 
     Args:
         opening: the archive.
-        grant: what the one client of a process sees; or
-        clients: who may come over HTTP, each with a token and a grant.
+        grant: of the one client of a process.
+        clients: that may connect over HTTP, each with a token and a grant.
     """
     return _Server(opening, grant, clients)
 
 
 class _Server(MCPServer[Any]):
-    """The tools are the same for all clients; what they find depends on who asks."""
+    """Offer the same tools to all clients; their grants limit the results."""
 
     def __init__(self, opening: Opening, grant: Grant | None, clients: Sequence[Client]) -> None:
         verified: dict[str, Any] = {}
@@ -188,7 +188,7 @@ class _Server(MCPServer[Any]):
             raise ToolError(_sendable(str(error))) from error
 
     def _looking(self) -> Looking:
-        """The archive as whoever asks may see it."""
+        """Return the archive as the present client may see it."""
         grant = self._own
         if grant is None:
             token = get_access_token()
@@ -200,13 +200,13 @@ class _Server(MCPServer[Any]):
 
 
 class _Verifier:
-    """Knows clients by their tokens."""
+    """Verify clients by their tokens."""
 
     def __init__(self, clients: Sequence[Client]) -> None:
         self._clients = clients
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """The client's name, as the SDK wants it; None for an unknown token."""
+        """Return the client's name in the SDK's form; None for an unknown token."""
         client = client_of(self._clients, token)
         if client is None:
             return None
@@ -214,5 +214,5 @@ class _Verifier:
 
 
 def _sendable(text: str) -> str:
-    """A text that JSON in UTF-8 can carry."""
+    """Replace characters that JSON in UTF-8 cannot carry."""
     return _UNSENDABLE.sub("\ufffd", text)

@@ -1,8 +1,8 @@
-"""Loops of other SDKs inside their models' windows, with nothing lost.
+"""Keep the loops of other SDKs inside their models' windows, and lose nothing.
 
-`Fitter` fits the messages of one request: OpenAI's chat messages, items of Responses, Anthropic's
-messages. `openai_agents` and `litellm_proxy` do it where those SDKs let somebody in; each needs its
-extra. This package stands on the engine, `conspectus`, which imports nothing of it.
+`Fitter` fits the messages of one request: OpenAI's chat messages, items of Responses,
+Anthropic's messages. `openai_agents` and `litellm_proxy` use the hooks of those SDKs; each
+needs its extra. The engine, `conspectus`, imports nothing of this package.
 
 Example:
     >>> from conspectus_sdk import Fitter

@@ -1,4 +1,4 @@
-"""The messages of one request made to fit the window of the model that it goes to."""
+"""Fit the messages of one request to the window of its model."""
 
 from __future__ import annotations
 
@@ -36,34 +36,33 @@ from conspectus.tokens import TokenCounter, TokenMeter
 from conspectus_sdk.plain import plain
 
 LOCAL = "local"
-"""The tenant where none is named."""
+"""Default tenant."""
 
 MOST_ANSWER = 1 / 2
-"""Share of the window that is left free for an answer at most."""
+"""Maximum share of the window that is left free for an answer."""
 
 KNOWN = 64
-"""Models whose engine is remembered: a proxy's names of models come from clients."""
+"""Models whose engine is remembered: a proxy's clients choose the names of models."""
 
 
 class Fitter:
-    """Fits the messages of requests, whichever model they go to.
+    """Fit the messages of requests, for any model.
 
     Args:
-        archive: where originals go: an `Archive`, a LangGraph store, a path or a URL. It stays
-            open until `close`.
+        archive: of the originals: an `Archive`, a LangGraph store, a path or a URL. It stays open
+            until `close`.
         window: input limit of the models in tokens; or a mapping of their names to limits, where
             `gpt-4o` means `openai/gpt-4o` and `gpt-4o-2024-08-06`, too, and `*` stands for
-            anything. Default, and for models that the mapping does not name: what their LangChain
-            profile says.
+            anything. Default, also of models that the mapping does not name: their LangChain
+            profile.
         summarizer: as for `Compactor`. Default: `"embedded"`.
-        trigger, keep: when to compact, and how much of the newest history stays, as for
-            `Compactor`. Default: 85 % of the window, 20 messages.
+        trigger, keep: as for `Compactor`. Default: 85 % of the window, 20 messages.
         token_counter: as for `Compactor`. Default: an estimate for the model's tokenizer.
-        max_summary_tokens: the most that the text of a summary takes. Default: a third of the room.
-        redact: takes secrets out of all that is archived or summarised; see `Compactor`.
+        max_summary_tokens: maximum of a summary's text. Default: a third of the room.
+        redact: removes secrets; see `Compactor`.
 
     Raises:
-        PolicyError: a setting that cannot mean anything.
+        PolicyError: a setting is invalid.
         ArchiveError: the archive cannot be opened.
 
     Example:
@@ -100,7 +99,7 @@ class Fitter:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Give up the archive's connections."""
+        """Close the archive's connections."""
         self.archive.close()
 
     def __enter__(self) -> Self:
@@ -121,24 +120,23 @@ class Fitter:
         tools: Sequence[Any] = (),
         answer_tokens: int | None = None,
     ) -> CompactionResult:
-        """Make the messages of a request fit; send `messages` of what comes back.
+        """Make the messages of a request fit; send the `messages` of the result.
 
-        Send the whole history each time, or what the last call gave back with new messages.
+        Pass the whole history each time, or the last result with new messages.
 
         Args:
             messages: OpenAI's chat messages, items of Responses, or Anthropic's messages.
-            model: the model that the request goes to.
+            model: of the request.
             thread_id: names the conversation.
-            tenant: whose it is.
-            session: which agent's own history it is, where several share a thread.
-            system: what the request says beside the messages: Anthropic's `system` (a text or
-                blocks), the `instructions` of Responses.
-            tools: the request's tools, in the provider's form.
-            answer_tokens: the most that the answer may take, as `max_tokens` says, where that is
-                part of the window; half of it at most. Default: nothing is left free for it.
+            tenant: of the conversation.
+            session: names the agent, if several share a thread.
+            system: Anthropic's `system` (a text or blocks), or the `instructions` of Responses.
+            tools: of the request, in the provider's form.
+            answer_tokens: maximum of the answer (`max_tokens`), if that is part of the window; at
+                most half of it is left free. Default: nothing.
 
         Returns:
-            What happened. Messages that stay are the caller's own objects.
+            The outcome. Messages that stay are the caller's own objects.
 
         Raises:
             StuckError: nothing makes it fit; carries the numbers.
@@ -162,7 +160,7 @@ class Fitter:
         tools: Sequence[Any] = (),
         answer_tokens: int | None = None,
     ) -> CompactionResult:
-        """`fit` on an event loop."""
+        """Fit on an event loop; see `fit`."""
         scope = scope_of(tenant, thread_id, session)
         return await arun(self._fit(messages, model, scope, system, tools, answer_tokens))
 
@@ -200,7 +198,7 @@ class Fitter:
         return replace(result, messages=[came.get(id(one), one) for one in result.messages])
 
     def _engine(self, model: str) -> tuple[Engine, int]:
-        """What compacts for a model, and its window."""
+        """Return the engine of a model, and its window."""
         with self._lock:
             known = self._engines.get(model)
             if known is None:

@@ -1,7 +1,4 @@
-"""LiteLLM's proxy: a callback that fits each request before it is sent on.
-
-Needs the extra `litellm`.
-"""
+"""Fit each request to LiteLLM's proxy before it is sent on; needs the extra `litellm`."""
 
 from __future__ import annotations
 
@@ -19,22 +16,22 @@ from conspectus_sdk.plain import plain
 
 MESSAGES = frozenset("completion acompletion anthropic_messages aanthropic_messages".split())
 ITEMS = frozenset("responses aresponses".split())
-"""Kinds of calls whose history stands under `messages`, and under `input`."""
+"""Kinds of calls with the history in `messages`, and in `input`."""
 
 SESSION = ("litellm_session_id", "session_id", "thread_id")
-"""Where a client names its conversation: in the request or in its `metadata`."""
+"""Names of a conversation, in the request or in its `metadata`."""
 
 
 class FittingLogger(CustomLogger):
-    """Fits chat, Responses and Anthropic requests of every client of a proxy.
+    """Fit chat, Responses and Anthropic requests of every client of a proxy.
 
-    A conversation is known by the name that the client gives it; without one by its system prompt
-    and its first message, among the conversations of the same key.
+    The client's name identifies a conversation; without one its system prompt and its first
+    message, among the conversations of the same key.
 
     Args:
-        fitter: what fits the messages.
-        tenant: tells whose a request is, from the key and the request. Default: the key's digest,
-            as LiteLLM keeps it.
+        fitter: fits the messages.
+        tenant: returns the tenant of a key and a request. Default: the key's digest, as LiteLLM
+            keeps it.
 
     Example:
         `litellm_settings: {callbacks: your_module.fitting}` in the proxy's file, where
@@ -50,10 +47,10 @@ class FittingLogger(CustomLogger):
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str
     ) -> dict[str, Any]:
-        """Fit one request; LiteLLM sends what comes back.
+        """Fit one request, and return it for LiteLLM to send.
 
         Raises:
-            ContextWindowExceededError: nothing makes it fit, as a provider would say.
+            ContextWindowExceededError: nothing makes it fit.
             ConspectusError: the archive cannot be read, or the model's window is not known.
         """
         field = "messages" if call_type in MESSAGES else "input" if call_type in ITEMS else ""
@@ -82,7 +79,7 @@ def _key_of(key: Any, data: Mapping[str, Any]) -> str:
 
 
 def _named(data: Mapping[str, Any]) -> str:
-    """The name that a client gives its conversation; empty for none."""
+    """Return the client's name of its conversation; empty for none."""
     metadata = data.get("metadata")
     places = [data, metadata if isinstance(metadata, Mapping) else {}]
     found = (one[name] for one in places for name in SESSION if one.get(name))
@@ -90,7 +87,7 @@ def _named(data: Mapping[str, Any]) -> str:
 
 
 def _told(messages: list[Any], system: object) -> str:
-    """A name for a conversation from its beginning, up to the first message that is no prompt."""
+    """Name a conversation by its beginning, up to the first message that is no prompt."""
     start: list[Any] = [system]
     for message in messages:
         start.append(plain(message))

@@ -1,4 +1,4 @@
-"""OpenAI's Agents SDK: a session that keeps everything, and a filter before each call of a model.
+"""Fit runs of OpenAI's Agents SDK, by a session and a filter before each model call.
 
 Needs the extra `openai-agents`.
 """
@@ -20,16 +20,16 @@ InputFilter = Callable[[CallModelData[Any]], Any]
 
 
 class FittedSession(SessionABC):
-    """A session around another one: that keeps the whole history, a run begins with what fits.
+    """A session that fits the history of another one, which keeps all of it.
 
     Give the run `session.input_filter`, too, so that a run of many turns stays inside the window.
 
     Args:
         session: any other session; it is only added to, as the SDK does.
-        fitter: what fits the items.
+        fitter: fits the items.
         model: the model that answers.
-        tenant: whose conversation it is.
-        answer_tokens: room for an answer, in tokens, where that counts in the model's window.
+        tenant: of the conversation.
+        answer_tokens: maximum of an answer, if it counts in the model's window.
 
     Example:
         `Runner.run(agent, "hi", session=session, run_config=RunConfig(call_model_input_filter=
@@ -57,11 +57,11 @@ class FittedSession(SessionABC):
 
     @property
     def session_settings(self) -> SessionSettings | None:  # type: ignore[override]
-        """The settings of the session inside."""
+        """Return the settings of the session inside."""
         return self.inner.session_settings
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The history as it fits the window; with a limit the newest items as they are."""
+        """Return the history fitted to the window; with a limit the newest items."""
         items = await self.inner.get_items(limit)
         if limit is not None:
             return items
@@ -94,17 +94,18 @@ def input_filter(
     model: str | None = None,
     answer_tokens: int | None = None,
 ) -> InputFilter:
-    """Make a `call_model_input_filter` that fits what each call of a model sends.
+    """Make a `call_model_input_filter` that fits the input of each model call.
 
     Args:
-        fitter: what fits the items.
-        thread_id: names the conversation; or a function that tells it from the call.
-        tenant: whose it is.
-        model: the model that answers. Default: the name that the agent gives.
-        answer_tokens: room for an answer, in tokens, where that counts in the model's window.
+        fitter: fits the items.
+        thread_id: names the conversation, or a function that names it by the call.
+        tenant: of the conversation.
+        model: the model that answers. Default: that of the agent.
+        answer_tokens: maximum of an answer, if it counts in the model's window.
 
     Returns:
-        The filter, for `RunConfig(call_model_input_filter=...)`. It raises what `Fitter.fit` does.
+        The filter, for `RunConfig(call_model_input_filter=...)`. It raises the errors of
+        `Fitter.fit`.
     """
 
     async def fitted(data: CallModelData[Any]) -> ModelInputData:
@@ -124,7 +125,7 @@ def input_filter(
 
 
 def _model_of(agent: Agent[Any]) -> str:
-    """The name of an agent's model."""
+    """Return the name of an agent's model."""
     if isinstance(agent.model, str):
         return agent.model
     named = getattr(agent.model, "model", None)
@@ -132,7 +133,7 @@ def _model_of(agent: Agent[Any]) -> str:
 
 
 def _schemas(agent: Agent[Any]) -> list[dict[str, Any]]:
-    """The agent's own tools, as a request holds them."""
+    """Return the schemas of the agent's own tools."""
     return [
         {
             "type": "function",

@@ -1,4 +1,4 @@
-"""What a client changes in a message from request to request, taken out of it."""
+"""Remove the parts of a message that a client changes from request to request."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ FAKE_ID = "__fake_id__"
 
 
 def plain(message: Any) -> Any:
-    """Return a message without marks for a cache and without a made-up id.
-
-    It is the message itself where that has none.
+    """Return a message without cache marks and made-up ids; itself if it has none.
 
     Example:
         >>> plain({"type": "message", "id": "__fake_id__", "role": "assistant", "content": "b"})

@@ -1,7 +1,7 @@
-"""The secret scanner of Conspectus, which `redact=True` stands for.
+"""Scan texts for secrets, as `redact=True` does.
 
-It stands beside the engine, `conspectus`, which finds it by its entry point, the `default` of the
-group `conspectus.redactors`, and imports nothing of it.
+The engine, `conspectus`, finds this package by its entry point, the `default` of the group
+`conspectus.redactors`, and imports nothing of it.
 
 Example:
     >>> from conspectus_secrets import SecretRedactor

@@ -1,8 +1,8 @@
-"""Where the value of a secret ends, and whether it is one: its quote, its line, its string of JSON.
+"""Find the end of a value, and judge whether it is a secret.
 
-A value in quotes goes to the same quote, and a bare one to the end of its line: a part of a secret
-that is left behind is worse than a word too many that goes with it. What would break JSON in which
-the line stands is left, though: the end of the string ends the line too.
+A value in quotes goes to the same quote, and a bare one to the end of its line: a remaining
+part of a secret is worse than an extra word. JSON around the line stays valid, though: the end
+of the string ends the line too.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _CALL = re.compile(
 _NAMES = re.compile(r"\A[A-Za-z_][A-Za-z_]*+(?:(?:\.|->|::|\?\.)[A-Za-z_]++)+[,;]?\Z")
 _WAYS = re.compile(r"(?i:\A(?:argon2\w{0,2}|pbkdf2\w{0,12}|bcrypt\w?|scrypt\w?)\Z)")
 _NO_SIGNS = frozenset("_-.:/,;'’\"()<>[]{}|?`")
-"""They stand in prose, in types and around words; what has no other sign and no digit is a word."""
+"""Signs of prose, types and quotes; a word with no other sign and no digit is no password."""
 
 DEPTHS = 4
-"""JSON in JSON so deep is told apart."""
+"""Levels of JSON in JSON that are distinguished."""
 
 
 def unfolded(text: str) -> str:
-    """The text with the ends of lines in JSON as such, each character in its place.
+    r"""Replace escaped line ends of JSON by real ones, each character in its place.
 
     Example:
         >>> unfolded("a\\\\nb")
@@ -47,7 +47,7 @@ def unfolded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value as it stands: where it begins and ends, and its quote, which is empty without."""
+    """The place of a value, with its quote, which may be empty."""
 
     begin: int
     end: int
@@ -55,11 +55,11 @@ class Value:
 
 
 class Bounds:
-    """Finds where values end.
+    """Find where values end.
 
     Args:
-        text: what is searched.
-        view: the same with the ends of lines in JSON as such, if it is that which is searched.
+        text: the text.
+        view: the text to search, with the line ends of JSON as such. Default: the same.
     """
 
     def __init__(self, text: str, view: str | None = None) -> None:
@@ -74,7 +74,7 @@ class Bounds:
 
     @cached_property
     def _quotes(self) -> list[list[int]]:
-        """Where quotes stand, by how many strings of JSON they lie in."""
+        """Find quotes, by the number of JSON strings around them."""
         found: list[list[int]] = [[] for _ in range(DEPTHS)]
         for match in _QUOTES.finditer(self.text):
             depth, count = 0, len(match[1])
@@ -85,22 +85,22 @@ class Bounds:
         return found
 
     def _depth(self, at: int) -> int:
-        """The innermost string of JSON that is open here, 0 for the outermost; -1 for none."""
+        """Return the depth of the innermost open JSON string, from 0; -1 for none."""
         return self._open(at)[0]
 
     def run_end(self, at: int) -> int:
-        """Where what is written here without a break ends."""
+        """Return the end of the unbroken run from here."""
         return self._runs.end(at)
 
     def column(self, at: int) -> int:
-        """So many characters stand before this on its line, or in its string of JSON."""
+        """Count the characters before this place on its line, or in its JSON string."""
         least = max(0, at - 200)
         begin = self.view.rfind("\n", least, at) + 1 or least
         depth, opened = self._open(at)
         return at - (max(begin, opened + 1) if depth >= 0 else begin)
 
     def _open(self, at: int) -> tuple[int, int]:
-        """The innermost string of JSON that is open here, as above, and where its quote stands."""
+        """Return the depth of the innermost open JSON string, and the place of its quote."""
         line = bisect_left(self._lines, at)
         least = self._lines[line - 1] if line else -1
         inner = opened = -1
@@ -114,7 +114,7 @@ class Bounds:
         return inner, opened
 
     def line_end(self, at: int) -> int:
-        """Where the line ends, or the string of JSON in which it stands; without spaces before."""
+        """Return the end of the line, or of its JSON string, without trailing spaces."""
         if at not in self._ended:  # blocks that lie in one another ask for the same lines
             self._ended[at] = self._line_end(at)
         return self._ended[at]
@@ -141,7 +141,7 @@ class Bounds:
         return self.trimmed(at, stop)
 
     def in_string(self, at: int, stop: int) -> bool:
-        """Whether what stands here goes on to there in the same string of JSON, if in any."""
+        """Return whether two places lie in the same JSON string, or in none."""
         depth = self._depth(at)
         if depth < 0:
             return True
@@ -151,13 +151,13 @@ class Bounds:
         )
 
     def trimmed(self, at: int, stop: int) -> int:
-        """Where it ends without spaces."""
+        """Move an end before its spaces."""
         while stop > at and self.view[stop - 1].isspace():
             stop -= 1
         return stop
 
     def quoted(self, at: int) -> Value | None:
-        """The value in quotes here, to the same quote; a quote written twice is part of it."""
+        """Return the value in quotes here; a doubled quote is part of it."""
         match = QUOTE.match(self.text, at)
         if match is None:
             return None
@@ -173,14 +173,14 @@ class Bounds:
         return None if stop is None else Value(begin, stop, quote)
 
     def _escaped(self, begin: int, at: int) -> bool:
-        """Whether a simple quote in a string of JSON is escaped: its backslashes are, too."""
+        """Return whether a single quote in a JSON string is escaped, by escaped backslashes."""
         run = 0
         while at - 1 - run >= begin and self.text[at - 1 - run] == "\\":
             run += 1
         return run > 1 and (run >> (self._depth(begin) + 1)) % 2 == 1
 
     def bare(self, at: int, kind: str) -> Value | None:
-        """The line from here, unless its first word tells that it is prose: then it is not read."""
+        """Return the rest of the line, unless its first word shows that it is prose."""
         word = _WORD.match(self.view, at)
         if word is None:
             return None
@@ -196,7 +196,7 @@ class Bounds:
         return Value(at, self.line_end(at) if end < 0 else end, "")
 
     def secret(self, at: int, kind: str, name: str, sure: bool = True) -> Value | None:
-        """The value here, in quotes or to the end of its line, if it is a secret of this kind."""
+        """Return the value here, in quotes or bare, if it is a secret of this kind."""
         value = self.quoted(at)
         if value is None or self.clings(value):
             value = self.bare(at, kind)
@@ -205,24 +205,24 @@ class Bounds:
         return value
 
     def clings(self, value: Value) -> bool:
-        """Whether something follows its quote at once, so that it is no value in quotes."""
+        """Return whether text follows the quote at once, so that it quotes no value."""
         after = value.end + len(value.quote)
         return self.view[after : after + 1].isalnum()
 
     def of(self, value: Value) -> str:
-        """What a value says."""
+        """Return the text of a value."""
         return self.view[value.begin : value.end]
 
 
 def believed(kind: str, name: str, value: str, sure: bool, quoted: bool) -> bool:
-    """Whether what stands where a secret may stand is one.
+    """Return whether a value at the place of a secret is one.
 
     Args:
-        kind: as `named_kind` has it.
-        name: what it is called.
+        kind: from `named_kind`.
+        name: of the value.
         value: without its quotes; of several words, one must look like a secret.
         sure: only a value can stand there, so one plain word is one.
-        quoted: it stood in quotes; of a bare value the first word must look like a secret, as the
+        quoted: it stood in quotes; the first word of a bare value must look like a secret, as the
             others may be a remark.
     """
     words = STANDS_FOR.sub("", value).split()
@@ -241,7 +241,7 @@ def believed(kind: str, name: str, value: str, sure: bool, quoted: bool) -> bool
 
 
 def telling(kind: str, word: str) -> bool:
-    """Whether a word by itself looks like a secret, not like prose, a type or a length.
+    """Return whether a word alone looks like a secret, not like prose, a type or a length.
 
     Example:
         >>> telling("password", "tr0ub4dor"), telling("password", "VARCHAR(255)")

@@ -1,7 +1,7 @@
-"""Secrets that a program is given: `setPassword("...")`, `getenv("DB_PASSWORD", "...")`, `ENV`.
+"""Find secrets in calls: `setPassword("...")`, `getenv("DB_PASSWORD", "...")`, `ENV`.
 
-Also defaults beside a variable of the environment, defaults of Terraform, and commands that store
-a setting.
+Also defaults beside a variable of the environment, defaults of Terraform, and commands that
+store a setting.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ _PARTS = re.compile(
     r"\bname=\\{0,8}\"(?P<name>[A-Za-z][\w.-]{0,60})\\{0,8}\""
     r"(?:[ \t]{0,4}\r?\n){2,4}[ \t]{0,4}(?=\S)"
 )
-"""A field of a form that is sent in parts."""
+"""A field of a multipart form."""
 
 
 def called_secrets(bounds: Bounds) -> Iterator[Found]:
-    """Secrets that a call, a command or a default holds."""
+    """Yield secrets in calls, commands and defaults."""
     view = bounds.view
     for match in _SETTERS.finditer(view):
         sure = match["name"].lower().startswith(("set", "with"))
@@ -81,7 +81,7 @@ def called_secrets(bounds: Bounds) -> Iterator[Found]:
 def _quoted(
     bounds: Bounds, match: re.Match[str], name: str, sure: bool, after: str
 ) -> Iterator[Found]:
-    """The value in quotes after what was matched; with one of these signs behind it, if any."""
+    """Yield the quoted value after a match, if one of the given signs follows it."""
     kind = named_kind(name)
     value = None if kind is None else bounds.quoted(match.end())
     if kind is None or value is None:

@@ -1,20 +1,20 @@
-"""Where a value ends: at its quote, or where what is written without a break ends."""
+"""Find the end of a value, at its quote or at the end of an unbroken run."""
 
 from __future__ import annotations
 
 import re
 
 Found = tuple[int, int, str, str]
-"""Begin, end and kind of a secret in a text, and the quotes that what replaces it needs."""
+"""Begin, end and kind of a secret, and the quotes that its replacement needs."""
 
 LONGEST = 4_096
-"""Characters of a line, or of what stands in a tag, that are read for a value at most."""
+"""Maximum characters of a line or a tag that are read for a value."""
 
 LONGEST_QUOTED = 40_000
-"""Characters of a value in quotes at most: as many as of a private key."""
+"""Maximum characters of a value in quotes, as of a private key."""
 
 JUDGED = 512
-"""Characters of a bare value by which it is judged; what goes on without a break goes with it."""
+"""Characters of a bare value that are judged; an unbroken rest belongs to it."""
 
 QUOTE = re.compile(r"""[bBrRfFuU]{0,2}(?P<quote>\\{0,8}(?:\"\"\"|'''|["'`]))""")
 _LINE_ENDS = re.compile(r"\\++[nrt]")
@@ -22,7 +22,7 @@ _RUN = re.compile(r"[^\s\"'`<>]*+")
 
 
 def closing(text: str, start: int, quote: str) -> int | None:
-    """Where a value in quotes ends; within `LONGEST_QUOTED` characters, and one line."""
+    """Return the end of a value in quotes, within `LONGEST_QUOTED` characters and one line."""
     limit = min(len(text), start + LONGEST_QUOTED)
     line = text.find("\n", start, limit)
     limit = limit if line < 0 else line
@@ -41,8 +41,10 @@ def closing(text: str, start: int, quote: str) -> int | None:
 
 
 def cut(text: str, at: int, stop: int) -> int:
-    """Where a bare value ends that was read to here: not with a backslash, which may belong to the
-    quote of a string of JSON, nor behind the end of a line in such a string."""
+    """Move the end of a bare value before a backslash and before an escaped line end.
+
+    The backslash may belong to the quote of a JSON string.
+    """
     if (line := _LINE_ENDS.search(text, at, stop)) is not None:
         stop = line.start()
     while stop > at and text[stop - 1] == "\\":
@@ -51,32 +53,21 @@ def cut(text: str, at: int, stop: int) -> int:
 
 
 def whole(text: str, at: int, stop: int, rest: re.Pattern[str]) -> int:
-    """Where a bare value ends of which at most `JUDGED` characters were read.
-
-    Args:
-        text: in which it stands.
-        at: where it begins.
-        stop: where it was found to end.
-        rest: what may follow without a break.
-    """
+    """Extend the end of a bare value of which only `JUDGED` characters were read, by `rest`."""
     if stop - at < JUDGED or (more := rest.match(text, stop)) is None:
         return stop
     return cut(text, at, more.end())
 
 
 class Runs:
-    """Where unbroken runs of a text end; a long one is gone over once, however often it is asked.
-
-    Args:
-        text: in which they stand.
-    """
+    """Find the ends of unbroken runs; a long one is read once for many requests."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._last = (0, 0)
 
     def end(self, at: int) -> int:
-        """Where the run from here ends, at a space, a quote or a tag."""
+        """Return the end of the run from here, at a space, a quote or a tag."""
         begin, end = self._last
         if not begin <= at < end:
             match = _RUN.match(self._text, at)

@@ -1,7 +1,7 @@
-"""What secrets of known providers look like, and where else one stands by its form alone.
+"""Define the forms of known providers' secrets, and of others that their form alone reveals.
 
-Each pattern begins with what is fixed and repeats one class of characters at a time, possessively,
-so that no text takes more than a few looks at each of its characters.
+Each pattern begins with a fixed part and repeats one class of characters at a time,
+possessively, so that no text takes more than a few looks at each of its characters.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from conspectus_secrets.words import can_be
 
 START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
-"""No letter or digit before, but for the end of a line in JSON: a secret does not begin within a
-word, a hash or an encoded image."""
+"""No letter or digit before it, except an escaped line end of JSON: a secret does not begin within
+a word, a hash or an encoded image.
+"""
 
 END = r"(?![A-Za-z0-9])"
 
@@ -26,10 +27,10 @@ class Format:
     """One form of secret.
 
     Attributes:
-        kind: what replaces it says this.
-        hints: the text holds one of these, or is not searched; in lower case.
-        pattern: what is found; the group `value`, or group 1, is the secret where there is one.
-        real: says of a find whether it is one; None for always.
+        kind: name in the replacement.
+        hints: lower-case texts, one of which the text must hold.
+        pattern: the group `value`, or group 1, is the secret, if there is one.
+        real: checks a match; None for no check.
     """
 
     kind: str
@@ -41,16 +42,11 @@ class Format:
     def of(
         cls, kind: str, hints: str, pattern: str, real: Callable[[str], bool] | None = None
     ) -> Format:
-        """Make a form; its hints are written with blanks between them."""
+        """Make a form from hints with blanks between them."""
         return cls(kind, tuple(hints.split()), re.compile(pattern), real)
 
     def found(self, text: str, lower: str) -> Iterator[tuple[re.Match[str], int, int]]:
-        """Yield each find with the begin and the end of the secret in it.
-
-        Args:
-            text: what is searched.
-            lower: the same in lower case.
-        """
+        """Yield each match with the place of its secret; `lower` is the text in lower case."""
         if not any(hint in lower for hint in self.hints):
             return
         named = self.pattern.groupindex.get("value")
@@ -61,17 +57,17 @@ class Format:
 
 
 def mixed(secret: str) -> bool:
-    """Letters and digits: no plain word, no plain number."""
+    """Return whether it has letters and digits, unlike a plain word or number."""
     return any(c.isdigit() for c in secret) and any(c.isalpha() for c in secret)
 
 
 def _scattered(secret: str) -> bool:
-    """Digits and letters of both cases, as in random text; no name made of words."""
+    """Return whether it has digits and letters of both cases, as random text has."""
     return mixed(secret) and any(c.isupper() for c in secret) and any(c.islower() for c in secret)
 
 
 def decoded_pair(encoded: str) -> bool:
-    """Whether it is `user:password` in base64."""
+    """Return whether it is `user:password` in base64."""
     try:
         text = base64.b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode()
     except (binascii.Error, ValueError):
@@ -81,7 +77,7 @@ def decoded_pair(encoded: str) -> bool:
 
 
 def _credential(secret: str) -> bool:
-    """What stands in a header and no name, address or code: two digits or more among letters."""
+    """Return whether a value of a header is no name, address or code."""
     digits = sum(map(str.isdigit, secret))
     return digits >= 2 and "://" not in secret and can_be("token", secret, False, False)
 

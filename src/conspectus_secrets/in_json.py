@@ -1,4 +1,4 @@
-"""In a text that is JSON as a whole, no find goes over the end of a string or half an escape."""
+"""Keep finds in JSON within one string, and off half an escape."""
 
 from __future__ import annotations
 
@@ -13,13 +13,9 @@ _STRINGS = re.compile(r'"((?:[^"\\]|\\.)*+)"')
 
 
 def within_strings(text: str, found: Sequence[Found]) -> list[Found]:
-    """What was found, in JSON each in the string in which it begins; elsewhere as it is.
+    """Cut the finds in a JSON text to the string in which they begin; leave them in other texts.
 
-    A private key may be divided into several strings, and a number stands in none.
-
-    Args:
-        text: what was searched.
-        found: where secrets stand; some may lie in others.
+    A private key may be divided into several strings; a number stands in none.
 
     Example:
         >>> within_strings('["ab", "c"]', [(2, 9, "password", "")])
@@ -60,7 +56,7 @@ def _pieces(text: str, one: Found, spans: Sequence[tuple[int, int]], first: int)
 
 
 def _half(text: str, at: int, least: int) -> int:
-    """1 if this lies within an escape, behind its backslash."""
+    """Return 1 if this place lies within an escape, behind its backslash."""
     run = 0
     while at - run > least and text[at - run - 1] == "\\":
         run += 1

@@ -1,6 +1,7 @@
-"""Private keys, whole or cut off: PEM, OpenSSH, PGP, PuTTY; escaped, indented, with numbered lines.
+"""Find private keys, whole or cut off: PEM, OpenSSH, PGP, PuTTY.
 
-What is cut off goes as far as it looks like a key, and in a string of JSON not beyond its end.
+They may be escaped, indented, or have numbered lines. A key that is cut off ends where it no
+longer looks like one, and within its JSON string.
 """
 
 from __future__ import annotations
@@ -24,11 +25,10 @@ _JOINT = (
     r"\\{0,4}\"[ \t]{0,8}[+,.\\]?[ \t]{0,8}"
     r"(?:\r?\n[ \t]{0,40})?\\{0,4}\""
 )
-"""Between two lines that are texts in quotes, of source or in a list. Any other quote ends a string
-of JSON."""
+"""Between two lines in quotes, of source or in a list. Any other quote ends a JSON string."""
 
 _NUMBER = r"[ \t]{0,12}(?:[\w./-]{1,80}+:)?\d{1,6} {0,8}[\t:→|-][ \t]?"
-"""In front of a line, as `cat -n` and `grep -n` number them."""
+"""The number of a line, as `cat -n` and `grep -n` write it."""
 
 _CUT_OFF = re.compile(
     rf"(?:\n{_NUMBER}(?={_RUN}{{16}})|[ \t'+,>|-]|\\(?=\s)|\s|{_LONG}"
@@ -45,21 +45,22 @@ _HEAD_LOST = re.compile(
     rf"{_GAPS}*+(?:{_SHORT}{_GAPS}++){{0,2}}+(?:{_GAPS}|{_LONG})*+(?:{_SHORT}\Z)?+"
 )
 """A key without its beginning, read backwards, as are a joint and a number: its last lines may be
-short, and so may be the one at which the text was cut."""
+short, and so may be the one at which the text was cut.
+"""
 
 _ESCAPED = re.compile(r"\\++(?:[nrt]|u2192)")
 _MEANT = {"n": "\n", "r": "\r", "t": "\t", "2": "→"}
 _JOINED = re.compile(r"\\{0,8}\"[\s+,.\\]{0,80}\"")
 
 LONGEST = 40_000
-"""Characters of a private key at most, of which the longest have some 13,000."""
+"""Maximum characters of a private key; the longest have about 13,000."""
 
 LEAST = 40
-"""Characters of base64 in a row without which it only speaks of a key."""
+"""Minimum characters of base64 in a row."""
 
 
 def private_keys(text: str) -> list[tuple[int, int, str]]:
-    """Where private keys stand, whole or cut off: begin, end and kind.
+    r"""List private keys, whole or cut off, by begin, end and kind.
 
     Example:
         >>> private_keys("-----BEGIN PRIVATE KEY-----\\n...\\n-----END PRIVATE KEY-----")
@@ -99,7 +100,7 @@ def private_keys(text: str) -> list[tuple[int, int, str]]:
 def _without_beginning(
     text: str, found: Sequence[tuple[int, int, str]]
 ) -> Iterator[tuple[int, int, str]]:
-    """Where keys stand of which only the last lines were kept, as by `tail`."""
+    """Yield keys of which only the last lines were kept, as by `tail`."""
     stops = [stop for _, stop, _ in found]
     before = 0
     for end in _END_MARK.finditer(text):
@@ -117,5 +118,5 @@ def _without_beginning(
 
 
 def _lines_of_key(body: str) -> bool:
-    """Whether short lines make up a key together."""
+    """Return whether short lines make up a key together."""
     return sum(map(len, re.findall(r"[A-Za-z0-9+/=]{12,}+", body))) >= LEAST

@@ -1,7 +1,7 @@
-"""Secrets that a name in Chinese, Japanese or Korean tells of: `密码是...`, `パスワードは...`.
+"""Find secrets after a name in Chinese, Japanese or Korean: `密码是...`, `パスワードは...`.
 
-There no space parts a name from what is said of it, and a value may stand right behind a verb. So
-what follows the name is looked for by itself: a sign, a verb, or only a gap.
+There is no space after the name, and a value may stand right behind a verb. So the text after
+the name is searched for a sign, a verb, or only a gap.
 """
 
 from __future__ import annotations
@@ -42,20 +42,17 @@ _LABEL = re.compile(
     rf"[{SPACES}]{{0,2}}[:：]?"
     rf"|(?=[{SPACES}“‘「『]|(?<=】)))[{SPACES}]{{0,8}}"
 )
-"""A name, the mark that closes bold type or quotes around it, and what tells of a value."""
+"""A name, the mark that closes bold type or quotes around it, and a sign or verb."""
 
 _NAMED = (":", "：", "=", "＝")
-"""Behind a password's name `named_secrets` reads these, as it does in English."""
+"""Signs after a password's name that `named_secrets` reads, as in English."""
 _LEAD = re.compile(r"[!-~]{4,512}")
 _AFTER = re.compile(r"です|でし|だ|に|へ|と|입니다|이다|이에요|예요|로|으로")
-"""What may stand right behind a value whose looks tell less: it is the end of the sentence."""
+"""Ends of sentences that may stand right behind a weaker value."""
 
 
 def labelled_secrets(text: str) -> Iterator[Found]:
-    """Secrets that a name in Chinese, Japanese or Korean tells of.
-
-    Args:
-        text: what is searched.
+    """Yield secrets after a name in Chinese, Japanese or Korean.
 
     Example:
         >>> text = "管理员密码改成Zx9#mP2q然后重启"
@@ -77,7 +74,7 @@ def labelled_secrets(text: str) -> Iterator[Found]:
 
 
 def _value(text: str, at: int, kind: str, told: re.Match[str]) -> Found | None:
-    """The value from here, in quotes of any kind or without."""
+    """Return the value from here, in quotes of any kind or bare."""
     quote = QUOTE.match(text, at)
     stop = closing(text, quote.end(), quote["quote"]) if quote else None
     if quote is None or stop is None:
@@ -92,8 +89,7 @@ def _value(text: str, at: int, kind: str, told: re.Match[str]) -> Found | None:
 
 
 def _bare(text: str, at: int, kind: str, told: re.Match[str]) -> Found | None:
-    """The value without quotes from here. The less tells that one follows, the more it must look
-    like one itself."""
+    """Return the bare value from here; after a weaker sign it must look more like a secret."""
     bare = None if words_only(text, at) else BARE.match(text, at)
     if bare is None:
         return None
@@ -119,15 +115,17 @@ def _bare(text: str, at: int, kind: str, told: re.Match[str]) -> Found | None:
 
 
 def _fits(kind: str, value: str, quoted: bool) -> bool:
-    """Whether it can be a secret of this kind; a token may be as short as a password there, if no
-    word, type or version looks so."""
+    """Return whether it can be a secret of this kind.
+
+    A token may be as short as a password, if no word, type or version looks like it.
+    """
     if can_be(kind, plainly(value), quoted, False):
         return True
     return kind not in ("password", "private-key") and _looks(value)
 
 
 def _looks(value: str) -> bool:
-    """Whether its looks alone tell that it is a secret."""
+    """Return whether its form alone shows a secret."""
     if not telling("password", value) or not sure("password", value):
         return False
     signs = any(not c.isalnum() and c not in "_-./:" for c in value)

@@ -1,7 +1,7 @@
-"""Secrets whose name stands in a tag, in bold type or in a cell of a table.
+"""Find secrets whose name stands in a tag, in bold type or in a cell of a table.
 
-`<password>...</password>`, `<property name="password">...</property>`, `<key>password</key>` with
-`<string>...</string>` behind it, `**API key**: ...`, `| Password | ... |`.
+`<password>...</password>`, `<property name="password">...</property>`, `<key>password</key>`
+with `<string>...</string>` behind it, `**API key**: ...`, `| Password | ... |`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NEXT_TAG = re.compile(r"</?[A-Za-z]")
 
 
 def marked_secrets(bounds: Bounds) -> Iterator[Found]:
-    """Secrets whose name stands in a tag, in bold type or in a cell."""
+    """Yield secrets whose name stands in a tag, in bold type or in a cell."""
     yield from _tags(bounds)
     yield from _bold(bounds)
     for match in _ROW.finditer(bounds.view):
@@ -50,7 +50,7 @@ def marked_secrets(bounds: Bounds) -> Iterator[Found]:
 
 
 def _tags(bounds: Bounds) -> Iterator[Found]:
-    """What stands between `<password>` and its end, or after a tag that holds a name."""
+    """Yield the texts between `<password>` and its end, or after a tag that holds a name."""
     view = bounds.view
     for match in _TAG.finditer(view):
         kind, sure, name = named_kind(match["tag"]), True, match["tag"]
@@ -67,7 +67,7 @@ def _tags(bounds: Bounds) -> Iterator[Found]:
 def _between(
     bounds: Bounds, at: int, tag: str, kind: str, name: str, sure: bool
 ) -> Iterator[Found]:
-    """What stands from here to the end of this tag."""
+    """Yield the text from here to the end of this tag."""
     view = bounds.view
     first = view.find("</", at, at + LONGEST)
     if first < 0:
@@ -93,7 +93,7 @@ def _between(
 
 
 def _bold(bounds: Bounds) -> Iterator[Found]:
-    """What stands behind a name in bold type, to the end of its line."""
+    """Yield the rest of the line after a name in bold type."""
     done = 0
     for match in _BOLD.finditer(bounds.view):
         if match.start() < done:

@@ -1,4 +1,4 @@
-"""Secrets that are told by the name before them: `password: ...`, `API_KEY=...`, `--token ...`."""
+"""Find secrets after a name: `password: ...`, `API_KEY=...`, `--token ...`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KEYWORDS = (
     *"passw passphrase passcode pwd secret token key pass contrase пароль".split(),
     *[label for labels in LABELS.values() for label in labels],
 )
-"""One of these stands in every name that tells of a secret."""
+"""Words of which each name of a secret holds one."""
 
 _LONGEST_NAME = 60
 _RIGHT = re.compile(r"[\w-]{0,80}")
@@ -47,7 +47,7 @@ _SAID = re.compile(
     r"""\s{1,4}(?:(?:for|of|to|on|at|in)\s[^\n.,;:!?"'=]{1,60}?\s)?"""
     r"""(?:is|was|lautet|ist|war|es|est|è):?[ \t]{1,4}"""
 )
-"""A sentence: `the password for staging is ...`."""
+"""A sentence such as `the password for staging is ...`."""
 
 _IN_LINE = r"""(?:[^\s"'`]|'(?=\w))"""
 _ON = f"(?![{CJK}{BREAKS}])"
@@ -61,22 +61,17 @@ _IN_BARE = (
     r"""|(?<=[^\s&])&(?=[^\s"'`,;&|<>(){}\[\]])(?!amp;|[\w.%-]{1,64}=))"""
 )
 BARE, BARE_MORE = re.compile(_IN_BARE + "{1,512}+"), re.compile(f"(?:{_ON}{_IN_BARE})*+")
-"""A `&` belongs to it unless the next field of an address, or another command, follows."""
+"""A bare value; a `&` belongs to it unless the next field or command follows."""
 
 _GAP = re.compile(r"(?:[ \t]{1,4}|[\"'],\s{0,4}(?=[\"'])|\\\s?\n\s{0,8})")
 """Between `--password` and its value."""
 
 _TWO_WORDS = re.compile(r"(?i:\b(?:api|access|secret|account|auth)) \Z")
-"""`API key: ...` is a name of two words."""
+"""The first word of a name such as `API key`."""
 
 
 def named_secrets(text: str, lower: str) -> Iterator[Found]:
-    """Secrets that are told by the name before them.
-
-    Args:
-        text: what is searched.
-        lower: the same in lower case, each character in its place.
-    """
+    """Yield secrets after a name; `lower` is the text in lower case, place by place."""
     done = 0
     for at in _keywords(lower):
         if at < done:
@@ -100,7 +95,7 @@ def named_secrets(text: str, lower: str) -> Iterator[Found]:
 
 
 def _value_under(text: str, begin: int, end: int, name: str) -> Found | None:
-    """The secret under this name, if it tells of one."""
+    """Return the secret after this name."""
     kind = named_kind(name)
     if kind is not None:
         return _value_of(text, begin, end, kind, name)
@@ -177,7 +172,7 @@ def _value_of(text: str, begin: int, end: int, kind: str, name: str) -> Found | 
 
 
 def read_printed(text: str, at: int, kind: str) -> Found | None:
-    """The value in quotes of print from here; if nothing closes them, to the next break."""
+    """Return the value in typographic quotes; an open quote ends at the next break."""
     span = printed(text, at)
     if span is None:
         return None
@@ -193,7 +188,7 @@ def read_printed(text: str, at: int, kind: str) -> Found | None:
 def read_bare(
     text: str, at: int, kind: str, shell: bool = False, lined: bool = False
 ) -> Found | None:
-    """The value without quotes from here, or the one of which the quote is not closed."""
+    """Return the bare value from here, or one whose quote is not closed."""
     pattern = _LINE if lined else BARE
     bare = None if not shell and words_only(text, at) else pattern.match(text, at)
     if bare is None:
@@ -213,12 +208,12 @@ def read_bare(
 
 
 def called(text: str, stop: int) -> bool:
-    """Whether what ends here is called, or one of its elements is meant; a remark is neither."""
+    """Return whether a call or an element follows; a remark is neither."""
     return text[stop : stop + 1] in ("(", "[") and not cjk(text, stop + 1)
 
 
 def _field(text: str, begin: int, at: int) -> Found | None:
-    """A password in a line of YAML with a sign in it that would end it elsewhere."""
+    """Return a password in a line of YAML with a sign that would end it elsewhere."""
     if not _STARTS_FIELD.search(text, max(0, begin - 48), begin):
         return None
     line, bare = _LINE.match(text, at), BARE.match(text, at)
@@ -235,7 +230,7 @@ def _field(text: str, begin: int, at: int) -> Found | None:
 
 
 def _in_connection_string(text: str, begin: int) -> bool:
-    """Whether a name stands after a semicolon, as in `Server=db;Password=...`."""
+    """Return whether a name stands after a semicolon, as in `Server=db;Password=...`."""
     return (
         text[max(0, begin - 2) : begin].rstrip().endswith(";")
         and "=" in text[max(0, begin - 80) : begin]
@@ -243,7 +238,7 @@ def _in_connection_string(text: str, begin: int) -> bool:
 
 
 def _flagged(text: str, end: int, kind: str) -> Found | None:
-    """The value of `--password value`."""
+    """Return the value of `--password value`."""
     gap = _GAP.match(text, end)
     if gap is None or text.startswith("-", gap.end()):
         return None
@@ -251,7 +246,7 @@ def _flagged(text: str, end: int, kind: str) -> Found | None:
 
 
 def _said(text: str, end: int, kind: str) -> Found | None:
-    """The value in a sentence such as `the password is ...`."""
+    """Return the value in a sentence such as `the password is ...`."""
     gap = _SAID.match(text, end)
     if gap is None:
         return None
@@ -269,7 +264,7 @@ def _said(text: str, end: int, kind: str) -> Found | None:
 
 
 def _quoted(text: str, at: int, kind: str) -> Found | None:
-    """The value in quotes from here; where they are not closed, what is not broken."""
+    """Return the value in quotes from here; an open quote ends at the next break."""
     quote = QUOTE.match(text, at)
     if quote is None:
         return read_printed(text, at, kind)

@@ -1,7 +1,7 @@
-"""Secrets whose name stands apart from them, in a field of its own or in a line above.
+"""Find secrets whose name stands apart from them, in another field or in a line above.
 
-`name: DB_PASSWORD` with `value: ...` below it, `{"key": "DB_PASSWORD", "value": "..."}` in either
-order, attributes of a tag, and blocks of YAML.
+`name: DB_PASSWORD` with `value: ...` below it, `{"key": "DB_PASSWORD", "value": "..."}` in
+either order, attributes of a tag, and blocks of YAML.
 """
 
 from __future__ import annotations
@@ -41,17 +41,14 @@ _LINE = re.compile(r"\n(?:[ \t]{0,80}\n){0,16}([ \t]{0,80})([^\n]{0,2048})")
 """The next line that is not empty, behind a few that are."""
 
 FAR = 600
-"""Characters between a name and its value at most."""
+"""Maximum characters between a name and its value."""
 
 NEAR = 3
-"""So many fields of which any is called name or value lie between them at most."""
+"""Maximum fields called name or value between them."""
 
 
 def paired_secrets(text: str) -> Iterator[Found]:
-    """Secrets whose name stands apart from them.
-
-    Args:
-        text: what is searched.
+    """Yield secrets whose name stands apart from them.
 
     Example:
         >>> [text[a:b] for text in ["<password>Zx9-kq7w</password>"]
@@ -72,7 +69,7 @@ def _all(bounds: Bounds) -> Iterator[Found]:
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field called name or value: where it begins, and where what it holds."""
+    """A field called name or value, with the places of its begin and of its content."""
 
     begin: int
     at: int
@@ -82,7 +79,7 @@ class _Field:
 
 
 def _fields(bounds: Bounds) -> Iterator[Found]:
-    """Values in a field of their own, whose name stands in another of the same mapping."""
+    """Yield values whose name stands in another field of the same mapping."""
     view = bounds.view
     fields = [
         _Field(m.start(), m.end(), m["value"] is not None, m["quote"] or "", m["sign"])
@@ -105,7 +102,7 @@ def _fields(bounds: Bounds) -> Iterator[Found]:
 def _beside(
     bounds: Bounds, fields: list[_Field], number: int, step: int, name: re.Match[str], kind: str
 ) -> Found | None:
-    """The value after a name, or before it."""
+    """Return the value after a name, or before it."""
     field = fields[number]
     for other in range(number + step, number + step * (NEAR + 1), step):
         if not 0 <= other < len(fields) or abs(fields[other].begin - field.begin) > FAR:
@@ -135,7 +132,7 @@ def _beside(
 def _held(
     bounds: Bounds, field: _Field, gap: str, kind: str, name: str, after: bool
 ) -> Value | None:
-    """What a field called value holds, if it can be a secret of this kind."""
+    """Return the value of a field, if it can be a secret of this kind."""
     quoted = bounds.quoted(field.at)
     if quoted is not None and not bounds.clings(quoted):
         return quoted if believed(kind, name, bounds.of(quoted), True, True) else None
@@ -168,7 +165,7 @@ def _held(
 
 
 def _together(bounds: Bounds, gap: str, field: _Field, value: _Field) -> bool:
-    """Whether a name and a value with this between them stand in the same mapping."""
+    """Return whether a name and a value stand in the same mapping, by the text between them."""
     rest = _STRING.sub(" ", gap.lstrip("\"'\\") if gap[:1] in "\"'\\" else gap)
     if any(sign in rest.replace("=>", "") for sign in "{};()<>"):
         return False
@@ -184,7 +181,7 @@ def _together(bounds: Bounds, gap: str, field: _Field, value: _Field) -> bool:
 
 
 def _blocks(bounds: Bounds) -> Iterator[Found]:
-    """Values in a block of YAML: all of its lines."""
+    """Yield values in a block of YAML, with all of its lines."""
     for match in _BLOCK.finditer(bounds.view):
         kind = named_kind(match["name"])
         if kind is None:
@@ -196,7 +193,7 @@ def _blocks(bounds: Bounds) -> Iterator[Found]:
 
 
 def _block(bounds: Bounds, at: int, column: int, kind: str) -> Value | None:
-    """The lines from here that are indented more than their name, if they are a secret."""
+    """Return the following lines that are indented more than their name, if they are a secret."""
     lines: list[tuple[int, int]] = []
     begin = at
     while (line := _LINE.match(bounds.view, at)) is not None:

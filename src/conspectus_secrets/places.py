@@ -1,4 +1,4 @@
-"""Secrets that are told by where they stand: in addresses, cookies, commands, SQL and `.netrc`."""
+"""Find secrets by their place: addresses, cookies, commands, SQL and `.netrc`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _given(value: str) -> bool:
 
 
 def _scattered(value: str) -> bool:
-    """It holds a `/`, `#` or `?`, which end what stands before an `@` in most addresses."""
+    """Check a value with a `/`, `#` or `?`, which mostly end the part of an address before `@`."""
     return "://" not in value and mixed(value) and not placeholder(value)
 
 
@@ -29,10 +29,10 @@ def _place(kind: str, hints: str, pattern: str, real: Callable[[str], bool] = _g
 
 
 _VALUE = r"""(?P<q>\\{0,4}["']?)(?P<value>[^\s"'\\;|&<>()\[\]]++)(?P=q)"""
-"""A word of a command, in quotes or not."""
+"""A word of a command, in quotes or bare."""
 
 _REST = r"(?:[^\n|;&]|&(?![&\s])|(?<=\\)\r?\n){0,240}?"
-"""What may stand in a command before an option: an address with `&`, the next of its lines."""
+"""Text in a command before an option, such as an address with `&`, over several lines."""
 
 PLACES = (
     _place(
@@ -121,12 +121,7 @@ _PUBLIC = frozenset(
 
 
 def placed_secrets(text: str, lower: str) -> Iterator[Found]:
-    """Secrets that are told by where they stand.
-
-    Args:
-        text: what is searched.
-        lower: the same in lower case.
-    """
+    """Yield secrets by their place; `lower` is the text in lower case."""
     for place in PLACES:
         for match, begin, end in place.found(text, lower):
             if place.kind == "password" and not match.groupdict().get("q"):
@@ -137,7 +132,7 @@ def placed_secrets(text: str, lower: str) -> Iterator[Found]:
 
 
 def _cookies(text: str) -> Iterator[Found]:
-    """Values in a `Cookie` or `Set-Cookie` header that could let somebody in."""
+    """Yield values of a `Cookie` or `Set-Cookie` header that could be credentials."""
     at = 0
     for header in _COOKIES.finditer(text):
         if header.start() < at:

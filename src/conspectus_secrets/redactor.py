@@ -1,8 +1,8 @@
-"""The default redactor: finds common secrets in texts and says in their place what they were.
+"""Replace common secrets in texts by their kinds.
 
-It knows the keys and tokens of some seventy providers by their form, private keys, and whatever
-stands where passwords and tokens stand: after a name, in an address, a header, a cookie, a command.
-Its time grows with the length of a text and with nothing else.
+It knows the keys and tokens of some seventy providers by their form, private keys, and values
+at the places of passwords and tokens: after a name, in an address, a header, a cookie, a
+command. Its time grows with the length of a text and with nothing else.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from conspectus_secrets.scripts import heads
 from conspectus_secrets.words import value_kind
 
 VERSION = 6
-"""Goes up whenever something else is found, so that drafts made before are not used."""
+"""Rises whenever it finds something else, so that earlier drafts are not used."""
 
 ROUNDS = 4
-"""A text is searched again while something was found: what a secret hid is found too."""
+"""Maximum searches of a text: one secret may hide another."""
 
 
 _SAYING = {
@@ -38,11 +38,11 @@ _SAYING = {
     "-u": "curl -u ",
     "--user": "curl -u ",
 }
-"""What tells of a secret in what stands under these names: a header, the argument of a command."""
+"""Text before the values of these names, headers and arguments, that identifies a secret."""
 
 
 class SecretRedactor:
-    """Replaces common secrets: `[redacted: github-token]`, `[redacted: password]`.
+    """Replace common secrets: `[redacted: github-token]`, `[redacted: password]`.
 
     Example:
         >>> SecretRedactor().redact("export DB_PASSWORD=tr0ub4dor&3").text
@@ -52,14 +52,14 @@ class SecretRedactor:
     """
 
     identity = f"conspectus.secrets {VERSION}"
-    """Changes when something else is found."""
+    """Changes if it finds something else."""
 
     def redact(self, text: str, key: str | None = None) -> Redacted:
-        """A text without its secrets, and how many of each kind there were.
+        """Return a text without its secrets, and their number by kind.
 
         Args:
             text: any text, of any length.
-            key: the name that it stands under, as in tool arguments; None where there is none.
+            key: the name of the text, as in tool arguments; None for none.
         """
         if key is not None and (kind := value_kind(key, text)) is not None:
             return Redacted(MARK.format(kind=kind), {kind: 1}, dict(spreading(text, kind)))
@@ -85,7 +85,7 @@ class SecretRedactor:
 
 
 def _found(text: str) -> list[Found]:
-    """Where secrets stand, in order; of those that overlap, one that begins first."""
+    """List the places of secrets, in order and without overlaps."""
     plain, places = unescaped(text)
     found = list(_all(plain, _lower(plain)))
     if places is not None:
@@ -102,7 +102,7 @@ def _found(text: str) -> list[Found]:
 
 
 def _lower(text: str) -> str:
-    """In lower case, each character in its place."""
+    """Convert to lower case, each character in its place."""
     lower = text.lower()
     if len(lower) == len(text):
         return lower
@@ -122,7 +122,7 @@ def _all(text: str, lower: str) -> Iterator[Found]:
 
 
 def spreading(value: str, kind: str) -> Iterator[tuple[str, str]]:
-    """A value that was recognised, as it is looked for elsewhere, if it is; each with its kind.
+    """Yield a recognised value in the forms to replace elsewhere, each with its kind.
 
     Example:
         >>> list(spreading("tr0ub4dor&3.", "password"))

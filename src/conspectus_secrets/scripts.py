@@ -1,9 +1,8 @@
-"""Where a bare value ends in texts that are not all ASCII: at a full stop of Chinese, at a dash of
-print, or where Chinese, Japanese or Korean follows. And the quotes of print around a value.
+"""Find the end of a bare value in texts that are not all ASCII.
 
-Such texts have no spaces between sentences, so what reads to the next space takes the sentence
-behind a password with it, and that sentence is then kept nowhere. Half a password that is left in
-view is worse, though: where it cannot be told, all of it goes.
+It ends at a full stop of Chinese, at a typographic dash, or where Chinese, Japanese or Korean
+follows. Such texts have no spaces between sentences, so reading to the next space would lose
+the next sentence. Half a password left in view is worse, though: in doubt, all of it goes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _MARKS = (
     "\u3001-\u3003\u3008-\u3011\u3014-\u301f\u30fb\ufe10-\ufe19\ufe30-\ufe44\ufe50-\ufe5e"
     "\uff01\uff02\uff07-\uff09\uff0c\uff0e\uff0f\uff1a\uff1b\uff1f\uff3b\uff3d\uff5b\uff5d-\uff65"
 )
-"""Punctuation that ends a value. Signs that could be typed in one (`§`, `＃`, `＠`) do not."""
+"""Punctuation that ends a value. Signs that could be part of one (`§`, `＃`, `＠`) do not."""
 
 BREAKS = _DASHES + _MARKS
 SPACES = " \t\u00a0\u202f\u3000"
@@ -40,14 +39,14 @@ _ASCII = re.compile(r"[!-~]+")
 _NAMED = r"[A-Za-z_][A-Za-z0-9_.-]{0,40}\s?[=:：＝]"
 _WORD = r"(?:[A-Z]?[a-z]{1,30}|[A-Z]{1,30})"
 _PROSE = re.compile(rf"{_NAMED}|{_WORD}(?=[\s,;:.!?)]|[{CJK}{BREAKS}]|\Z)|\d{{1,6}}(?=[{CJK}])")
-"""What goes on behind a full stop or a comma: a word, the next name, a number of something."""
+"""Text behind a full stop or a comma: a word, the next name, a number."""
 _SENTENCE = re.compile(rf"{_WORD}(?:['’][a-z]{{1,3}})?(?=[,;:]?[ \t]{{1,4}}\S|[{CJK}])")
-"""What goes on behind a dash: there a word alone could be the rest of a password."""
+"""Text behind a dash, where a word alone could be the rest of a password."""
 _PLAIN = re.compile(rf"{_WORD}|\d{{1,6}}|{_NAMED}.*")
 _CALLED = re.compile(r"[A-Za-z]+\d(?:\.\d{1,3})*")
-"""A name with its version: `OAuth2.0`."""
+"""A name with its version, such as `OAuth2.0`."""
 _ELSEWHERE = re.compile(r".*://.*|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{1,64}")
-"""Where something is to be found, or who is to be asked."""
+"""An address or a mail address."""
 
 _KINDS = (str.isdigit, str.islower, str.isupper)
 
@@ -58,37 +57,36 @@ _CLOSED_BY = {
 }  # fmt: skip
 _OPEN = re.compile(f"[{''.join(_CLOSED_BY)}]")
 _CLOSE = {a: re.compile(f"[{b}](?![A-Za-z0-9])") for a, b in _CLOSED_BY.items()}
-"""What closes a value, unless it goes on: the apostrophe in `it’s9` does not."""
+"""Ends of a value, unless it goes on, as behind the apostrophe in `it’s9`."""
 
 _AMONG = 64
-"""Within so many letters, and one clause, a value that begins with words must look like one."""
+"""Letters, in one clause, within which a value that begins with words must look like one."""
 _WORDS_ONLY = re.compile(f"[{CJK}{BREAKS}]{{{_AMONG}}}")
 
 _DOUBTS = 8
-"""So many breaks before ASCII are looked at; a password has less, and a hostile text is not gone
-over for each of its own."""
+"""Maximum breaks before ASCII that are checked; a hostile text may have many."""
 
 LONGEST_PRINTED = 512
-"""Characters between quotes of print at most."""
+"""Maximum characters between typographic quotes."""
 
 
 def cjk(text: str, at: int = 0) -> bool:
-    """Whether a letter of Chinese, Japanese or Korean stands here."""
+    """Return whether a letter of Chinese, Japanese or Korean stands here."""
     return _LETTER.match(text, at) is not None
 
 
 def worded(value: str) -> bool:
-    """Whether such letters are in a value, so that it may be a sentence though it has no spaces."""
+    """Return whether a value has such letters, and may be a sentence without spaces."""
     return _LETTER.search(value) is not None
 
 
 def words_only(text: str, at: int) -> bool:
-    """Whether so many such letters stand here that nothing behind them is a value."""
+    """Return whether too many such letters stand here for a value to follow."""
     return _WORDS_ONLY.match(text, at) is not None
 
 
 def printed(text: str, at: int) -> tuple[int, int] | None:
-    """Where the value begins and ends that stands in quotes of print from here, without spaces.
+    """Return the place of the value in typographic quotes from here, without spaces.
 
     Example:
         >>> printed("« Zx9 »", 0), printed("Zx9", 0), printed("“Zx9", 0)
@@ -112,14 +110,14 @@ def printed(text: str, at: int) -> tuple[int, int] | None:
 
 
 def ended(text: str, at: int, stop: int, kind: str, shell: bool) -> int | None:
-    """Where a bare value that was read from here to there ends, or None if it is none.
+    """Return the end of a bare value, or None if it is none.
 
     Args:
-        text: in which it stands.
+        text: the text.
         at: where it begins.
-        stop: where the run ends that nothing breaks.
-        kind: what it would be.
-        shell: as `can_be` has it.
+        stop: the end of the unbroken run.
+        kind: of the secret.
+        shell: as for `can_be`.
 
     Example:
         >>> ended("Zx9#mP2q。然后", 0, 11, "password", False)
@@ -152,8 +150,7 @@ def ended(text: str, at: int, stop: int, kind: str, shell: bool) -> int | None:
 
 
 def _broken(text: str, at: int, letter: int, stop: int, kind: str, shell: bool) -> int | None:
-    """Where punctuation before the first such letter ends it, of which it is certain that it is
-    none of its own signs."""
+    """Return the place of punctuation that certainly ends a value before the first such letter."""
     doubts = 0
     for match in _BREAK.finditer(text, at + 1, letter):
         begin, after = match.span()
@@ -173,13 +170,12 @@ def _broken(text: str, at: int, letter: int, stop: int, kind: str, shell: bool) 
 
 
 def plainly(value: str) -> str:
-    """A value with hyphens in place of punctuation that is not ASCII: a word with a dash is still a
-    word."""
+    """Replace punctuation that is not ASCII by hyphens, so that a word with a dash stays a word."""
     return value if value.isascii() else _BREAK.sub("-", value)
 
 
 def sure(kind: str, value: str, shell: bool = False) -> bool:
-    """Whether this is a secret whatever follows: no word, no name with a number, no length.
+    """Return whether this is a secret in any surroundings: no word, numbered name or length.
 
     Example:
         >>> sure("password", "Zx9#mP2q"), sure("password", "OAuth2"), sure("password", "8")
@@ -198,26 +194,26 @@ def sure(kind: str, value: str, shell: bool = False) -> bool:
 
 
 def _goes_on(part: re.Match[str]) -> bool:
-    """Whether the rest of a password may stand here, behind letters of another script."""
+    """Return whether the rest of a password may stand here, behind letters of another script."""
     if _PLAIN.fullmatch(part[0]) is None:
         return True
     return part[0].isdigit() and part.start() < 2
 
 
 def _odd(part: str) -> bool:
-    """Whether a part looks like a secret among words: no name, no address, no length."""
+    """Return whether a part looks like a secret among words."""
     if len(part) < 4 or not scattered(part) or _CALLED.fullmatch(part) or ALGORITHM.match(part):
         return False
     return not _ELSEWHERE.fullmatch(part) and (not _bland(part) or changes(part) >= 3)
 
 
 def _bland(part: str) -> bool:
-    """Whether no sign is in it that words, versions and paths have none of."""
+    """Return whether it only has signs of words, versions and paths."""
     return all(c.isalnum() or c in "_-.:/%()[],!?" for c in part)
 
 
 def changes(value: str) -> int:
-    """How often digits, small letters and capitals take turns.
+    """Count the changes between digits, small letters and capitals.
 
     Example:
         >>> changes("Secp256"), changes("Hk7mP2qLz9")
@@ -228,8 +224,7 @@ def changes(value: str) -> int:
 
 
 def heads(value: str) -> list[str]:
-    """What a value may be without what went with it: to its first break, or to the first letter of
-    another script; each only if it is a secret by itself.
+    """List the starts of a value, to its first break or other script, that are secrets alone.
 
     Example:
         >>> heads("Zx9#mP2q，x8然后")

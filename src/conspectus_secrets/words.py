@@ -1,6 +1,6 @@
-"""Whether a value can be a secret of the kind that its name says.
+"""Judge whether a value can be a secret of the kind of its name.
 
-It is one if it can be one: no placeholder, no type, no variable, no call, no sentence.
+It is one unless it is a placeholder, a type, a variable, a call or a sentence.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _TEMPLATE = re.compile(
 STANDS_FOR = re.compile(r"\[redacted: [a-z0-9-]{1,40}\]|\$\{[^{}]{0,200}\}|\{\{[^{}]{0,200}\}\}")
 CODE = re.compile(r"\A[A-Za-z_]\w*+(?:(?:\.|->|::)[A-Za-z_]\w*+)+\Z")
 ALGORITHM = re.compile(r"\A(?:base|sha|md|utf|aes|des|argon|rot|hs|rs)-?\d{1,4}\Z", re.IGNORECASE)
-"""How something is written: `the password is base64`."""
+"""A way of writing, as in `the password is base64`."""
 _PATH = re.compile(r"\A(?:[A-Za-z]:\\|\.{0,2}/|~/|[a-z]+://)")
 _DIGIT_INSIDE = re.compile(r"\d[A-Za-z]")
 _HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _CALLED_AFTER = re.compile(r"(?:Key|Token|Secret|Password|Credential)(?:s|Types?)?\Z")
-"""A type is called after what it holds: `X25519PrivateKey`."""
+"""Ends of types that are named after their content, such as `X25519PrivateKey`."""
 
 _NO_SECRET_KEY = frozenset(
     """PUBLIC PUB PUBLISHABLE ANON PRIMARY FOREIGN PARTITION SORT CACHE OBJECT S3 INDEX ROW GROUP
@@ -52,7 +52,7 @@ _PARTS = re.compile(r"[A-Za-z0-9]{16,}")
 
 
 def scattered(value: str) -> bool:
-    """Digits and letters of both cases, or of one and a sign: no word, no name, no version."""
+    """Return whether it has digits and letters of both cases, or of one and a sign."""
     if not any(map(str.isdigit, value)) or not any(map(str.isalpha, value)):
         return False
     signs = any(not c.isalnum() and c not in "_-.:/ %()[]," for c in value)
@@ -60,12 +60,12 @@ def scattered(value: str) -> bool:
 
 
 def passes(value: str) -> bool:
-    """Whether it is a password under the name `pass`, which stands for a result as well."""
+    """Return whether it is a password under the name `pass`, which may also be a result."""
     return len(value) >= 6 and can_be("password", value, True, False) and scattered(value)
 
 
 def env_key(name: str, value: str) -> bool:
-    """Whether `OPENAI_KEY` and the like hold a key here: what machines make, and no name.
+    """Return whether `OPENAI_KEY` and the like hold a key made by a machine.
 
     Example:
         >>> env_key("ACME_KEY", "0f" * 16), env_key("CACHE_KEY", "0f" * 16)
@@ -82,7 +82,7 @@ def env_key(name: str, value: str) -> bool:
 
 
 def placeholder(value: str) -> bool:
-    """Whether it stands for a value that is not there: `<password>`, `YOUR_API_KEY`."""
+    """Return whether it stands for a missing value, as `<password>` or `YOUR_API_KEY`."""
     if len(value) > 200:
         return False
     if _TEMPLATE.match(value):
@@ -99,10 +99,10 @@ def placeholder(value: str) -> bool:
 
 
 def can_be(kind: str, value: str, quoted: bool, shell: bool) -> bool:
-    """Whether a value can be a secret of this kind.
+    """Return whether a value can be a secret of this kind.
 
     Args:
-        kind: as `named_kind` has it.
+        kind: from `named_kind`.
         value: without its quotes.
         quoted: it stood in quotes, so it is no variable and no type.
         shell: it stood in a line such as `NAME=value` of a shell, where words need no quotes.
@@ -141,7 +141,7 @@ def can_be(kind: str, value: str, quoted: bool, shell: bool) -> bool:
 
 
 def _is_path(value: str) -> bool:
-    """Whether it is the path of a file, and not base64 or a password that begins with a slash."""
+    """Return whether it is a path, not base64 or a password that begins with a slash."""
     if not _PATH.match(value):
         return False
     if value[:1] != "/" and value[:2] != "~/":
@@ -150,13 +150,13 @@ def _is_path(value: str) -> bool:
 
 
 def _is_random(part: str) -> bool:
-    """Letters of both cases, and a digit before a letter, as no folder has it."""
+    """Return whether it has letters of both cases, and a digit before a letter."""
     mixed = part.lower() != part != part.upper()
     return len(part) >= 7 and mixed and _DIGIT_INSIDE.search(part) is not None
 
 
 def _is_type(value: str) -> bool:
-    """Whether it falls into three words or more, as in `TextStreamOutputToken`."""
+    """Return whether it consists of three words or more, as `TextStreamOutputToken`."""
     if not value.isalpha() or len(value) > 120:
         return False
     humps = _HUMPS.findall(value)
@@ -164,12 +164,12 @@ def _is_type(value: str) -> bool:
 
 
 def _ends_plain(value: str) -> bool:
-    """No sentence, no code: `word.` and `word:` end a sentence or open a block."""
+    """Return whether it is no sentence or code, such as `word.` or `word:`."""
     return value[-1] not in ".:?!" or sum(not c.isalpha() for c in value) > 1
 
 
 def _worded(value: str) -> bool:
-    """Whether it is a name made of words, such as `token_2_end` or `gpt-4o-mini`."""
+    """Return whether it is a name made of words, such as `token_2_end` or `gpt-4o-mini`."""
     if "_" not in value and "-" not in value and "." not in value:
         return False
     parts = re.split(r"[_.-]", value)
@@ -179,14 +179,14 @@ def _worded(value: str) -> bool:
 
 
 def _is_identifier_of_secret(value: str) -> bool:
-    """Whether it only names what it would be, such as `new_password1` or `id_password`."""
+    """Return whether it only names a secret, as `new_password1` does."""
     words = [word.lower() for word in WORDS.findall(value)]
     named = any(word in PASSWORDS or word in ("token", "secret") for word in words)
     return named and ("_" in value or "-" in value) and sum(map(str.isdigit, value)) < 3
 
 
 def value_kind(name: str, value: str) -> str | None:
-    """What kind of secret a value is that stands by itself under a name, as in a dict."""
+    """Return the kind of secret of a value alone under a name, as in a dict; None for none."""
     kind = named_kind(name)
     if kind is None:
         if name.lower() == "pass":

@@ -1,4 +1,4 @@
-"""The cost of a session: simulated prefix caches, and bills by dated prices."""
+"""Price a session: simulated prefix caches, and bills by dated prices."""
 
 from conspectus_lab.billing.prefix_cache import Block, CacheRules, CacheUse, PrefixCache
 from conspectus_lab.billing.rules import rules_for

@@ -1,7 +1,6 @@
-"""A simulated prefix cache of a provider: tokens read and written by requests.
+"""Simulate the prefix cache of a provider.
 
-Nothing here looks at a clock: each request is given its time, so a test or a replay says how much
-passes between two.
+Nothing here reads a clock: the caller gives the time of each request.
 """
 
 from __future__ import annotations
@@ -22,12 +21,10 @@ class Block:
     """One piece of a request, in the order of a provider: tools, system, messages.
 
     Attributes:
-        text: all that the provider compares; two blocks are the same if their texts are.
+        text: all that the provider compares.
         tokens: its size.
-        lifetime: seconds that a breakpoint at its end asks for (`cache_control`); None for no
-            breakpoint.
-        run: blocks in a row with the same name, other than the empty one, take one position of a
-            look-back together.
+        lifetime: seconds of a breakpoint at its end (`cache_control`); None for no breakpoint.
+        run: neighbours with the same name share one position of a look-back; empty for none.
     """
 
     text: str
@@ -42,15 +39,11 @@ class CacheRules:
 
     Attributes:
         least: tokens of the shortest prefix that is cached.
-        step: tokens; reads come in multiples of this beyond `least`; 1 for exact ones.
-        breakpoints: breakpoints that one request may have; 0 for a cache that keeps every prefix by
-            itself.
-        moving: seconds of a breakpoint that the provider sets by itself at the end of each request;
-            None for none.
-        lifetime: seconds that a prefix lives where no breakpoint says so; each read begins them
-            anew.
-        look_back: positions before a breakpoint, itself included, where an entry is looked for;
-            None for all.
+        step: tokens; reads come in multiples of this beyond `least`.
+        breakpoints: maximum of one request; 0 for a cache that keeps every prefix by itself.
+        moving: seconds of a breakpoint that the provider sets at the end of each request.
+        lifetime: seconds of a prefix without a breakpoint; each read starts them anew.
+        look_back: positions up to a breakpoint that are searched for an entry; None for all.
         source: the provider's page.
     """
 
@@ -65,13 +58,13 @@ class CacheRules:
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """A provider's use of the input of one request, in tokens; the four are all of it.
+    """Input tokens of one request; the four add up to all of them.
 
     Attributes:
-        read: came from the cache.
-        written: was written for at most half an hour.
-        written_hour: was written for an hour.
-        plain: was neither.
+        read: from the cache.
+        written: for at most half an hour.
+        written_hour: for an hour.
+        plain: neither read nor written.
     """
 
     read: int = 0
@@ -81,15 +74,12 @@ class CacheUse:
 
     @property
     def input(self) -> int:
-        """Give all tokens of the input."""
+        """Return all tokens of the input."""
         return self.read + self.written + self.written_hour + self.plain
 
 
 class PrefixCache:
     """The cache of one provider for one caller.
-
-    Args:
-        rules: of the provider and model.
 
     Example:
         >>> cache = PrefixCache(CacheRules(least=1_024, step=128))
@@ -106,15 +96,15 @@ class PrefixCache:
         self._whole: list[tuple[Sequence[Block], float]] = []
 
     def request(self, blocks: Sequence[Block], at: float) -> CacheUse:
-        """Take a request at a time; a lifetime counts from its start.
+        """Send a request, and return its use of the cache.
 
         Args:
             blocks: of its input, in order.
             at: seconds since any moment; never less than at the request before.
 
         Raises:
-            PolicyError: there are more breakpoints than the provider takes, or one of a longer
-                lifetime stands behind one of a shorter.
+            PolicyError: there are too many breakpoints, or one of a longer lifetime stands behind a
+                shorter one.
         """
         if self._rules.breakpoints or self._rules.moving is not None:
             return self._marked(blocks, at)
@@ -137,7 +127,7 @@ class PrefixCache:
         return CacheUse(read=read, plain=size - read)
 
     def _marked(self, blocks: Sequence[Block], at: float) -> CacheUse:
-        """Keep prefixes at breakpoints alone, and look for them backwards from there."""
+        """Keep prefixes at breakpoints alone, and search backwards from there."""
         rules = self._rules
         blocks = self._with_moving(blocks)
         marks = [place for place, block in enumerate(blocks) if block.lifetime is not None]
@@ -202,7 +192,7 @@ def _prefixes(blocks: Sequence[Block]) -> tuple[list[int], list[int]]:
 
 
 def _behind(blocks: Sequence[Block], mark: int, look_back: int | None) -> Sequence[int]:
-    """Give the places from a breakpoint backwards, as far as a provider looks."""
+    """Return the places from a breakpoint backwards, as far as a provider searches."""
     if look_back is None:
         return range(mark, -1, -1)
     positions, place = 1, mark
@@ -216,8 +206,10 @@ def _behind(blocks: Sequence[Block], mark: int, look_back: int | None) -> Sequen
 
 
 def _in_common(known: Sequence[Block], blocks: Sequence[Block]) -> tuple[int, int]:
-    """Whole blocks, and tokens, with which two requests begin alike; of the first blocks that
-    differ as many tokens as their texts begin alike."""
+    """Count the equal blocks, and equal tokens, at the start of two requests.
+
+    The first unequal block counts by the equal start of its text.
+    """
     tokens = count = 0
     for old, new in zip(known, blocks, strict=False):
         if old.text != new.text:
@@ -228,7 +220,7 @@ def _in_common(known: Sequence[Block], blocks: Sequence[Block]) -> tuple[int, in
 
 
 def _alike(one: str, other: str) -> int:
-    """Count the characters with which two texts begin alike."""
+    """Return the length of the common start of two texts."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2

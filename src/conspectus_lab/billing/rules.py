@@ -1,4 +1,4 @@
-"""The rules of each provider's cache, from their pages as read on 2026-11-23."""
+"""Hold the rules of each provider's cache, from their pages as read on 2026-11-23."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ LEAST_OF_ANTHROPIC = {
     r"claude-opus-4-[56]|claude-haiku-4-5": 4_096,
     r"claude": 1_024,
 }
-"""Tokens of the shortest prefix that is cached, by the name of the model; the first match holds."""
+"""Tokens of the shortest cached prefix by model; the first match holds."""
 
 LEAST_OF_GEMINI = {r"gemini-2\.5": 2_048, r"gemini": 4_096}
-"""Likewise."""
-
 BREAKPOINTS, LOOK_BACK = 4, 20
-"""Of Anthropic: breakpoints of one request; positions that are looked at before each."""
+"""Anthropic's breakpoints of one request, and positions searched before each."""
 
 LATEST = 80
-"""Of OpenAI from GPT-5.6 on: breakpoints that are looked at, the latest ones."""
+"""OpenAI's breakpoints that are searched, from GPT-5.6 on: the latest ones."""
 
 
 def rules_for(model: str) -> CacheRules:
-    """Give the rules of the cache of a model's provider.
+    """Return the rules of the cache of a model's provider.
 
     Args:
         model: its name, with or without a provider before it (`anthropic:claude-sonnet-5-5`).
@@ -37,7 +35,7 @@ def rules_for(model: str) -> CacheRules:
     Returns:
         Those of Anthropic for `claude`, of Google for `gemini`, and of OpenAI for all others: every
         prefix from 1,024 tokens, in steps of 128; from GPT-5.6 on at a breakpoint behind the last
-        block. Google says no lifetime of its implicit cache; five minutes are taken.
+        block. Google names no lifetime of its implicit cache; five minutes are assumed.
 
     Example:
         >>> rules_for("claude-haiku-4-5-20251001").least, rules_for("gpt-5.4").step

@@ -1,4 +1,4 @@
-"""The bill of one session: requests through a simulated cache, and summaries."""
+"""Bill one session: requests through a simulated cache, and summaries."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ from conspectus_lab.billing.prefix_cache import FIVE_MINUTES, Block, CacheRules,
 from conspectus_lab.billing.rules import rules_for
 
 CURRENCY = "USD"
-"""Of both lists of prices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Time that passes in a session, as far as a recording does not say.
+    """Assumed time between requests.
 
     Attributes:
-        step: seconds from one request to the next: the answer is written, the tools run.
-        turn: seconds more until a user has spoken.
+        step: seconds from one request to the next.
+        turn: seconds more if a user speaks in between.
     """
 
     step: float = 15.0
@@ -41,15 +40,12 @@ class Bill:
     Attributes:
         model: the one with the prices and the cache.
         requests: of the agent.
-        input_tokens: of those requests, all of them.
-        cached_tokens, written_tokens: those read from the cache and written to it.
-        hour_tokens: those of `written_tokens` that were written for an hour.
-        output_tokens: of the answers.
+        cached_tokens, written_tokens: part of `input_tokens` read from or written to the cache.
+        hour_tokens: part of `written_tokens` that was written for an hour.
         summarizer: calls and tokens of the summariser; the embedded one calls no model.
         money: cost of all of it, in US dollars.
         summarizer_money: the summariser's part of it.
-        waited: seconds that the agent waited for its context before its requests, on this machine;
-            bills are compared without it.
+        waited: seconds that the agent waited for its context; bills are compared without it.
     """
 
     model: str
@@ -66,7 +62,7 @@ class Bill:
 
     @property
     def cached_share(self) -> float | None:
-        """Give the share of the input from the cache; None without input."""
+        """Return the share of the input from the cache; None without input."""
         return self.cached_tokens / self.input_tokens if self.input_tokens else None
 
     def __add__(self, other: Bill) -> Bill:
@@ -85,12 +81,11 @@ def summed(bills: Iterable[Sequence[Bill]]) -> list[Bill]:
 
 
 class Till:
-    """A sum of the cost of a session with one model, request by request.
+    """Add up the cost of a session with one model, request by request.
 
     Args:
-        model: the one with the prices and the cache.
-        prices: by model. Default: `known_prices()`, and LiteLLM's where ours has none.
-        lifetime: seconds of the breakpoints that an agent sets at a provider that wants them.
+        prices: by model. Default: `known_prices()`, then LiteLLM's.
+        lifetime: seconds of the breakpoints that an agent sets, if the provider needs them.
 
     Raises:
         PolicyError: the model has no price.
@@ -147,19 +142,21 @@ class Till:
         )
 
     def summarizer(self, cost: Cost) -> None:
-        """Calls of the summariser; a model that has no price of its own costs what the agent's
-        does. A call that reports no use of a cache makes none; where a provider writes by itself,
-        it is written whole. Several together are taken to be short ones."""
+        """Add calls of the summariser.
+
+        A model without a price costs as much as the agent's. A call that reports no cache use has
+        none; if the provider writes by itself, all of it is written. Several calls count as short.
+        """
         if self._rules.moving is not None and not cost.cached_tokens + cost.written_tokens:
             cost = replace(cost, written_tokens=cost.input_tokens)
         self._add(cost)
 
     def ride(self, blocks: Sequence[Block], cost: Cost, at: float) -> None:
-        """Add a summary that was asked for with the agent's last request.
+        """Add a summary that was requested with the agent's last request.
 
         Args:
             blocks: of that request, and the instruction after it.
-            cost: as the summariser reports it; what came from a cache is simulated.
+            cost: as the summariser reports it; the cache is simulated.
             at: seconds since the session began.
         """
         use = self._cache.request(marked(blocks, self._rules, self._lifetime), at)
@@ -182,13 +179,16 @@ class Till:
         self._bill += Bill(self._bill.model, summarizer=cost, money=money, summarizer_money=money)
 
     def bill(self) -> Bill:
-        """Give the sum so far."""
+        """Return the sum so far."""
         return self._bill
 
 
 def marked(blocks: Sequence[Block], rules: CacheRules, lifetime: float) -> Sequence[Block]:
-    """Blocks with the breakpoints that LangChain's middleware for Anthropic sets: behind the tools,
-    the system prompt and the last message; none where a provider sets them by itself."""
+    """Set the breakpoints of LangChain's middleware for Anthropic.
+
+    They stand behind the tools, the system prompt and the last message; a provider that sets its
+    own gets none.
+    """
     if not rules.breakpoints or rules.moving is not None or not blocks:
         return blocks
     last = len(blocks) - 1

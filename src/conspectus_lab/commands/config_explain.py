@@ -1,4 +1,4 @@
-"""`conspectus config explain`: when would a configuration have summarised?"""
+"""Say when a configuration would have summarised: `conspectus config explain`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A configuration tried on a transcript, as data."""
+"""Try a configuration on a transcript."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from conspectus_lab.replay.configured import configured
 from conspectus_lab.replay.recording import Recording
 
 UNLIMITED = 1_000_000_000
-"""Tokens of a window that nothing reaches, where nobody knows the real one."""
+"""Tokens of a window that nothing reaches, for a model with an unknown one."""
 
 START = 60
-"""Characters of a message that tell which one it is."""
+"""Characters of a message that identify it for a reader."""
 
 LONG = 2
-"""Times the reading size that a span has when several readings of it are worth a word."""
+"""Multiple of the reading size from which several readings of a span are worth a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +30,13 @@ class Fired:
     """One compaction.
 
     Attributes:
-        request: the call of the model before which it happened, from 1.
-        cause: its cause.
-        before: tokens of the messages before it, by our estimate; `after` likewise.
+        request: the call of the model before it, from 1.
+        before, after: estimated tokens of the messages.
         left: messages that left the view.
-        kept: messages of the request after it, the summary and the system prompt included.
-        read: share of what left that the summariser read.
-        carried: exact facts in the summary, word for word.
-        up_to: the newest message that left: its id, who said it, and how it begins.
-        summary: the text of the summary.
+        kept: messages of the next request, the summary and the system prompt included.
+        read: share of the evicted text that the summariser read.
+        carried: exact facts in the summary.
+        up_to: id, speaker and start of the newest message that left.
     """
 
     request: int
@@ -58,16 +56,13 @@ class Explained:
     """One transcript under a configuration.
 
     Attributes:
-        name: of the transcript.
-        messages: it has.
-        counted: its tokens at the end, as the trigger counts, were nothing summarised.
+        counted: tokens at its end without a summary, as the trigger counts.
         requests: calls of the model.
-        peak: tokens of the largest request, by our estimate, system prompt and tools included.
+        peak: estimated tokens of the largest request, system prompt and tools included.
         over: requests larger than the window.
-        compactions: when it fired.
-        stopped: why it ended early; empty if it did not.
-        verdict: the same in one sentence.
-        advice: changes that help, where something is not as it should be.
+        stopped: the reason for an early end.
+        verdict: the outcome in one sentence.
+        advice: changes that help.
     """
 
     name: str
@@ -97,13 +92,11 @@ def explained(
 
     Args:
         config: enabled.
-        name: of the transcript.
-        messages: of it, in any form that a replay takes.
-        window: of the model that answers, in tokens; None where it is unknown.
+        window: of the model that answers, in tokens; None if unknown.
         summarizer: as for `replay`. Default: the embedded one.
 
     Raises:
-        ConfigError: a fraction of an unknown window is all that there is of the trigger.
+        ConfigError: all of the trigger is a fraction of an unknown window.
         InputError, MessageError: the transcript cannot be replayed.
     """
     policy = configured(config, window)

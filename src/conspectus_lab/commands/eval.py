@@ -1,4 +1,4 @@
-"""`conspectus eval`: do later needs survive a compaction?"""
+"""Measure retention: `conspectus eval`."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 NONE = "none"
 QUESTIONS = ".qa.json"
-"""What the file of questions beside `NAME.json` ends with."""
+"""Ending of the file of questions beside `NAME.json`."""
 
 EXAM = ".exam.json"
-"""The same for the file of questions that a run in a window must leave answerable."""
+"""Ending of the file of questions that a run in a window must leave answerable."""
 
 ENDINGS = (".json", ".jsonl")
-"""Files in a folder that may be transcripts."""
+"""Endings of transcripts in a folder."""
 
 
 def evaluate(
@@ -172,7 +172,7 @@ def evaluate(
 
 
 def _unmeasured(found: Evaluation) -> str:
-    """Say why there is nothing to measure, as the first part of a sentence."""
+    """Explain why nothing can be measured, as the first part of a sentence."""
     if len(found.transcripts) == 1:
         [one] = found.transcripts
         return f"{one.name} cannot be measured, because {one.skipped}"
@@ -185,7 +185,7 @@ def _unmeasured(found: Evaluation) -> str:
 
 
 def _way_out(found: Evaluation) -> str:
-    """Say what helps where nothing can be measured."""
+    """Advise how to measure something."""
     least = found.settings.minimum_tokens
     sizes = [one.tokens for one in found.transcripts if one.tokens < least and one.messages]
     if sizes:
@@ -197,11 +197,11 @@ def _way_out(found: Evaluation) -> str:
 
 
 def read_transcripts(paths: list[str]) -> tuple[list[Transcript], list[Noted]]:
-    """Read transcripts from files and folders; list files that cannot be read.
+    """Read transcripts from files and folders, and list unreadable files in folders.
 
     Raises:
-        InputError: a path is not there, a file that was named cannot be read, or there is nothing.
-        MessageError: a message in a file that was named cannot be understood.
+        InputError: a path is missing, a named file cannot be read, or there is nothing.
+        MessageError: a message in a named file cannot be understood.
     """
     from conspectus_lab.evaluate import Noted
 
@@ -221,7 +221,7 @@ def read_transcripts(paths: list[str]) -> tuple[list[Transcript], list[Noted]]:
 
 
 def _files(paths: list[str]) -> Iterator[tuple[str, Path, bool]]:
-    """List name and path of each file once, and whether it was named itself."""
+    """Yield name and path of each file once, and whether the caller named it."""
     seen: set[Path] = set()
     names: set[str] = set()
     for path in map(Path, dict.fromkeys(paths)):
@@ -255,7 +255,7 @@ def _read(name: str, file: Path) -> Transcript:
 
 
 def _exams(paths: list[str]) -> dict[str, Sequence[Asked]]:
-    """Read the questions beside the transcripts, by the names of these."""
+    """Read the questions beside the transcripts, by transcript."""
     from conspectus_lab.evaluate.exams import asked_of
 
     beside = ((name, file.with_name(file.stem + EXAM)) for name, file, _ in _files(paths))
@@ -290,7 +290,7 @@ def _read_measurement(file: Path) -> Evaluation:
 
 
 def _counter(name: str) -> TokenCount:
-    """Give the counter that `--counter` names."""
+    """Return the counter that `--counter` names."""
     if name == "approximate":
         from langchain_core.messages.utils import count_tokens_approximately
 
@@ -312,7 +312,7 @@ def _size(keep: str) -> tuple[str, int]:
 def _systems(
     keep: str, configs: list[Path], others: list[str] | None, count: TokenCount
 ) -> list[System]:
-    """Make our configurations first, then the others."""
+    """Make our configurations, then the other systems."""
     from conspectus_lab.evaluate import ConspectusSystem, beside, read_config
 
     size = _size(keep)
@@ -323,7 +323,7 @@ def _systems(
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Any]:
-    """Show a bar on a terminal, and nothing anywhere else."""
+    """Show a bar on a terminal, and nothing elsewhere."""
     screen = output.console(stderr=True)
     if not screen.is_terminal:
         yield None

@@ -1,4 +1,4 @@
-"""A replay as it happens: the fill of the window and compactions, on stderr."""
+"""Show a replay as it happens, on standard error."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ if TYPE_CHECKING:
     from conspectus_lab.replay import Compaction, Step
 
 MOST_NOTES = 5
-"""Warnings of one run that are shown again at its end."""
+"""Warnings of one run that are repeated at its end."""
 
 
 class Live:
-    """A display of one replay after the other.
+    """Show one replay after the other.
 
     Args:
         window: of the model that answers, in tokens.
-        wanted: whether compactions are shown; None for only on a terminal. The gauge is only ever
-            shown on a terminal.
+        wanted: show compactions. Default: only on a terminal. The gauge needs a terminal.
 
     Attributes:
         notes: warnings of the library meanwhile, each once.
@@ -64,7 +63,7 @@ class Live:
         self._line(f"{name}: {messages:,} messages", "bold")
 
     def tell(self, event: str, data: Mapping[str, Any]) -> None:
-        """Take the events of `replay` while it runs."""
+        """Handle an event of `replay`."""
         if not self._lines:
             return
         if event == "start":
@@ -119,7 +118,7 @@ def _counted(count: int, what: str) -> str:
 
 
 class _Kept(logging.Handler):
-    """A handler that keeps warnings, so that they do not run into the display."""
+    """Keep warnings, so that they do not run into the display."""
 
     def __init__(self, notes: list[str]) -> None:
         super().__init__(logging.WARNING)

@@ -1,4 +1,4 @@
-"""`conspectus replay`: a transcript through a real agent, under each policy."""
+"""Run a transcript through a real agent under each policy: `conspectus replay`."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _skipped(histories: Sequence[tuple[str, History]]) -> list[str]:
 
 
 def _figures(runs: Sequence[PolicyRun]) -> dict[str, Any]:
-    """Give the figures of one policy over several transcripts, with its bills."""
+    """Return the figures of one policy over several transcripts, with its bills."""
     from conspectus_lab.billing import summed
     from conspectus_lab.replay.results import totals
 
@@ -225,7 +225,7 @@ def _print(found: Sequence[Replay], notes: Sequence[str]) -> None:
 
 
 def _table(found: Sequence[Replay]) -> Table:
-    """Make the table of each transcript, and of all of them together."""
+    """Make the table of each transcript, and of all together."""
     from conspectus_lab.replay.results import by_policy, is_bad, totals
     from conspectus_lab.report.tables import Table
 

@@ -1,4 +1,4 @@
-"""Options and files of the lab's commands, and tables on a terminal."""
+"""Share options, files and tables between the lab's commands."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_files(report: Path | None, out: Path | None) -> None:
 def write_files(
     report: Path | None, page: Callable[[], str], out: Path | None, data: dict[str, Any]
 ) -> None:
-    """Write the page and the data to the files that are named."""
+    """Write the page and the data to the given files."""
     if out is not None:
         output.write_file(out, json.dumps(data, indent=1) + "\n")
     if report is not None:
@@ -55,7 +55,7 @@ def write_files(
 def print_table(screen: Console, table: Table) -> None:
     """Print a table without its title and note; a row of one cell is a heading.
 
-    No cell is cut short: a number cut short would be another number.
+    No cell is shortened: a shortened number would be another number.
     """
     from rich import box
     from rich.table import Table as Drawn

@@ -1,4 +1,4 @@
-"""Measures of a compaction on anybody's transcripts: is later need still met?"""
+"""Measure whether later needs survive a compaction, on any transcripts."""
 
 from conspectus_lab.evaluate.api import beside, evaluate
 from conspectus_lab.evaluate.compare import Change, Comparison, compare

@@ -1,8 +1,8 @@
-"""Answers: whether what is right still stands on one line, with enough of what it stood with.
+"""Judge whether a right answer still stands on one line, with enough of its surroundings.
 
-No model answers here. An item of an answer counts as kept when one line holds all of its terms and
-either enough of the message that was the evidence, or enough of the question; a date counts when
-its event stands on a line with it. So a bare list of dates and names scores nothing.
+No model answers here. An item of an answer counts as kept if one line holds all of its terms
+and either enough of the message that was the evidence, or enough of the question; a date counts
+if its event stands on a line with it. So a bare list of dates and names scores nothing.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from conspectus_lab.evaluate.transcripts import DATE_QUESTION, UNANSWERABLE, Que
 from conspectus_lab.evaluate.words import DAY, asked_for, dates, terms
 
 ANCHORS = 6
-"""Terms by which a message is known again: the rarest of the conversation."""
+"""Terms by which a message is recognised: the rarest of the conversation."""
 
 _BETWEEN = re.compile(r",|;|\band\b|&")
 
 
 @dataclass(frozen=True, slots=True)
 class Gold:
-    """The evidence that must be there for one question.
+    """The evidence that one question needs.
 
     Attributes:
-        question: the question.
-        evidence: ids of the messages that are there to say so.
+        evidence: ids of the messages.
         items: for words, the terms of each thing named, with the messages that hold them all.
         dates: for a date, the most exact form of it; None for words.
     """
@@ -51,20 +50,16 @@ class Line:
 
 
 def lines(texts: Iterable[str]) -> list[Line]:
-    """Read lines; empty ones can give no answer and are left out."""
+    """Parse lines; empty ones are left out."""
     return [Line(terms(text), dates(text)) for text in texts if text.strip()]
 
 
 class Marker:
-    """A judge of answers about one conversation.
-
-    Args:
-        transcript: the conversation with its questions.
+    """Judge answers about one conversation.
 
     Attributes:
-        gold: the evidence of each question that can be marked. Those without evidence in
-            the conversation, without an answer, unanswerable ones, and those whose answer is in
-            none of its evidence cannot.
+        gold: the evidence of each question that can be marked: it has an answer, evidence in the
+            conversation, and the answer stands there.
     """
 
     def __init__(self, transcript: Transcript) -> None:
@@ -82,12 +77,7 @@ class Marker:
         self.gold = tuple(g for q in transcript.questions if (g := _gold(q, about)) is not None)
 
     def share(self, gold: Gold, context: Sequence[Line]) -> float:
-        """Give the share of an answer that is there, from 0 to 1.
-
-        Args:
-            gold: the evidence of the question.
-            context: the lines that the model would see.
-        """
+        """Return the share of an answer that stands in lines, from 0 to 1."""
         if gold.dates is not None:
             return float(any(self._dates_it(gold.dates, line, gold) for line in context))
         asked = asked_for(gold.question.question)
@@ -105,7 +95,7 @@ class Marker:
         return there / len(gold.items)
 
     def evidence(self, gold: Gold, context: str) -> float:
-        """Give the share of evidence messages that stand in a context whole."""
+        """Return the share of evidence messages that stand whole in a context."""
         whole = [self._words[name].strip() in context for name in gold.evidence]
         return sum(whole) / len(whole)
 
@@ -117,13 +107,13 @@ class Marker:
         )
 
     def _near(self, line: Line, name: str) -> bool:
-        """Say whether a line shares enough terms with a message."""
+        """Return whether a line shares enough terms with a message."""
         anchors = self._anchors[name]
         return len(line.terms & anchors) >= max(2, len(anchors) / 2)
 
 
 def shown_lines(context: Iterable[BaseMessage]) -> Iterator[str]:
-    """Give the lines of a context in which an answer can stand."""
+    """Return the lines of a context in which an answer can stand."""
     return (line for line in lines_of(context) if line.strip())
 
 

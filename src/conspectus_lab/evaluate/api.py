@@ -1,4 +1,4 @@
-"""`evaluate`: all measures, for any number of systems and transcripts."""
+"""Apply all measures to any number of systems and transcripts."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from conspectus_lab.evaluate.texts import TokenCount
 from conspectus_lab.evaluate.transcripts import Transcript
 
 SIZES = (512, 1024, 2048)
-"""Sizes of a summary that are measured where none is named, in tokens."""
+"""Default sizes of a summary, in tokens."""
 
 KEEP = ("messages", 20)
 MINIMUM = 10_000
-"""Tokens of the smallest transcript whose future use says anything."""
+"""Tokens of the smallest transcript whose future use is meaningful."""
 
 Progress = Callable[[int, int, str], None]
-"""Called with the number of steps done, of all steps, and the name of the present one."""
+"""Called with the steps done, all steps, and the name of the present one."""
 
 
 def evaluate(
@@ -54,13 +54,13 @@ def evaluate(
         transcripts: conversations, as `Transcript.of` gives them.
         systems: to compare; the first is compared with each of the others. Default: a
             `Compactor` with default settings, and LangChain's middleware.
-        summary_tokens: sizes of a summary to measure, in tokens, for systems that name none.
-        keep: the tail that says what is far, `("messages", N)` or `("tokens", N)`; the default
+        summary_tokens: sizes of a summary, in tokens, for systems that name none.
+        keep: the tail that counts as near, `("messages", N)` or `("tokens", N)`; the default
             systems keep it too.
         recall_tokens: limit of recall for a question, in tokens; 0 for no recall.
-        rounds: number of times that a growing thread is compacted too; 0 for no such measure.
+        rounds: compactions of a growing thread; 0 for no such measure.
         minimum_tokens: transcripts smaller than this are left out of future use.
-        count: counts the tokens of a list of messages, for all systems alike. Default: LangChain's
+        count: counts the tokens of a list of messages. Default: LangChain's
             `count_tokens_approximately`.
         counter: its name in results.
         seed: the same seed gives the same intervals.
@@ -71,11 +71,11 @@ def evaluate(
         planted: statements of a user that are put into them; see `exams.Planted`.
 
     Returns:
-        What was found. Only `seconds` differs from run to run.
+        The findings. Only `seconds` differs from run to run.
 
     Raises:
-        InputError: two transcripts or two systems have one name, or a number means nothing.
-        PolicyError: the settings of a system cannot mean anything.
+        InputError: two transcripts or two systems have one name, or a number is invalid.
+        PolicyError: the settings of a system are invalid.
         SummaryError: a model that a system names could not summarise.
 
     Example:
@@ -157,19 +157,14 @@ def evaluate(
 
 
 def _ours(systems: Sequence[System]) -> list[System]:
-    """Choose our own systems; plain truncation stands in for those of others."""
+    """Choose our own systems; plain truncation stands for the others."""
     return [system for system in systems if isinstance(system, ConspectusSystem)]
 
 
 def beside(
     names: Sequence[Family], keep: tuple[str, int], count: TokenCount = count_tokens_approximately
 ) -> list[System]:
-    """Make the systems of others, by name.
-
-    Args:
-        names: `langchain` or `tail`.
-        keep: their tail.
-        count: the token counter.
+    """Make the systems of others, by name: `langchain` or `tail`.
 
     Raises:
         InputError: there is no system of that name.

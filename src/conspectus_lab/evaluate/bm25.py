@@ -1,4 +1,4 @@
-"""Plain BM25 over messages with their neighbours, as a baseline of recall."""
+"""Search messages and their neighbours by plain BM25, as a baseline of recall."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ K1, B = 1.2, 0.75
 """The usual constants of Okapi BM25 (Robertson and Zaragoza, 2009)."""
 
 CHARACTERS = 4
-"""Characters that this baseline counts for a token."""
+"""Characters that count as a token here."""
 
 ENOUGH = 30
-"""Tokens below which it does not look for another message that might fit."""
+"""Tokens left below which the search ends."""
 
 
 class Bm25:
-    """The baseline search.
-
-    Args:
-        messages: the texts to search.
+    r"""The baseline search.
 
     Example:
         >>> from langchain_core.messages import HumanMessage
@@ -42,12 +39,7 @@ class Bm25:
         self._mean = sum(self._sizes) / max(1, len(near))
 
     def recall(self, query: str, tokens: int) -> str:
-        """Find messages for a query, best first, each with its neighbours.
-
-        Args:
-            query: words to look for.
-            tokens: the most that the text may take, at `CHARACTERS` characters a token.
-        """
+        """Return the best messages with their neighbours, in at most so many tokens."""
         asked = tokens_of(query)
         order = sorted(
             range(len(self._texts)), key=lambda place: (-self._score(asked, place), place)

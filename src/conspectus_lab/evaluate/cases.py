@@ -1,4 +1,4 @@
-"""Cases for measuring: cuts of transcripts with later needs, and questions."""
+"""Find cases to measure: cuts of transcripts with later needs, and questions."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from conspectus_lab.evaluate.texts import TokenCount
 from conspectus_lab.evaluate.transcripts import Transcript
 
 SLACK, FIXED_SLACK = 1.05, 40
-"""How much larger than what is kept and its summary a context may be: 5 % and 40 tokens."""
+"""Tolerance of a context's size beyond its tail and summary: a factor, and tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A history up to a cut, and its agent's needs afterwards.
+    """A history up to a cut, and the agent's needs afterwards.
 
     Attributes:
         prefix: the messages before the cut.
@@ -39,12 +39,10 @@ class Case:
     """One transcript with all that can be measured in it.
 
     Attributes:
-        transcript: the transcript.
         cuts: for future use.
-        marker: for answers; None where no question can be marked.
-        tail: the messages that stay of the whole, for answers.
-        plain: for each question that is marked, the share that the tail and BM25 keep.
-        noted: its outcome.
+        marker: for answers; None if no question can be marked.
+        tail: the messages of the whole that stay, for answers.
+        plain: for each marked question, the share that the tail and BM25 keep.
     """
 
     transcript: Transcript
@@ -60,9 +58,7 @@ class Yardstick:
     """Settings that are the same for all systems.
 
     Attributes:
-        keep: the tail that says what is far.
-        count: the token counter.
-        recall_tokens: limit of recall for a question, in tokens.
+        keep: the tail that counts as near.
         minimum_tokens: transcripts smaller than this are left out of future use.
     """
 
@@ -74,8 +70,8 @@ class Yardstick:
     def case(self, transcript: Transcript) -> Case:
         """Find the cuts and questions of a transcript that can be measured.
 
-        Future use asks for an agent that goes on; of plain talk with questions the answers say
-        more, so there only these are measured.
+        Future use needs an agent that goes on; of plain talk with questions only the answers are
+        measured.
         """
         size = self.count(transcript.messages)
         marker = Marker(transcript) if transcript.questions else None
@@ -104,13 +100,13 @@ class Yardstick:
     def allowed(
         self, prefix: Sequence[BaseMessage], tail: Sequence[BaseMessage], summary_tokens: int
     ) -> float:
-        """Give the largest size of a context, in tokens, that is comparable."""
+        """Return the largest comparable size of a context, in tokens."""
         first = prefix[0]
         opening = 0 if any(message.id == first.id for message in tail) else self.count([first])
         return SLACK * (self.count(tail) + opening + summary_tokens) + FIXED_SLACK
 
     def _cuts(self, transcript: Transcript, size: int) -> tuple[list[Cut], str]:
-        """Find the cuts that can be measured; where there are none, say why."""
+        """Return the cuts that can be measured, and the reason if there are none."""
         messages = transcript.messages
         if size < self.minimum_tokens:
             return (

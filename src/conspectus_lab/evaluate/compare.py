@@ -1,4 +1,4 @@
-"""Comparison of a measurement with an earlier one, for a team's checks."""
+"""Compare a measurement with an earlier one."""
 
 from __future__ import annotations
 
@@ -8,23 +8,15 @@ from conspectus.errors import InputError
 from conspectus_lab.evaluate.results import Evaluation, SystemResult
 
 TOLERANCE = 0.01
-"""How much a share may fall before it counts as worse."""
+"""Fall of a share that is not yet worse."""
 
 WHERE = {"future use": "", "answers": " (answers)"}
-"""What a measure adds to the names of its figures."""
+"""Additions to the names of figures, by measure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure, then and now.
-
-    Attributes:
-        system: label of the system.
-        measure: name of the figure.
-        before: the figure then.
-        now: the figure now.
-        worse: whether it got worse by more than is tolerated.
-    """
+    """One figure then and now; `worse` if it fell by more than the tolerance."""
 
     system: str
     measure: str
@@ -35,19 +27,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All figures of our own systems, then and now.
-
-    Attributes:
-        changes: one for each figure that both measurements have.
-        tolerance: fall of a share from which on it counts as worse.
-    """
+    """All figures of our own systems that both measurements have."""
 
     changes: tuple[Change, ...]
     tolerance: float
 
     @property
     def worse(self) -> tuple[Change, ...]:
-        """Give the figures that got worse."""
+        """Return the figures that got worse."""
         return tuple(change for change in self.changes if change.worse)
 
 
@@ -56,16 +43,16 @@ def compare(now: Evaluation, before: Evaluation, tolerance: float = TOLERANCE) -
 
     Shares (`quoted`, `far`, `answers`, `evidence`, `recoverable`, `read`, the ratio of rounds) may
     fall by the tolerance. Counts of failures (`over`, `broken`, `recall over`) may not rise at all.
-    Systems of others are not looked at, nor is anything that is new.
+    Other systems and new figures are ignored.
 
     Args:
-        now: the measurement that may be worse.
-        before: the earlier one, which it is compared with.
+        now: the new measurement.
+        before: the earlier one.
         tolerance: fall of a share that is allowed, from 0 to 1.
 
     Raises:
-        InputError: other transcripts, other settings, or a system is missing now; or the tolerance
-            means nothing.
+        InputError: transcripts or settings differ, a system is missing now, or the tolerance is
+            invalid.
 
     Example:
         >>> from conspectus_lab.evaluate import Settings

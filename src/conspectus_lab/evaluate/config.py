@@ -1,4 +1,4 @@
-"""Settings of the compactor out of a small TOML or JSON file."""
+"""Read settings of the compactor from a small TOML or JSON file."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ def read_config(
     keep: tuple[str, int] = ("messages", 20),
     count: TokenCount = count_tokens_approximately,
 ) -> ConspectusSystem:
-    """Read a system out of a file.
+    """Read a system from a file.
 
-    Known are `name` (default: that of the file), `keep` (`"messages:20"` or `"tokens:4000"`),
-    `summary_tokens` (one size or a list), and the arguments of `Compactor` of the same name in
-    `PASSED_ON`; `clip_over = false` switches clipping off.
+    Keys are `name` (default: that of the file), `keep` (`"messages:20"` or `"tokens:4000"`),
+    `summary_tokens` (one size or a list), and the arguments of `Compactor` in `PASSED_ON`;
+    `clip_over = false` switches clipping off.
 
     Args:
         path: a file that ends with `.toml` or `.json`.
-        keep: the tail that stays where the file does not say.
+        keep: the default tail.
         count: the token counter.
 
     Raises:
-        InputError: it cannot be read, or a key or a value in it means nothing.
+        InputError: the file cannot be read, or a key or a value in it is invalid.
 
     Example:
         >>> made = Path("small.toml").write_text('keep = "messages:10"')
@@ -75,14 +75,10 @@ def read_config(
 
 
 def size_of(value: object, what: str) -> tuple[str, int]:
-    """Read `messages:20` or `tokens:4000` as a pair.
-
-    Args:
-        value: the text, or the pair as a list.
-        what: its name in errors.
+    """Parse `messages:20` or `tokens:4000`, or a pair as a list.
 
     Raises:
-        InputError: it has no such form.
+        InputError: it has another form; the text names `what`.
 
     Example:
         >>> size_of("messages:20", "keep")

@@ -1,4 +1,4 @@
-"""Our compactor with its archive in memory, observed from outside."""
+"""Observe our compactor, with its archive in memory, from outside."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class ConspectusSystem:
     Attributes:
         name: its name in results.
         keep: the newest history that stays.
-        sizes: limits of its summary, in tokens, each measured by itself; None for the sizes
-            that the measurement asks for.
+        sizes: limits of its summary in tokens, each measured by itself. Default: those of the
+            measurement.
         settings: other arguments of `Compactor`.
         count: the token counter.
     """
@@ -52,7 +52,7 @@ class ConspectusSystem:
         """Make a compactor with these settings and this limit of a summary.
 
         Raises:
-            PolicyError: a setting cannot mean anything.
+            PolicyError: a setting is invalid.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -67,12 +67,7 @@ class ConspectusSystem:
 
 
 class ConspectusThread:
-    """One conversation under our compactor.
-
-    Args:
-        system: its settings.
-        summary_tokens: the most that the text of its summary may take, in tokens.
-    """
+    """One conversation under our compactor."""
 
     def __init__(self, system: ConspectusSystem, summary_tokens: int) -> None:
         self._archive = Archive.open("memory:")
@@ -81,10 +76,10 @@ class ConspectusThread:
         self._framed = system.count([HumanMessage("")])
 
     def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
-        """Compact the whole conversation so far, as a client of a chat API sends it.
+        """Compact the whole conversation so far.
 
         Raises:
-            SummaryError: no summary could be made; a measurement of something else would mislead.
+            SummaryError: no summary could be made, so that a measurement would mislead.
         """
         started = time.perf_counter()
         result = self._compactor.compact(messages, thread_id=THREAD, force=True)
@@ -119,10 +114,7 @@ class ConspectusThread:
         )
 
     def recall(self, query: str, tokens: int) -> str:
-        """Recall originals for a query, for a message of this number of tokens.
-
-        A query without a word in it finds nothing.
-        """
+        """Recall originals in a message of at most so many tokens."""
         return recalled(self._compactor, query, max(1, tokens - self._framed))
 
     def close(self) -> None:
@@ -134,7 +126,7 @@ class ConspectusThread:
 
 
 def recalled(compactor: Compactor, query: str, tokens: int) -> str:
-    """Recall originals for a query; empty where none can be found."""
+    """Recall originals for a query; empty if none is found."""
     try:
         return compactor.recall(query, thread_id=THREAD, tokens=tokens).text
     except (InputError, NotFoundError):
@@ -142,13 +134,7 @@ def recalled(compactor: Compactor, query: str, tokens: int) -> str:
 
 
 def carried_share(summary: str, facts: Iterable[Fact], count: TokenCount) -> float:
-    """Give the share of a summary's tokens that are exact facts, counted once.
-
-    Args:
-        summary: its body.
-        facts: the facts that are looked for.
-        count: the token counter.
-    """
+    """Return the share of a summary's tokens that are exact facts, counted once."""
     body = " ".join(summary.split())
     inside = bytearray(len(body))
     for fact in facts:

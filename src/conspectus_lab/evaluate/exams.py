@@ -1,4 +1,4 @@
-"""Questions with evidence and planted statements, for runs in a window."""
+"""Read questions with evidence and planted statements, for runs in a window."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from conspectus.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question for whoever goes on, with its evidence.
+    """A question about a run, with its evidence.
 
     Attributes:
-        question: the question.
         evidence: groups of texts; one of each group must stand in view.
         kind: its subject, such as `goal`, `rule`, `done`, `state`, `finding` or `next`.
-        answer: the answer, for people.
+        answer: for people.
     """
 
     question: str
@@ -30,15 +29,15 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Planted:
-    """A statement that a user makes by the way.
+    """A statement of a user to plant in a run.
 
     Attributes:
         id: its name.
         text: the words of the message.
         evidence: groups of texts; one of each group must stand in view.
         kind: such as `rule`, `preference`, `decision`, `fact` or `safety`.
-        stale: texts that hold no longer once it is said: they may stand before it only.
-        replaces: id of the statement that holds no longer once it is said, if there is one.
+        stale: texts that it makes obsolete: they may only stand before it.
+        replaces: id of the statement that it makes obsolete.
     """
 
     id: str
@@ -57,8 +56,8 @@ def asked_of(data: object, name: str) -> tuple[Asked, ...]:
     """Read the questions of a `NAME.exam.json`.
 
     Args:
-        data: a list of objects with `question`, `evidence` (lists of alternative texts) and, if
-            they have them, `kind` and `answer`; what else they hold is not read.
+        data: a list of objects with `question`, `evidence` (lists of alternative texts), and
+            perhaps `kind` and `answer`; other keys are ignored.
         name: the file, for errors.
 
     Raises:

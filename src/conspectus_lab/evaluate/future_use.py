@@ -1,9 +1,9 @@
-"""Future use: what an agent writes later that stood before the cut, and whether it was kept.
+"""Find the identifiers that an agent writes again after a cut, and whether they were kept.
 
-A history is cut at several places. An identifier is *needed* when it occurs before the cut and the
-agent itself writes it after the cut before anything else has shown it again: then it can only come
-from the context. It is *far* when neither the kept tail nor the first message holds it: then only
-the summary can have it. It is *quoted* when it stands there in words that surrounded it.
+A history is cut at several places. An identifier is *needed* if it occurs before the cut and
+the agent itself writes it after the cut before anything else has shown it again: then it can
+only come from the context. It is *far* if neither the kept tail nor the first message holds it:
+then only the summary can have it. It is *quoted* if it stands there in its old surroundings.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from conspectus_lab.evaluate.identifiers import Kind, identifiers
 from conspectus_lab.evaluate.texts import TokenCount, folded, lines_of, text_of
 
 FRACTIONS = (0.4, 0.6, 0.8)
-"""Where a history is cut: at these shares of its tokens."""
+"""Shares of a history's tokens at which it is cut."""
 
 LEAST_AFTER = 3
-"""Messages of the agent that a cut must leave to be predicted."""
+"""Messages of the agent that must follow a cut."""
 
 WINDOW = 6
 """Consecutive words in which an identifier must stand to count as quoted."""
@@ -31,9 +31,8 @@ class Need:
     """One identifier that the agent needs again.
 
     Attributes:
-        value: the identifier.
-        kind: its kind, as it first stood before the cut.
-        distance: messages from where it last stood before the cut to where it is needed.
+        kind: as it first stood before the cut.
+        distance: messages from its last place before the cut to where it is needed.
     """
 
     value: str
@@ -42,12 +41,7 @@ class Need:
 
 
 def cut_places(messages: Sequence[BaseMessage], count: TokenCount) -> Iterator[int]:
-    """Cut a history before the first message of the agent past each fraction.
-
-    Args:
-        messages: the whole history.
-        count: tokens of a list of messages.
-    """
+    """Yield the first message of the agent past each fraction of a history."""
     total = count(messages)
     sizes = [count([message]) for message in messages]
     agents = [isinstance(message, AIMessage) for message in messages]
@@ -64,12 +58,7 @@ def cut_places(messages: Sequence[BaseMessage], count: TokenCount) -> Iterator[i
 
 
 def needs(messages: Sequence[BaseMessage], cut: int) -> list[Need]:
-    """Find identifiers after a cut that the agent can only know from before.
-
-    Args:
-        messages: the whole history.
-        cut: number of messages before the cut.
-    """
+    """Find identifiers after a cut that the agent can only know from before it."""
     last: dict[str, int] = {}
     kinds: dict[str, Kind] = {}
     for place, message in enumerate(messages[:cut]):
@@ -99,13 +88,8 @@ def quoted(
     """Find the wanted identifiers that stand in the context in their old words.
 
     `WINDOW` consecutive words of a line of the prefix that hold the identifier must stand in one
-    line of the context, or the whole line where it is shorter: a bare list of identifiers and word
+    line of the context, or the whole line if it is shorter: a bare list of identifiers and word
     salad score nothing.
-
-    Args:
-        wanted: identifiers.
-        context: the model's view.
-        prefix: the messages that it came from.
     """
     shown = folded(context)
     open_, kept = set(wanted), set[str]()
@@ -125,7 +109,7 @@ def quoted(
 
 
 def _windows(value: str, words: Sequence[str]) -> Iterator[str]:
-    """Give all runs of `WINDOW` words of a line around an identifier."""
+    """Yield all runs of `WINDOW` words of a line around an identifier."""
     for place, word in enumerate(words):
         if value not in word and word not in value:
             continue

@@ -1,9 +1,9 @@
-"""Evidence in view, or one recall away, after a whole run in a window.
+"""Look for evidence in view, or one recall away, after a whole run in a window.
 
-A transcript is run step by step in a window smaller than it is, as an agent would, and compacted
-once more at its end. Then two things are looked for in what a model would be sent: the evidence for
-questions that must be answerable to go on, and statements of a user that were planted on
-the way. Evidence is text, so a figure is a floor: read some views as well.
+A transcript is run step by step in a window smaller than it is, as an agent would, and
+compacted once more at its end. Then the final request is searched for the evidence of questions
+that must stay answerable, and for statements of a user that were planted on the way. Evidence
+is text, so a figure is a floor: read some views as well.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from conspectus_lab.evaluate.texts import TokenCount
 from conspectus_lab.evaluate.transcripts import Transcript
 
 RECALL = 512
-"""Tokens that a question may recall where nobody says otherwise."""
+"""Default tokens that a question may recall."""
 
 PLANTED_UP_TO = 0.7
-"""Share of a transcript in which statements are planted, so that they leave before its end."""
+"""Share of a transcript that gets planted statements, so that they leave before its end."""
 
 TAIL = 0.85
 """Share of the window that plain truncation fills."""
 
 CACHED = 0.1
-"""What a repeated token costs beside a new one, at OpenAI and Anthropic (2026)."""
+"""Price of a repeated token, relative to a new one, at OpenAI and Anthropic (2026)."""
 
 Evidence = Sequence[Sequence[str]]
-"""Groups of texts, one of each has to stand."""
+"""Groups of texts; one of each must stand."""
 
 _MARKS = re.compile(r"\\[nt]|[\\\"'`*]+")
 _PAIRS = re.compile(r"(?<=\w)\s*[=:]\s*(?=\S)")
@@ -51,12 +51,12 @@ _PAIRS = re.compile(r"(?<=\w)\s*[=:]\s*(?=\S)")
 
 @dataclass(slots=True)
 class _Run:
-    """One transcript run in a window, and the observations of it.
+    """One transcript run in a window.
 
     Attributes:
-        view: the request to a model at the end.
+        view: the last request.
         sizes: tokens of each request.
-        same: tokens of each that repeat the one before, from its start.
+        same: tokens of each that repeat the start of the one before.
         over: requests larger than the window.
         rounds: compactions.
         noted: numbers of the evidence that stood in the notes after some compaction.
@@ -70,7 +70,7 @@ class _Run:
     noted: set[int] = field(default_factory=set)
 
     def look(self, notes: str, evidence: Sequence[Evidence]) -> None:
-        """Count a compaction, and note the evidence that its notes hold."""
+        """Count a compaction and the evidence in its notes."""
         self.rounds += 1
         text = plain(notes)
         self.noted |= {n for n, one in enumerate(evidence) if holds(text, one)}
@@ -127,13 +127,11 @@ def measure_going_on(
     """Run each transcript larger than the window, and look for the evidence.
 
     Args:
-        transcripts: conversations.
-        exams: questions of each, by its name.
-        planted: statements to plant, as many in each transcript, one that replaces another behind
-            that; of those only the newest has to stand.
-        system: our compactor with its settings, or any other name for plain truncation.
+        exams: questions of each transcript, by its name.
+        planted: statements, dealt evenly; one that replaces another stands behind it, and only the
+            newest must stand at the end.
+        system: our compactor with its settings, or any other system for plain truncation.
         window: tokens.
-        count: the token counter.
         recall_tokens: tokens that each question may recall.
         seed: the same seed plants in the same places.
 
@@ -195,13 +193,12 @@ def measure_going_on(
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """A look for one question or statement at the end of a run.
+    """The search for one question or statement at the end of a run.
 
     Attributes:
-        found: the thing looked for, and whether it can be recalled.
-        held: whether its evidence stands in view.
-        stale: whether a value that it replaces stands behind it, or without it.
-        noted: whether its evidence stood in the notes after some compaction.
+        held: its evidence stands in view.
+        stale: a value that it replaces stands behind it, or without it.
+        noted: its evidence stood in the notes after some compaction.
     """
 
     found: Lost
@@ -218,7 +215,7 @@ def _looked(
     places: Mapping[str, str],
     tokens: int,
 ) -> _Looked:
-    """Look for one thing in the view, and else in what its own words recall."""
+    """Search the view, and then the recall of its own words."""
     held = holds(text, one.evidence)
     if isinstance(one, Asked):
         recalled = "" if held else thread.recall(one.question, tokens)
@@ -263,7 +260,7 @@ def _run(
 
 
 def repeated(before: Sequence[BaseMessage], now: Sequence[BaseMessage], count: TokenCount) -> int:
-    """Count the tokens of a request that repeat the one before from its start."""
+    """Count the tokens of a request that repeat the start of the one before."""
     same = 0
     for old, new in zip(before, now, strict=False):
         if text_of([old]) != text_of([new]) or old.type != new.type:
@@ -278,7 +275,7 @@ def repeated(before: Sequence[BaseMessage], now: Sequence[BaseMessage], count: T
 
 
 def steps_of(messages: Sequence[BaseMessage]) -> Iterator[list[BaseMessage]]:
-    """Group each message with the results of its calls behind it."""
+    """Group each message with the results of its calls."""
     starts = [n for n, one in enumerate(messages) if n == 0 or not isinstance(one, ToolMessage)]
     for start, end in pairwise([*starts, len(messages)]):
         yield list(messages[start:end])
@@ -306,7 +303,7 @@ def plain(text: str) -> str:
 
 
 def holds(text: str, evidence: Evidence) -> bool:
-    """Say whether a plain text has one whole text of each group.
+    """Return whether a plain text has one whole text of each group.
 
     Example:
         >>> holds("the key is k-77", [["K-77", "K77"]]), holds("k-775", [["K-77"]])
@@ -339,7 +336,7 @@ def _batches(planted: Sequence[Planted], count: int, chance: random.Random) -> l
 def _with(
     messages: Sequence[BaseMessage], planted: Sequence[Planted], chance: random.Random
 ) -> tuple[list[BaseMessage], dict[str, str]]:
-    """Plant statements between steps; give the ids of their messages too."""
+    """Plant statements between steps, and return the ids of their messages too."""
     steps = list(steps_of(messages))
     last = max(1, int(PLANTED_UP_TO * len(steps)))
     at = sorted(chance.choices(range(last), k=len(planted)))

@@ -1,8 +1,8 @@
-"""Identifiers: exact strings that an agent cannot guess and must have kept.
+"""Find identifiers: exact strings that an agent cannot guess and must have kept.
 
-Six kinds, looked for in this order; what an earlier kind has taken, a later one does not see. The
+The six kinds are searched in order; a later kind does not see the text of an earlier one. The
 definitions are those of an outside measure of retention, so that figures can be compared, and
-deliberately not those of the ledger: a compactor must not be the judge of what it should have kept.
+deliberately not those of the ledger: a compactor must not judge itself.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from typing import Literal, get_args
 
 Kind = Literal["url", "path", "error", "opaque", "symbol", "number"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""The kinds, in the order in which they are looked for."""
-
 SHORTEST = 4
-"""Characters that an identifier has at least."""
+"""Minimum characters of an identifier."""
 
 REMEMBERED = 100_000
-"""Texts whose identifiers are remembered: a line is looked at once for each system and cut."""
+"""Texts whose identifiers are cached: each line is read once for each system and cut."""
 
 _ENDINGS = "|".join(
     """c cfg cpp css csv diff go h html ini ipynb java jpeg jpg js json jsonl jsx lock log md mp4
@@ -62,10 +60,10 @@ _PATTERNS: Mapping[Kind, tuple[str, ...]] = {
 _COMPILED = {kind: re.compile("|".join(forms)) for kind, forms in _PATTERNS.items()}
 _ENDS_LIKE_A_FILE = re.compile(rf"\.(?:{_ENDINGS})$")
 _EDIT_COMMAND = re.compile(r"\d*(?:,\d+)?s/")
-"""`s/old/new/` as `sed` takes it looks like a path and is none."""
+"""A `sed` command such as `s/old/new/`, which looks like a path."""
 
 _CHECKOUTS = ("/testbed/", "testbed/")
-"""Where benchmarks of coding agents keep the code: a file has one name with and without it."""
+"""Folders of benchmarks of coding agents, cut off so that a file has one name."""
 
 _SAY_NOTHING = frozenset({"returncode", "output", "stdout", "stderr", "utf-8", "e.g", "i.e"})
 _LETTER_OR_DIGIT = re.compile(r"[A-Za-z0-9]")
@@ -95,7 +93,7 @@ def identifiers(text: str) -> Mapping[str, Kind]:
 
 
 def _path(value: str) -> str:
-    """Normalise a path; give nothing where the text is no path after all."""
+    """Normalise a path; return nothing if it is none."""
     if not value.startswith("/"):
         value = value.lstrip("./")
     if _EDIT_COMMAND.match(value):

@@ -1,4 +1,4 @@
-"""Means with percentile bootstrap intervals."""
+"""Compute means with percentile bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -15,14 +15,7 @@ LOW, HIGH = 25, 975
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean with its 95 % interval.
-
-    Attributes:
-        value: the mean.
-        low: lower end of the interval; None where one value cannot have any.
-        high: upper end of it.
-        count: number of values.
-    """
+    """A mean with its 95 % interval, which one value alone does not have."""
 
     value: float
     low: float | None
@@ -31,11 +24,7 @@ class Mean:
 
 
 def mean_of(values: Sequence[float], seed: int) -> Mean | None:
-    """Take the mean with its percentile bootstrap interval (Efron, 1979).
-
-    Args:
-        values: one for each transcript, or each question.
-        seed: the same seed gives the same interval.
+    """Return the mean with its percentile bootstrap interval (Efron, 1979); None without values.
 
     Example:
         >>> mean_of([1.0, 1.0, 1.0], seed=1)

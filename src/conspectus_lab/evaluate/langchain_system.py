@@ -1,4 +1,4 @@
-"""LangChain's own middleware with a scripted summariser, and plain truncation."""
+"""Measure LangChain's own middleware with a scripted summariser, and plain truncation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conspectus_lab.evaluate.systems import Compacted, Family, Thread, gone
 from conspectus_lab.evaluate.texts import TokenCount
 
 TRIM = 4_000
-"""Tokens that LangChain's middleware hands to a summariser by default."""
+"""Default tokens that LangChain's middleware gives to a summariser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class LangChainSystem:
 
     Attributes:
         keep: the tail that stays, in LangChain's form.
-        trim: its `trim_tokens_to_summarize`, in tokens; None to hand over everything.
+        trim: its `trim_tokens_to_summarize`, in tokens; None for no limit.
         count: the token counter.
         name: its name in results.
     """
@@ -47,7 +47,7 @@ class LangChainSystem:
 
 
 class _Thread:
-    """One conversation, which goes on with the last view and the new messages."""
+    """One conversation, which continues with the last view and the new messages."""
 
     def __init__(self, system: LangChainSystem, summary_tokens: int) -> None:
         self._read: list[BaseMessage] = []
@@ -62,7 +62,7 @@ class _Thread:
         self._middleware = _middleware(system, summarise)
 
     def compact(self, messages: Sequence[BaseMessage]) -> Compacted:
-        """Compact, reading the messages that are new since the last time."""
+        """Compact the last view and the new messages."""
         before = [*self._shown, *messages[self._sent :]]
         self._read = []
         started = time.perf_counter()
@@ -82,7 +82,7 @@ class _Thread:
         )
 
     def close(self) -> None:
-        """Do nothing: it keeps nothing open."""
+        """Do nothing: nothing is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class TailSystem:
     sizes: tuple[int, ...] | None = (0,)
 
     def open(self, summary_tokens: int) -> Thread:
-        """Open a conversation, of which nothing is remembered."""
+        """Open a conversation without memory."""
         return _Tail(self)
 
 
@@ -118,7 +118,7 @@ class _Tail:
         return Compacted(after, done=bool(left), evicted=len(left), seconds=seconds)
 
     def close(self) -> None:
-        """Do nothing: it keeps nothing open."""
+        """Do nothing: nothing is open."""
 
 
 def tail_of(
@@ -126,13 +126,7 @@ def tail_of(
     keep: tuple[str, int],
     count: TokenCount = count_tokens_approximately,
 ) -> list[BaseMessage]:
-    """Give the newest messages that stay when LangChain's middleware cuts.
-
-    Args:
-        messages: the history.
-        keep: the tail that stays, in LangChain's form.
-        count: the token counter.
-    """
+    """Return the newest messages that stay when LangChain's middleware cuts."""
     middleware = _middleware(LangChainSystem(keep, None, count), lambda messages: "-")
     after = _after(middleware, messages)
     return [message for message in after if not is_summary_message(message)]
@@ -155,7 +149,7 @@ def _middleware(system: LangChainSystem, summarise: Any) -> SummarizationMiddlew
 def _after(
     middleware: SummarizationMiddleware[Any, Any], messages: Sequence[BaseMessage]
 ) -> list[BaseMessage]:
-    """Give the messages that the middleware leaves in view."""
+    """Return the messages that the middleware leaves in view."""
     state = cast("AgentState[Any]", {"messages": list(messages)})
     update = middleware.before_model(state, cast("Runtime[Any]", None))
     if update is None:

@@ -1,4 +1,4 @@
-"""Measuring one system with one size of summary on all cases."""
+"""Measure one system with one size of summary on all cases."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from conspectus_lab.pairs import broken_pairs
 DISTANCES = ((10, "under 10"), (30, "10 to 29"), (100, "30 to 99"))
 FARTHEST = "100 or more"
 BANDS = (*(name for _, name in DISTANCES), FARTHEST)
-"""Messages between where an identifier last stood and where it is needed."""
+"""Messages between the last place of an identifier and its need."""
 
 OVERHEAD = 4
-"""Tokens that recalled text may be over for the message that it is sent in."""
+"""Tokens of the message around recalled text."""
 
 ADDED_UP = "evicted read recoverable cited calls input_tokens output_tokens".split()
 """Figures of single contexts that are summed."""
@@ -36,13 +36,7 @@ Step = Callable[[str], None]
 
 @dataclass(slots=True)
 class Measured:
-    """Findings of one pass, and the single values behind them.
-
-    Attributes:
-        future_use: None where there was no cut.
-        answers: None where there was no question.
-        shares: for each marked question, the share of its answer that was there.
-    """
+    """Findings of one pass; `shares` has the share of each marked question's answer."""
 
     future_use: FutureUse | None
     answers: Answers | None
@@ -67,7 +61,7 @@ class _Sizes:
         prefix: Sequence[BaseMessage],
         tail: Sequence[BaseMessage],
     ) -> int:
-        """Add a context; give its size in tokens."""
+        """Add a context, and return its tokens."""
         if self.system.keep != self.yardstick.keep:
             tail = tail_of(prefix, self.system.keep, self.yardstick.count)
         size = self.yardstick.count(compacted.messages)
@@ -101,16 +95,7 @@ def measure(
     seed: int,
     step: Step,
 ) -> Measured:
-    """Measure a system.
-
-    Args:
-        cases: the cuts and questions.
-        system: the measured system.
-        summary_tokens: limit of its summary, in tokens.
-        yardstick: settings that are the same for all systems.
-        seed: for the intervals.
-        step: called with the name of each transcript.
-    """
+    """Measure a system on all cases."""
     future = _FutureUse(_Sizes(yardstick, system, summary_tokens))
     answers = _Answers(_Sizes(yardstick, system, summary_tokens))
     for case in cases:

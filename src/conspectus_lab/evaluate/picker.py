@@ -1,9 +1,9 @@
-"""The summariser for LangChain's middleware: it quotes lines full of identifiers.
+"""Summarise for LangChain's middleware by quoting lines full of identifiers.
 
-LangChain brings no summariser that works without a model, so one is scripted for it. It reads what
-the middleware hands over after its own trimming, and picks lines greedily by the weight of the
-identifiers in them that no picked line has, for each token. That is kind to the measure of future
-use, which asks for identifiers in the words around them.
+LangChain has no summariser that works without a model. This one reads the input after the
+middleware's trimming, and picks lines greedily by the weight of their new identifiers for each
+token. That favours it in the measure of future use, which asks for identifiers in their old
+surroundings.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ WIDTH = 240
 """Characters of a line that are picked together."""
 
 CHARACTERS = 4
-"""Characters counted for a token."""
+"""Characters that count as a token here."""
 
 OWN = 3.0
-"""What an identifier that the user or the agent wrote counts beside one that a tool printed."""
+"""Weight of an identifier in a message of the user or the agent; 1 in a tool's result."""
 
 RARE, BASE = 0.6, 0.5
 """Weights are logarithms; identifiers seen hardly once weigh nothing."""
@@ -34,11 +34,7 @@ NOTHING = "nothing"
 
 
 def pick(messages: Sequence[BaseMessage], tokens: int) -> str:
-    """Pick lines of messages, in order, that fit into this number of tokens.
-
-    Args:
-        messages: the input.
-        tokens: the most that the lines may take, at `CHARACTERS` characters a token.
+    r"""Pick lines of messages, in order, that fit into this number of tokens.
 
     Example:
         >>> from langchain_core.messages import AIMessage
@@ -74,7 +70,7 @@ def pick(messages: Sequence[BaseMessage], tokens: int) -> str:
 
 
 def _weights(messages: Sequence[BaseMessage]) -> dict[str, float]:
-    """Weigh identifiers: more when said often, late, and not by a tool alone."""
+    """Weigh identifiers by frequency, recency, and speaker."""
     said: defaultdict[str, float] = defaultdict(float)
     for place, message in enumerate(messages, 1):
         weight = 1.0 if isinstance(message, ToolMessage) else OWN

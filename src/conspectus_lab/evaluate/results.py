@@ -1,4 +1,4 @@
-"""Findings of a measurement: frozen values, to JSON and back."""
+"""Hold the findings of a measurement, and convert them to JSON and back."""
 
 from __future__ import annotations
 
@@ -18,43 +18,36 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A count out of another.
-
-    Attributes:
-        held: number of those kept.
-        wanted: of how many.
-    """
+    """A count out of another."""
 
     held: int
     wanted: int
 
     @property
     def share(self) -> float | None:
-        """Give the share, from 0 to 1; None where nothing was wanted."""
+        """Return the share, from 0 to 1; None if nothing was wanted."""
         return self.held / self.wanted if self.wanted else None
 
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """The contexts that a system made, together.
+    """The contexts of a system, together.
 
     Attributes:
-        count: number of contexts.
-        tokens: their median size, in tokens.
-        largest: the size of the largest.
-        over: number of those larger than allowed: kept messages, the first one and the limit of
-            the summary, with 5 % and 40 tokens of slack. One is a failure: who keeps all, wins all.
-        broken: tool calls and results in them that had lost each other.
-        evicted: messages that left the view, of all histories together.
-        read: number of these that a summariser read whole.
-        recoverable: number of these that came back from the archive unchanged.
-        cited: number of these that a summary names, so that they can be recalled by id.
-        summary_tokens: median size of the summary message, in tokens.
-        largest_summary: the size of the largest, in tokens.
+        tokens: median size, in tokens.
+        largest: size of the largest, in tokens.
+        over: contexts larger than allowed: kept messages, the first one and the limit of the
+            summary, with 5 % and 40 tokens of slack. One is a failure: a system that keeps
+            everything would score best.
+        broken: tool calls and results without their partner.
+        evicted: messages that left the view.
+        read: those of them that a summariser read whole.
+        recoverable: those of them that came back from the archive unchanged.
+        cited: those of them that a summary names, so that they can be recalled by id.
+        summary_tokens, largest_summary: median and largest summary message, in tokens.
         carried: mean share of a summary's body that is exact facts, from 0 to 1.
-        calls: calls of a model, in all.
-        input_tokens: tokens that were sent to a model, in all.
-        output_tokens: tokens that came back, in all.
+        calls: calls of a model.
+        input_tokens, output_tokens: tokens to and from a model.
         seconds: mean time of one compaction, the only figure that differs from run to run.
     """
 
@@ -81,14 +74,11 @@ class FutureUse:
     """The part of later needs that was kept.
 
     Attributes:
-        quoted: share of far identifiers that stand in the context in words that surrounded them;
-            the mean over transcripts of the mean over their cuts. The headline.
-        far: share of far identifiers that stand in it at all, likewise.
-        by_kind: quoted ones by kind, of all transcripts together.
-        by_distance: quoted ones by the messages between where they last stood and their need.
-        cuts: number of cuts measured.
-        contexts: figures of the contexts.
-        quoted_in: `quoted` of each transcript, by its name.
+        quoted: share of far identifiers that stand in the context in their old words; the mean over
+            transcripts of the mean over their cuts. The headline.
+        far: share of far identifiers that stand in it at all.
+        by_kind, by_distance: quoted ones of all transcripts, by kind and by messages until needed.
+        quoted_in: `quoted` by transcript.
     """
 
     quoted: Mean
@@ -102,19 +92,18 @@ class FutureUse:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The part of the right answers that was still there.
+    """The part of the right answers that was kept.
 
     Attributes:
-        answers: mean share of an answer that stands in the context and what recall adds.
+        answers: mean share of an answer that stands in the context and the recalled text.
         bm25: the same for the tail and a plain BM25 recall.
         gain: our share less that, question by question.
-        evidence: mean share of evidence messages that are there whole.
-        tokens: median size of context and recalled text together, in tokens.
+        evidence: mean share of evidence messages that stand whole.
+        tokens: median size of context and recalled text together.
         questions: number of questions marked.
         unmarked: number of those that could not be.
-        by_category: mean share and number of questions, by category.
-        recall_over: number of recalls larger than asked for.
-        contexts: figures of the contexts.
+        by_category: mean share by category of question.
+        recall_over: recalls larger than requested.
     """
 
     answers: Mean
@@ -131,16 +120,15 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """A growing thread compacted again and again, beside once at its end.
+    """A growing thread compacted again and again, and once at its end.
 
     Attributes:
-        rounds: number of rounds.
         one: `quoted` after one compaction at the end; mean over transcripts of that over cuts.
-        many: `quoted` after all of them.
-        ratio: `many` in `one`; None where `one` is 0.
-        over: summaries larger than their limit, in all rounds together.
-        largest_summary: the size of the largest, in tokens.
-        broken: tool calls and results that had lost each other, in all rounds together.
+        many: `quoted` after all rounds.
+        ratio: `many` in `one`; None if `one` is 0.
+        over: summaries larger than their limit.
+        largest_summary: in tokens.
+        broken: tool calls and results without their partner.
         compactions: mean number of rounds of a cut that compacted something.
         cuts: number of cuts measured.
         skipped: cuts before which fewer messages leave than there are rounds.
@@ -163,13 +151,12 @@ class SystemResult:
     """One system with one size of summary.
 
     Attributes:
-        name: its name.
         family: its makers.
         keep: the newest history that stays, as `messages:20`.
-        summary_tokens: limit of its summary, in tokens; 0 where there is none.
-        future_use: None where no transcript could be measured so.
-        answers: None where there are no questions.
-        rounds: None where it was not asked for.
+        summary_tokens: limit of its summary, in tokens; 0 without one.
+        future_use: None if no transcript could be measured so.
+        answers: None without questions.
+        rounds: None if not requested.
     """
 
     name: str
@@ -182,12 +169,12 @@ class SystemResult:
 
     @property
     def label(self) -> str:
-        """Give name and size, which no two have in common."""
+        """Return the unique name and size."""
         return f"{self.name} {self.summary_tokens}" if self.summary_tokens else self.name
 
     @property
     def contexts(self) -> dict[str, Contexts]:
-        """Give the contexts of each measure, by its name."""
+        """Return the contexts of each measure, by its name."""
         parts = {"future use": self.future_use, "answers": self.answers}
         return {name: part.contexts for name, part in parts.items() if part is not None}
 
@@ -198,8 +185,7 @@ class Difference:
 
     Attributes:
         measure: `quoted` or `answers`.
-        first: label of the one.
-        second: label of the other.
+        first, second: labels of the systems.
         difference: the mean with its interval; above 0 the first is better.
     """
 
@@ -211,15 +197,12 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Something that was needed and does not stand in view.
+    """A question or statement whose evidence does not stand in view.
 
     Attributes:
-        transcript: where it was said.
         what: `question` or `statement`.
-        kind: the kind of either.
-        text: the question, or the words of the statement.
-        missing: of a question the texts that are not there; of a statement the id of its message.
-        recalled: whether its own words recall it.
+        missing: the missing texts of a question; the id of a statement's message.
+        recalled: its own words recall it.
     """
 
     transcript: str
@@ -235,24 +218,21 @@ class GoingOn:
     """Evidence that stands in view after whole runs in a window, or one recall away.
 
     Attributes:
-        name: the system.
         window: tokens.
         transcripts: number of transcripts larger than the window, which were run.
         in_view: questions whose evidence stands in view.
-        with_recall: the same, or in what the question itself recalls.
+        with_recall: the same, or in the question's own recall.
         statements: planted statements that stand.
-        stale: number of those with the old value behind the new one, or without it.
-        lasting: questions and statements whose evidence stood in the notes after some compaction,
-            and those of them that stand at the end.
-        rounds: compactions of a transcript, on average.
-        by_kind: both, by kind.
+        stale: statements with the old value behind the new one, or without it.
+        lasting: questions and statements whose evidence once stood in the notes, and those of them
+            that stand at the end.
+        rounds: mean number of compactions of a transcript.
         tokens: median size of the view at the end.
         fullest: the largest of them, as a share of the window.
         over: requests larger than the window. One is a failure.
-        requests: number of requests.
-        cached: share of their tokens that repeat the request before, from its start.
+        cached: share of their tokens that repeat the start of the request before.
         cost: tokens to pay for each, a repeated one counting a tenth.
-        lost: evidence that is not in view, and whether it can be recalled.
+        lost: evidence that is not in view.
     """
 
     name: str
@@ -279,13 +259,11 @@ class Noted:
     """The outcome of one transcript.
 
     Attributes:
-        name: its name.
-        digest: changes when its messages or questions do.
-        messages: number of its messages, system messages aside.
-        tokens: its size in tokens.
+        digest: changes with its messages or questions.
+        messages: number of its messages, without system messages.
         cuts: number of its cuts measured.
         questions: number of its questions marked.
-        skipped: why nothing of it was measured; empty where something was.
+        skipped: the reason if nothing was measured.
     """
 
     name: str
@@ -302,8 +280,8 @@ class Settings:
     """Settings of a measurement; only equal ones can be compared.
 
     Attributes:
-        keep: the tail that says what is far, as `messages:20`.
-        recall_tokens: limit of recall for a question, in tokens; 0 for no recall.
+        keep: the tail that counts as near, as `messages:20`.
+        recall_tokens: limit of recall for a question; 0 for no recall.
         minimum_tokens: transcripts smaller than this are left out of future use.
         rounds: number of rounds; 0 for none.
         counter: the token counter.
@@ -323,11 +301,9 @@ class Evaluation:
     """A whole measurement.
 
     Attributes:
-        settings: of the measurement.
-        transcripts: the outcome of each transcript.
         systems: findings for each system and size.
-        differences: the first system beside the others, size by size.
-        going_on: whole runs in a window, where they were asked for.
+        differences: the first system less the others, size by size.
+        going_on: whole runs in a window, if requested.
     """
 
     settings: Settings
@@ -337,11 +313,7 @@ class Evaluation:
     going_on: tuple[GoingOn, ...] = ()
 
     def system(self, name: str, summary_tokens: int | None = None) -> SystemResult:
-        """Find the result of one system.
-
-        Args:
-            name: its name.
-            summary_tokens: its size; not needed where it has only one.
+        """Return the result of one system; its size is only needed if it has several.
 
         Raises:
             KeyError: there is none.
@@ -360,7 +332,7 @@ class Evaluation:
         """Read the measurement that `to_json` wrote.
 
         Raises:
-            InputError: it was written by another version, or is no measurement.
+            InputError: another version wrote it, or it is no measurement.
 
         Example:
             >>> settings = Settings("messages:20", 0, 10_000, 0, "approximate", 1)

@@ -1,4 +1,4 @@
-"""Rounds: a growing thread compacted again and again, beside once at its end."""
+"""Compact a growing thread again and again, and once at its end."""
 
 from __future__ import annotations
 
@@ -21,21 +21,13 @@ LINES_AROUND = 48
 def measure_rounds(
     cases: Sequence[Case], system: System, summary_tokens: int, rounds: int, step: Step
 ) -> Rounds | None:
-    """Measure the quoted share when the way to a cut is compacted in rounds.
+    """Measure the quoted share if the way to a cut is compacted in rounds.
 
-    Each time the thread is given its whole history so far. The steps are spread evenly over what
-    has to leave, so that something new leaves in each; cuts before which less leaves than there
-    are rounds are skipped and counted.
-
-    Args:
-        cases: the cuts and questions.
-        system: the measured system.
-        summary_tokens: the most that its summary may take, in tokens.
-        rounds: number of compactions.
-        step: called with the name of each transcript.
+    Each round gets the whole history so far. The steps are spread evenly over the messages that
+    leave, so that something new leaves in each; shorter cuts are skipped and counted.
 
     Returns:
-        The means; None where no cut could be measured.
+        The means; None if no cut could be measured.
     """
     ones: list[float] = []
     manys: list[float] = []
@@ -81,12 +73,7 @@ def measure_rounds(
 
 
 def ends_of(length: int, kept: int, rounds: int) -> list[int]:
-    """Divide a history into rounds; empty where it is too short for them.
-
-    Args:
-        length: messages before the cut.
-        kept: number of those that stay.
-        rounds: number of rounds.
+    """Divide a history into rounds; empty if it is too short for them.
 
     Example:
         >>> ends_of(50, 20, 3)

@@ -1,4 +1,4 @@
-"""Systems to compare, each behind the same small interface."""
+"""Put the systems to compare behind the same small interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 from langchain_core.messages import BaseMessage
 
 Family = Literal["conspectus", "langchain", "tail"]
-"""Whose a system is: only our own can fail a comparison with an earlier measurement."""
+"""Makers of a system: only our own can fail a comparison with an earlier measurement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,17 +18,15 @@ class Compacted:
 
     Attributes:
         messages: the model's view.
-        done: whether anything was compacted.
+        done: anything was compacted.
         evicted: messages of the history that are not in `messages`, not even shown short.
-        read: number of these that the summariser read whole.
-        recoverable: number of these that came back from the archive unchanged.
-        cited: number of these that the summary names, so that they can be recalled by id.
+        read: those of them that the summariser read whole.
+        recoverable: those of them that came back from the archive unchanged.
+        cited: those of them that the summary names, so that they can be recalled by id.
         summary_tokens: size of the whole summary message; 0 without one.
         carried: share of the summary's body that is exact facts of the ledger, from 0 to 1.
         calls: calls of a model.
-        input_tokens: tokens that were sent to a model.
-        output_tokens: tokens that came back.
-        seconds: its time.
+        input_tokens, output_tokens: tokens to and from a model.
     """
 
     messages: list[BaseMessage]
@@ -53,7 +51,7 @@ class Thread(Protocol):
         ...
 
     def close(self) -> None:
-        """Give up the thread's resources."""
+        """Free the thread's resources."""
         ...
 
 
@@ -62,7 +60,7 @@ class Recalling(Protocol):
     """A thread whose originals can be recalled."""
 
     def recall(self, query: str, tokens: int) -> str:
-        """Recall originals for a query, for a message of this number of tokens."""
+        """Recall originals in a message of at most so many tokens."""
         ...
 
 
@@ -73,8 +71,8 @@ class System(Protocol):
         name: its name in results.
         family: its makers.
         keep: the newest history that stays, as `("messages", N)` or `("tokens", N)`.
-        sizes: limits of its summary, in tokens, each measured by itself; None for the sizes
-            that the measurement asks for.
+        sizes: limits of its summary in tokens, each measured by itself. None for those of the
+            measurement.
     """
 
     @property
@@ -95,6 +93,6 @@ class System(Protocol):
 
 
 def gone(history: Sequence[BaseMessage], shown: Sequence[BaseMessage]) -> list[BaseMessage]:
-    """Find the messages of a history that have left; one shown short has not."""
+    """List the messages of a history that have left; one shown short has not."""
     there = {message.id for message in shown}
     return [message for message in history if message.id not in there]

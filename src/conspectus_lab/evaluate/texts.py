@@ -1,4 +1,4 @@
-"""Texts of messages for measuring: their words, and each tool argument on a line."""
+"""Convert messages to text for measuring, with each tool argument on a line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 TokenCount = Callable[[Iterable[Any]], int]
-"""Tokens of a list of messages: the form of LangChain's `token_counter`."""
+"""Count the tokens of messages; the form of LangChain's `token_counter`."""
 
 
 def text_of(message: BaseMessage) -> str:
-    """Give the text of a message, and behind it each tool call with its arguments."""
+    """Return the text of a message, then each tool call with its arguments."""
     content = message.content
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     for call in message.tool_calls if isinstance(message, AIMessage) else ():
@@ -22,11 +22,11 @@ def text_of(message: BaseMessage) -> str:
 
 
 def lines_of(messages: Iterable[BaseMessage]) -> Iterator[str]:
-    """Give the lines of messages, as they stand."""
+    """Yield the lines of messages."""
     for message in messages:
         yield from text_of(message).split("\n")
 
 
 def folded(messages: Iterable[BaseMessage]) -> str:
-    """Give all lines of messages, with single white space."""
+    """Join the lines of messages, with single white space."""
     return "\n".join(" ".join(line.split()) for line in lines_of(messages))

@@ -1,4 +1,4 @@
-"""A transcript for measuring: one conversation, with questions or without."""
+"""Hold one conversation to measure, with or without questions."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from conspectus.messages import Entry, Source, read_messages
 
 DATE_QUESTION = 2
 UNANSWERABLE = 5
-"""Categories of questions with a meaning, as LoCoMo numbers them: answered by a date, by nothing.
-All others are answered by words; where none is given, it is `WORDS`."""
+"""LoCoMo's categories of questions answered by a date or by nothing; others mean words."""
 
 WORDS = 4
 
@@ -29,9 +28,8 @@ class Question:
     """One question about a conversation.
 
     Attributes:
-        question: the question.
         answer: the right answer; several things are joined with commas or `and`.
-        evidence: ids of the messages that say so.
+        evidence: ids of the messages that hold it.
         category: `DATE_QUESTION` for an answer that is a date, `UNANSWERABLE` for a question that
             the conversation does not answer, any other number for words.
     """
@@ -50,9 +48,8 @@ class Transcript:
         name: its name in results; names should differ.
         messages: human, AI and tool messages, each with an id. System messages are left out: they
             are never compacted.
-        questions: the questions about it.
-        words: words of each message without speaker and date, by id.
-        times: when each message was said, as it was written, by id; only where that is known.
+        words: text of each message without speaker and date, by id.
+        times: when each message was written, if known, by id.
     """
 
     name: str
@@ -65,19 +62,17 @@ class Transcript:
     def of(
         cls, name: str, messages: Sequence[Source], questions: Iterable[Question] = ()
     ) -> Transcript:
-        """Make a transcript out of messages of any kind that the library reads.
+        """Convert messages of any kind that the library reads.
 
-        Every kind is brought into one form, so that the same words score the same whoever wrote
-        the file. Where there are questions, a message with a `session_time` (or a `timestamp`)
-        and a `name` is shown as `[time] name: words`, as the evidence for "when" and "who" must be
-        in the context.
+        Every kind gets one form, so that the same words score the same in each. With questions, a
+        message with a `session_time` (or `timestamp`) and a `name` is shown as `[time] name: text`:
+        the evidence for "when" and "who" must be in the context.
 
         Args:
             name: its name in results.
             messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Those without
-                an id are named `m0`, `m1` and so on by their place; an id that comes again gets a
-                number, so that each names one message.
-            questions: the questions about it.
+                an id are named `m0`, `m1` and so on by their place; a repeated id gets a number.
+            questions: about it.
 
         Raises:
             MessageError: a message cannot be understood.
@@ -113,16 +108,16 @@ class Transcript:
 
     @property
     def acts(self) -> bool:
-        """Say whether an agent acts in it, that is, calls tools."""
+        """Return whether an agent calls tools in it."""
         return any(isinstance(message, ToolMessage) for message in self.messages)
 
 
 def questions_of(data: object, name: str) -> tuple[Question, ...]:
-    """Read the questions of a `NAME.qa.json`: a list of objects.
+    """Read the questions of a `NAME.qa.json`.
 
     Args:
-        data: the list, each object with `question`, `answer`, `evidence` (ids of messages) and,
-            if it has one, `category`.
+        data: a list of objects with `question`, `answer`, `evidence` (ids of messages) and perhaps
+            `category`.
         name: the file, for errors.
 
     Raises:
@@ -181,7 +176,7 @@ def _parts(entry: Entry, name: str) -> list[BaseMessage]:
 
 
 def _results(entry: Entry) -> list[tuple[str, str]]:
-    """Find the tool results among the blocks of a message, with their calls' ids."""
+    """Return the tool results among the blocks of a message, with their calls' ids."""
     source = entry.source
     content = source.content if isinstance(source, BaseMessage) else source.get("content")
     found = []
@@ -201,7 +196,7 @@ def _arguments(text: str) -> dict[str, Any]:
 
 
 def _dated(entry: Entry, text: str) -> str:
-    """Write `[8 May 2023] Ann: words` out of `1:56 pm on 8 May, 2023`."""
+    """Write `[8 May 2023] Ann: words` for `1:56 pm on 8 May, 2023`."""
     day = entry.date.rpartition(" on ")[2].replace(",", "") if entry.date else ""
     speaker = f"{entry.name}: " if entry.name and entry.role != "tool" else ""
     return f"[{day}] {speaker}{text}" if day else f"{speaker}{text}"

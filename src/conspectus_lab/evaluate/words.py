@@ -1,4 +1,4 @@
-"""Words, stems, numbers and dates, by which questions and lines are compared."""
+"""Find words, stems, numbers and dates, by which questions and lines are compared."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STOP = frozenset(
     have has had do did does not no yes""".split()
 )
 ASKING = frozenset("what when where which who whom whose why how kind type many much long".split())
-"""Words that ask and so say nothing of what is asked for."""
+"""Words that only ask."""
 
 _ENDINGS = ("ings", "ing", "edly", "ied", "ies", "ed", "es", "s", "ly")
 _POSSESSIVE = re.compile(r"['’]s\b")
@@ -64,7 +64,7 @@ def dates(text: str) -> frozenset[str]:
 
 
 def stem(word: str) -> str:
-    """Cut the ending off an English word, so that `hiking` and `hikes` are one.
+    """Cut the ending off an English word.
 
     Example:
         >>> stem("hiking") == stem("hikes")
@@ -80,7 +80,7 @@ def stem(word: str) -> str:
 
 
 def pairs(text: str) -> Iterator[str]:
-    """Give neighbouring characters of Han, Kana and Hangul, which have no spaces."""
+    """Yield neighbouring characters of Han, Kana and Hangul, which have no spaces."""
     for run in _UNSPACED.findall(text):
         for place in range(max(1, len(run) - 1)):
             yield run[place : place + 2]
@@ -88,7 +88,7 @@ def pairs(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=200_000)
 def terms(text: str) -> frozenset[str]:
-    """Give the stems of a text without little words, and its character pairs.
+    """Return the stems of a text without stop words, and its character pairs.
 
     Example:
         >>> sorted(terms("She bought two dogs"))
@@ -100,11 +100,11 @@ def terms(text: str) -> frozenset[str]:
 
 
 def tokens_of(text: str) -> list[str]:
-    """Give the words of a text in order, as a plain search counts them."""
+    """List the words of a text in order, as a plain search counts them."""
     words = (word for word in _WORD.findall(text.lower()) if word not in STOP)
     return [*(stem(NUMBERS.get(word, word)) for word in words), *pairs(text)]
 
 
 def asked_for(question: str) -> frozenset[str]:
-    """Give the terms of a question without the words that only ask."""
+    """Return the terms of a question without the words that only ask."""
     return terms(question) - {stem(word) for word in ASKING}

@@ -1,4 +1,4 @@
-"""Recorded conversations, run again through a real agent under each policy."""
+"""Run recorded conversations again through a real agent, under each policy."""
 
 from conspectus_lab.replay.results import Compaction, Fact, Original, PolicyRun, Replay, Step
 from conspectus_lab.replay.run import replay

@@ -1,4 +1,4 @@
-"""A configuration as a policy of a replay."""
+"""Make a policy of a replay from a configuration."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ NAME = "configured"
 def configured(config: SummarizationConfig, window: int | None) -> Policy:
     """Make the middleware of a configuration, with a replay's summariser and store.
 
-    What is recalled is left out: the agent of a transcript says what it said then.
+    Recall is left out: the agent of a transcript repeats its recorded words.
 
     Args:
         config: enabled.
-        window: of the model that answers, in tokens; None where it is unknown, and then nothing
-            is ever too large for it.
+        window: of the model that answers, in tokens; None if unknown, and then nothing is ever too
+            large for it.
 
     Raises:
-        ConfigError: a counter or a function that it names cannot be had, or nobody knows the
-            window and the trigger is a fraction of it.
+        ConfigError: a counter or a function cannot be loaded, or the trigger is a fraction of an
+            unknown window.
     """
     given: dict[str, Any] = {
         **sizes_of(config, window),

@@ -1,4 +1,4 @@
-"""Observed summarisers: their input and their cost, noted alike for all."""
+"""Observe summarisers, and note their input and their cost."""
 
 from __future__ import annotations
 
@@ -34,16 +34,15 @@ class Notes:
     """Notes on one run's summariser.
 
     Attributes:
-        read: characters of each message that it was given, by the message's id.
-        calls: times that it was asked since `take`; for one that calls a model, calls of it.
-        tokens: tokens that it was sent and that it answered, since `take`.
         by: its name.
-        asked: called with the cost of each call of a model; the embedded summariser makes none.
-        rode: called with the cost of a call that was the agent's last request, that request, and
-            the tokens of the instruction after it.
-        seconds: that each summary takes longer than it really does.
-        shift: seconds by which the agent's time differs from this machine's: what a summary took
-            longer, and on an event loop what it really took, as that passes on the loop's clock.
+        asked: called with the cost of each call of a model.
+        rode: called with the cost of a call on the agent's last request, that request, and the
+            tokens of the instruction after it.
+        seconds: that each summary takes longer than here.
+        shift: difference of the agent's time from this machine's: the extra seconds of summaries,
+            less the real ones on an event loop, as those pass on the loop's clock.
+        read: characters that were read of each message, by its id.
+        calls, tokens: of the summariser, since `take`.
     """
 
     by: str
@@ -67,7 +66,7 @@ class Notes:
         self.tokens += tokens
 
     def take(self) -> tuple[int, int]:
-        """Give the calls and tokens since the last time."""
+        """Return the calls and tokens since the last time."""
         taken = self.calls, self.tokens
         self.calls = self.tokens = 0
         return taken
@@ -75,39 +74,33 @@ class Notes:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """An observed summariser.
-
-    Attributes:
-        summarizer: does the work.
-        notes: takes down what it is given.
-    """
+    """Observe a summariser."""
 
     summarizer: Summarizer
     notes: Notes
 
     @property
     def name(self) -> str:
-        """Give the summariser's own name."""
+        """Return the summariser's own name."""
         return self.summarizer.name
 
     @property
     def identity(self) -> str:
-        """Give the summariser's own identity."""
+        """Return the summariser's own identity."""
         return self.summarizer.identity
 
     @property
     def form(self) -> Form:
-        """Give the summariser's own form."""
+        """Return the summariser's own form."""
         return getattr(self.summarizer, "form", "whole")
 
     def summarize(self, request: SummaryRequest) -> Summary:
-        """Have the summariser write."""
+        """Let the summariser write."""
         self.notes.shift += self.notes.seconds
         return self._asked(request)
 
     async def asummarize(self, request: SummaryRequest) -> Summary:
-        """The same on an event loop, whose time is simulated: a model is asked in this thread, and
-        what it took passes on the loop's clock."""
+        """Let it write in this thread; its real time passes on the loop's simulated clock."""
         began = time.perf_counter()
         try:
             return self._asked(request)
@@ -147,18 +140,17 @@ class Listening:
 
 @dataclass(frozen=True, slots=True)
 class Riding(Listening):
-    """An observed summariser that seems to ask the agent's own model.
+    """Observe a summariser, and let it ask a model in place of the agent's recorded one.
 
     Attributes:
-        model: is asked in place of the agent's, which a recording stands for.
-        age: seconds since the agent's last request, as the session goes.
+        age: seconds since the agent's last request, in the session's time.
     """
 
     model: BaseChatModel
     age: Callable[[], float]
 
     def rides(self, last: LastRequest, tokens: int, request: SummaryRequest) -> str:
-        """Say why it does not ask with the agent's last request; empty where it does."""
+        """Return the reason against the agent's last request; empty if it can be used."""
         assert isinstance(self.summarizer, ChatModelSummarizer)
         if self.age() > LIVES:
             return "its provider has forgotten it"
@@ -171,10 +163,10 @@ class Riding(Listening):
 
 
 class Fallback(EmbeddedSummarizer):
-    """The engine's own embedded summariser, observed.
+    """Observe the engine's own embedded summariser.
 
-    It reads the messages that came after a prepared draft, and those that no other summariser
-    could read; such a reading is no call of the summariser that policies are compared with.
+    It reads the messages after a prepared draft, and those that no other summariser could read;
+    such a reading is no call of the summariser that policies are compared with.
     """
 
     def __init__(self, notes: Notes) -> None:
@@ -208,13 +200,11 @@ def as_callable(
 ) -> Callable[[Sequence[BaseMessage]], str]:
     """Make a summariser of the form that LangChain's middleware takes.
 
-    It reads what the middleware hands over. A summary among that is updated, as ours is; a chat
-    model is asked as LangChain asks it, with LangChain's own prompt.
+    It reads the middleware's input. A summary in that is updated, as ours is; a chat model is asked
+    as LangChain asks it, with LangChain's own prompt.
 
     Args:
-        summarizer: does the work.
-        notes: takes down what it is given.
-        limit: the most that a summary may take, in tokens.
+        limit: maximum tokens of a summary.
         count: tokens of a text.
     """
 

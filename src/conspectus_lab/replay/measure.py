@@ -1,6 +1,6 @@
-"""A run observed from outside: each request is compared with the one before.
+"""Observe a run from outside: compare each request with the one before.
 
-Nothing here asks a policy about its work. Messages that left the view are found by the ids in two
+No policy is asked about its work. Messages that left the view are found by the ids in two
 requests, pairs are matched as a provider matches them, and one meter counts tokens for all.
 """
 
@@ -30,7 +30,7 @@ OnEvent = Callable[[str, Mapping[str, Any]], None]
 
 
 class Sizes:
-    """Token counts of messages, each version of a message counted once."""
+    """Count tokens of messages, each version of a message once."""
 
     def __init__(self, meter: TokenMeter) -> None:
         self.meter = meter
@@ -38,7 +38,6 @@ class Sizes:
         self._tools: tuple[Sequence[Any], int] = ((), 0)
 
     def message(self, message: BaseMessage) -> int:
-        """Count the tokens of one message."""
         if not isinstance(message.content, str) or message.id is None:
             return self.meter.message(message)
         calls = str(message.tool_calls) if isinstance(message, AIMessage) else ""
@@ -48,11 +47,9 @@ class Sizes:
         return self._known[key]
 
     def messages(self, messages: Iterable[BaseMessage]) -> int:
-        """Count the tokens of several messages, each alone."""
         return sum(map(self.message, messages))
 
     def tools(self, tools: Sequence[Any]) -> int:
-        """Count the tokens of tools."""
         known, size = self._tools
         if len(known) != len(tools) or any(a is not b for a, b in zip(known, tools, strict=True)):
             size = self.meter.tools(tools)
@@ -61,13 +58,7 @@ class Sizes:
 
 
 class Session:
-    """Requests as a provider bills them, at their assumed times.
-
-    Args:
-        recording: the transcript.
-        sizes: counts tokens.
-        pace: time between two requests.
-    """
+    """Bill requests at their assumed times."""
 
     def __init__(self, recording: Recording, sizes: Sizes, pace: Pace) -> None:
         self._recording, self._sizes, self._pace = recording, sizes, pace
@@ -88,7 +79,7 @@ class Session:
         Args:
             tills: are paid.
             messages: with the system prompt.
-            tools: that are sent along.
+            tools: of the request.
             position: of the newest recorded message in it.
             waited: seconds that the agent waited for it.
         """
@@ -103,7 +94,7 @@ class Session:
             till.request(blocks, output, self._at, waited)
 
     def arrive(self, position: int) -> None:
-        """Let the time pass until the agent can ask with the message at a place."""
+        """Let time pass until the agent can send the message at a place."""
         if position == self._position:
             return
         new = self._recording.messages[self._position + 1 : position + 1]
@@ -114,18 +105,11 @@ class Session:
 
     @property
     def age(self) -> float:
-        """Give the seconds since the agent's last request."""
+        """Return the seconds since the agent's last request."""
         return self._at - self._last
 
     def ride(self, tills: Sequence[Till], cost: Cost, last: LastRequest, instruction: int) -> None:
-        """Bill a summary that was asked for with the agent's last request.
-
-        Args:
-            tills: are paid.
-            cost: as the summariser reports it, without the cache.
-            last: that request.
-            instruction: tokens of the instruction after it.
-        """
+        """Bill a summary that was requested with the agent's last request."""
         asked = Block("an instruction", instruction)
         blocks = [*self._blocks_of(last.messages, last.tools), asked]
         for till in tills:
@@ -147,18 +131,18 @@ class Session:
 
 
 class Measure:
-    """One run, request by request.
+    """Measure one run, request by request.
 
     Args:
         recording: the transcript.
         sizes: counts tokens, for all policies alike.
         window: of the model that answers, in tokens.
         notes: on the summariser's input.
-        cause: says in words what has asked for the compaction that is seen now.
+        cause: returns the cause of the present compaction, in words.
         tell: called with each `step` and each `compaction`.
-        tills: add up what the requests cost.
+        tills: add up the cost of requests.
         pace: time between them.
-        clock: seconds, as the agent's time goes.
+        clock: seconds in the agent's time.
     """
 
     def __init__(
@@ -187,15 +171,15 @@ class Measure:
         self.compactions: list[Compaction] = []
 
     def ready(self, position: int) -> None:
-        """Begin to prepare a request whose newest message is at this place."""
+        """Start to prepare a request whose newest message is at this place."""
         self._since = self._clock()
         self.session.arrive(position)
 
     def request(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> int:
-        """Take a request before it is answered; give its tokens.
+        """Record a request before it is answered, and return its tokens.
 
         Raises:
-            InputError: the newest messages are not in it, so it asks for an answer that was given.
+            InputError: the newest messages are not in it, so its answer was given before.
         """
         waited = 0.0 if self._since is None else self._clock() - self._since
         self._since = None
@@ -291,12 +275,7 @@ class Measure:
     def missing(
         self, state: Sequence[BaseMessage], archived: Mapping[str, Sequence[BaseMessage]]
     ) -> list[str]:
-        """List ids of originals that are in neither the state nor the archive, unchanged.
-
-        Args:
-            state: the messages at the end of the run.
-            archived: messages from an archive, by id.
-        """
+        """List ids of originals that are in neither the state nor the archive, unchanged."""
         there = {str(m.id): m for m in state}
         end = max(self._position, self._recording.position(state))
         return [
@@ -313,7 +292,7 @@ class Measure:
 
 
 def same(message: BaseMessage, original: BaseMessage) -> bool:
-    """Say whether a message equals its original to the letter."""
+    """Return whether a message equals its original."""
     if message is original:
         return True
     if message.type != original.type or message.content != original.content:

@@ -1,4 +1,4 @@
-"""Policies: ways to keep a thread inside its window, as middleware of an agent."""
+"""Define policies: ways to keep a thread inside its window, as middleware of an agent."""
 
 from __future__ import annotations
 
@@ -35,16 +35,12 @@ class Setting:
     Attributes:
         model: the model that answers; its profile names the window.
         window: its input limit, in tokens.
-        trigger: when to compact, as LangChain's users write it.
-        keep: the tail that stays, likewise.
-        summary_tokens: the most that the text of a summary may take, in tokens.
-        summarizer: writes the summaries.
-        chat_model: the model behind it, if there is one, for a policy that asks it in its own way.
-        sizes: counts tokens.
-        notes: takes down what the summariser is given.
-        store: the store of the graph.
-        age: seconds since the agent's last request, as the session goes.
-        causes: filled with what asked for a compaction, by policies that know it.
+        trigger, keep: as LangChain's users write them.
+        summary_tokens: maximum tokens of a summary's text.
+        chat_model: the model behind the summariser, for a policy that asks it in its own way.
+        store: of the graph.
+        age: seconds since the agent's last request, in the session's time.
+        causes: of compactions, filled by policies that know them.
     """
 
     model: BaseChatModel
@@ -62,12 +58,12 @@ class Setting:
 
     @property
     def listening(self) -> Summarizer:
-        """Give the summariser, observed."""
+        """Return the observed summariser."""
         return Listening(self.summarizer, self.notes)
 
     @property
     def riding(self) -> Summarizer:
-        """Give the observed summariser, asked as the agent's own model.
+        """Return the observed summariser, asked as the agent's own model.
 
         Raises:
             PolicyError: no chat model summarises.
@@ -89,7 +85,7 @@ class Policy:
     """One way to compact.
 
     Attributes:
-        name: its name in commands and results.
+        name: in commands and results.
         title: the same in words.
         middleware: makes the agent's middleware, from the outside in.
         archived: originals that can be read back at the end, by id.
@@ -122,10 +118,10 @@ def ours(name: str, title: str, **given: Any) -> Policy:
     """Make Conspectus with its guard; originals go to the graph's own store.
 
     Args:
-        name: its name in commands and results.
+        name: in commands and results.
         title: the same in words.
-        given: of the middleware, in place of what all policies of a replay are given. Without a
-            `window`, if that is None, there is no guard.
+        given: arguments of the middleware that replace those of the replay. A `window` of None
+            leaves the guard out.
     """
 
     def middleware(setting: Setting) -> list[Middleware]:
@@ -187,4 +183,4 @@ POLICIES = {
 """Every policy by its name, in the order in which they are shown."""
 
 USUAL = ("none", "langchain", "conspectus")
-"""Those that are compared where none is named."""
+"""Default policies."""

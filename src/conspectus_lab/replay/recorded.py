@@ -1,4 +1,4 @@
-"""A real agent without the outside world: model and tools answer as recorded."""
+"""Run a real agent whose model and tools answer as recorded."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ from conspectus.errors import InputError
 from conspectus_lab.replay.recording import Recording
 
 OnRequest = Callable[[Sequence[BaseMessage], Sequence[Any]], int]
-"""Called with a request (messages with the system prompt, tools); gives its tokens."""
+"""Called with a request (messages with the system prompt, tools); returns its tokens."""
 
 _JSON_TYPES = {bool: "boolean", int: "integer", float: "number", list: "array", dict: "object"}
 
 
 class RecordedModel(BaseChatModel):
-    """A model that gives the assistant's next recorded words after any compaction.
+    """Give the assistant's next recorded words.
 
-    The place is found by the latest recorded message in the request, so it is right after any
-    compaction, and after a thread was resumed. Usage is that of the request really sent.
+    The latest recorded message in the request gives the place, so it is right after any compaction
+    and after a thread was resumed. Usage is that of the request really sent.
 
     Args:
-        recording: the transcript.
-        on_request: called with each request; gives its tokens.
+        on_request: called with each request; returns its tokens.
         count: tokens of an answer.
         takes: seconds of each answer on an event loop.
         profile: LangChain's model profile: `{"max_input_tokens": window}`.
@@ -53,7 +52,7 @@ class RecordedModel(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Take tools, as agents want it: they count towards each request."""
+        """Accept tools: they count towards each request."""
         return self.bind(tools=list(tools), **kwargs)
 
     def _generate(
@@ -89,16 +88,15 @@ class RecordedModel(BaseChatModel):
 
 
 class RecordedTool(BaseTool):
-    """A tool that gives the recorded result.
+    """Give the recorded result of a tool.
 
-    The result is found by the id of the call within the message that makes it: real histories use
-    the ids of calls again.
+    The id of the call within its message finds the result: real histories repeat ids of calls.
     """
 
     recording: SkipValidation[Recording] = Field(exclude=True, repr=False)
 
     def func(self, /, runtime: ToolRuntime, **arguments: Any) -> ToolMessage:
-        """Give the recorded result; a graph puts `runtime` in."""
+        """Return the recorded result; a graph passes `runtime`."""
         for message in reversed(runtime.state["messages"]):
             if isinstance(message, AIMessage) and any(
                 call["id"] == runtime.tool_call_id for call in message.tool_calls
@@ -117,14 +115,13 @@ class RecordedTool(BaseTool):
 
 
 class TurnEnds(AgentMiddleware[Any, Any, Any]):
-    """Middleware that stops the graph where the recording goes on from outside.
+    """Stop the graph where the recording goes on from outside.
 
     It stands first, so that nothing is compacted for a call that is never made.
 
     Args:
-        recording: the transcript.
-        ready: called when the agent is about to prepare a request, with the place of the newest
-            recorded message.
+        ready: called before the agent prepares a request, with the place of the newest recorded
+            message.
     """
 
     def __init__(
@@ -144,7 +141,7 @@ class TurnEnds(AgentMiddleware[Any, Any, Any]):
 
     @hook_config(can_jump_to=["end"])
     def after_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """End the turn before calls whose results are not there, or come in from outside."""
+        """End the turn before calls whose results are missing, or come from outside."""
         runs = self._recording.runs_tools(state["messages"][-1])
         return None if runs else {"jump_to": "end"}
 

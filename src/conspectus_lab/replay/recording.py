@@ -1,4 +1,4 @@
-"""A transcript that a graph can run again: input from outside, and answers."""
+"""Prepare a transcript for a graph to run again."""
 
 from __future__ import annotations
 
@@ -31,17 +31,16 @@ CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_
 class Recording:
     """One transcript, ready to be run again.
 
-    A turn is what comes from outside at once: one `invoke` of the graph. It is empty where the
-    agent spoke twice in a row, or first. A result that the graph's own tools cannot give comes in
-    with a turn as it stands: one without its call, one of several where others are missing, one
-    that came after the user had spoken.
+    A turn is the input of one `invoke` of the graph. It is empty if the agent spoke twice in a row,
+    or first. A result that the graph's own tools cannot give is part of a turn: one without its
+    call, one of several if others are missing, one that came after the user had spoken.
 
     Attributes:
-        system: the system messages at the start as one; None if there is none.
+        system: the system messages at the start as one.
         messages: all others, each with an id of its own.
-        place: where the message of an id stands.
+        place: of each id in `messages`.
         turns: the input, turn by turn.
-        results: the recorded result of a call, by the ids of its message and of the call.
+        results: recorded results by the ids of their message and call.
     """
 
     system: SystemMessage | None
@@ -55,9 +54,9 @@ class Recording:
         """Read a transcript.
 
         Args:
-            messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Ids stay; a
-                message without one is named `m0`, `m1` and so on by its place, and an id that
-                comes again gets a number.
+            messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Ids stay; those
+                without one are named `m0`, `m1` and so on by their place; a repeated id gets a
+                number.
 
         Raises:
             MessageError: a message cannot be understood.
@@ -97,17 +96,17 @@ class Recording:
         return max((self.place.get(message.id or "", -1) for message in messages), default=-1)
 
     def answer(self, position: int) -> AIMessage | None:
-        """Give the assistant's next words after the message at a place."""
+        """Return the assistant's next words after the message at a place."""
         later = self.messages[position + 1 :]
         return next((message for message in later if isinstance(message, AIMessage)), None)
 
     def answers_at(self, position: int) -> bool:
-        """Say whether the assistant speaks next after the message at a place."""
+        """Return whether the assistant speaks next after the message at a place."""
         later = self.messages[position + 1 : position + 2]
         return any(isinstance(message, AIMessage) for message in later)
 
     def runs_tools(self, message: AIMessage) -> bool:
-        """Say whether the graph's own tools give the results of a message's calls."""
+        """Return whether the graph's own tools give the results of a message's calls."""
         calls = message.tool_calls
         return bool(calls) and all((message.id, call["id"]) in self.results for call in calls)
 
@@ -131,7 +130,7 @@ def _turns(
 
 
 def _results(spoke: AIMessage, block: Sequence[BaseMessage]) -> list[ToolMessage]:
-    """Find the results right behind a message, if they answer each call once."""
+    """Return the results right behind a message, if they answer each call once."""
     wanted = [call["id"] for call in spoke.tool_calls]
     found = [m for m in block[: len(wanted)] if isinstance(m, ToolMessage)]
     given = [one.tool_call_id for one in found]

@@ -1,4 +1,4 @@
-"""Findings of a replay as frozen plain data: numbers first, rendered elsewhere."""
+"""Hold the findings of a replay as plain data."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ class Original:
     """One message that left the view.
 
     Attributes:
-        id: its id.
         cite: its name in summaries.
         role: `user`, `assistant`, `tool`, `system` or `other`.
-        name: of the speaker or the tool; empty if there is none.
+        name: of the speaker or the tool; empty for none.
         text: its whole text, tool calls included.
         tokens: its size.
     """
@@ -36,7 +35,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One exact fact that stands in a summary, word for word."""
+    """One exact fact that stands in a summary."""
 
     kind: str
     value: str
@@ -47,19 +46,17 @@ class Compaction:
     """One compaction.
 
     Attributes:
-        step: the model call before which, or in which, it happened, from 1.
-        cause: its cause, in words.
-        before: tokens of the messages before it.
-        after: and after it.
+        step: the model call of which it was a part, from 1.
+        cause: in words.
+        before, after: tokens of the messages.
         left: the messages that left the view, in order.
         read: characters of `left` that the summariser was given.
-        characters: characters of `left`.
+        characters: of `left`.
         summary: the whole text of the summary message.
         carried: exact facts of the ledger that stand in the summary.
-        calls: calls of the summariser.
-        summarizer_tokens: tokens that the summariser was sent and answered.
+        calls, summarizer_tokens: of the summariser.
         by: name of the summariser.
-        shortened: messages that are in view, shown short, with a pointer to their originals.
+        shortened: messages that are shown short, with a pointer to their originals.
     """
 
     step: int
@@ -85,11 +82,10 @@ class Step:
         number: from 1.
         tokens: of the whole request: system prompt, tools and messages.
         messages: of the request.
-        compacted: whether a compaction came with it.
-        broken: tool calls and results in the request that have lost their partner.
-        over: tokens by which the request exceeds the window; 0 if it fits.
-        waited: seconds that it took to prepare, compactions included, on this machine; steps are
-            compared without it.
+        compacted: a compaction came with it.
+        broken: tool calls and results without their partner.
+        over: tokens beyond the window; 0 if it fits.
+        waited: seconds of its preparation on this machine; steps are compared without it.
     """
 
     number: int
@@ -106,12 +102,10 @@ class PolicyRun:
     """One transcript under one policy.
 
     Attributes:
-        policy: `conspectus`, `langchain`, or `none` for no compaction.
+        policy: its name, such as `conspectus`, `langchain`, or `none` for no compaction.
         title: the same in words.
-        steps: every call of the model.
-        compactions: every compaction.
         missing: originals that are neither in view nor in the archive at the end.
-        stopped: why the run ended early; empty if it did not.
+        stopped: the reason for an early end.
         seconds: of the whole run.
         bills: cost of the whole session, one for each model of `priced_as`.
     """
@@ -127,17 +121,16 @@ class PolicyRun:
 
     @property
     def peak(self) -> int:
-        """Give the tokens of the largest request."""
+        """Return the tokens of the largest request."""
         return max((step.tokens for step in self.steps), default=0)
 
     @property
     def sent(self) -> int:
-        """Add up the tokens of all requests."""
         return sum(step.tokens for step in self.steps)
 
     @property
     def broken(self) -> int:
-        """Count requests with a tool call or result that has lost its partner."""
+        """Count requests with a tool call or result without its partner."""
         return sum(step.broken > 0 for step in self.steps)
 
     @property
@@ -147,18 +140,16 @@ class PolicyRun:
 
     @property
     def read_share(self) -> float | None:
-        """Give the share of the text that left which a summariser was given."""
+        """Return the share of the evicted text that a summariser was given."""
         whole = sum(one.characters for one in self.compactions)
         return sum(one.read for one in self.compactions) / whole if whole else None
 
     @property
     def summarizer_calls(self) -> int:
-        """Count the calls of the summariser."""
         return sum(one.calls for one in self.compactions)
 
     @property
     def summarizer_tokens(self) -> int:
-        """Add up the tokens that the summariser was sent and answered."""
         return sum(one.summarizer_tokens for one in self.compactions)
 
     @property
@@ -177,16 +168,13 @@ class Replay:
     """One transcript under several policies, with equal input, budget and summariser.
 
     Attributes:
-        name: of the transcript.
-        messages: it has.
-        tokens: it has.
+        messages, tokens: its size.
         window: of the model that answers, in tokens.
-        trigger: when to compact, in words.
-        keep: the tail that stays, in words.
-        summarizer: the name of the summariser that all policies use.
+        trigger, keep: in words.
+        summarizer: its name.
         runs: one for each policy.
-        without: cost of the session without any compaction, had the window been large
-            enough; one for each model.
+        without: cost of the session without any compaction in an unlimited window, one for each
+            model.
     """
 
     name: str
@@ -230,14 +218,14 @@ def totals(runs: Sequence[PolicyRun]) -> dict[str, Any]:
 
 
 def is_bad(figure: str, value: float | None) -> bool:
-    """Say whether one of the `totals` reports a failure."""
+    """Return whether one of the `totals` reports a failure."""
     if figure == "read_share":
         return value is not None and value < 1
     return figure in ("broken", "over", "missing") and bool(value)
 
 
 def by_policy(replays: Iterable[Replay]) -> dict[str, list[PolicyRun]]:
-    """Sort the runs of several transcripts by the names of their policies."""
+    """Group the runs of several transcripts by policy."""
     found: dict[str, list[PolicyRun]] = {}
     for run in (run for replay in replays for run in replay.runs):
         found.setdefault(run.policy, []).append(run)
@@ -245,7 +233,7 @@ def by_policy(replays: Iterable[Replay]) -> dict[str, list[PolicyRun]]:
 
 
 def broken_promises(replay: Replay, run: PolicyRun) -> list[str]:
-    """Name the promises that a run under our policy has not kept, a sentence each."""
+    """List the promises that a run under our policy has broken, a sentence each."""
     share = run.read_share
     checks = {
         f"it ended early: {run.stopped}": bool(run.stopped),

@@ -1,4 +1,4 @@
-"""A transcript through a real agent, once under each policy."""
+"""Run a transcript through a real agent, once under each policy."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ KEEP = ("messages", 20)
 
 SUMMARY_SHARE = 8
 LEAST_SUMMARY, MOST_SUMMARY = 256, 4_096
-"""A summary may take an eighth of the window, between these, in tokens."""
+"""Default size of a summary: an eighth of the window, between these, in tokens."""
 
 PRICED_AS = ("claude-sonnet-5-5",)
-"""The model whose prices count where none is named."""
+"""Default model of prices."""
 
 THREAD = "replay"
 
@@ -72,9 +72,9 @@ def replay(
     """Run a transcript again through a real agent under each policy, and measure.
 
     The agent is LangChain's `create_agent` with a SQLite checkpointer and a store. Its model and
-    its tools answer as was recorded, so nothing is asked that costs anything, unless `summarizer`
-    is a chat model. What comes from users is one turn of the graph after the other, on one thread.
-    All policies get the same input, trigger, `keep`, token counter, summariser and size of summary.
+    its tools answer as recorded, so that nothing costs money, unless `summarizer` is a chat model.
+    The input of users is one turn of the graph after the other, on one thread. All policies get the
+    same input, trigger, `keep`, token counter, summariser and size of summary.
 
     Args:
         messages: LangChain messages, or dicts in OpenAI's or Anthropic's form. Never changed.
@@ -84,28 +84,28 @@ def replay(
         keep: the newest history that stays, likewise. Default: 20 messages.
         summarizer: a `Summarizer`, a LangChain chat model, or a `provider:model` string. Default:
             `"embedded"`, the `EmbeddedSummarizer`.
-        summary_tokens: the most that the text of a summary may take. Default: an eighth of the
-            window, between 256 and 4,096.
-        policies: to compare: `"none"`, `"langchain"`, `"conspectus"`, `"background"`,
-            `"cached"`, or a `Policy`; one, or several. Default: the first three.
+        summary_tokens: maximum of a summary's text. Default: an eighth of the window, between 256
+            and 4,096.
+        policies: one or several of `"none"`, `"langchain"`, `"conspectus"`, `"background"`,
+            `"cached"`, or a `Policy`. Default: the first three.
         on_event: called with a name and data while it runs: `start` (`policy`, `title`,
             `requests`), `step` (`policy`, `step`), `compaction` (`policy`, `compaction`) and `end`
             (`policy`, `run`).
         priced_as: models, or one, whose prices and caches count for the bills. Default:
             `PRICED_AS`.
-        prices: by model. Default: `known_prices()`, and LiteLLM's where ours has none.
-        pace: time between two requests, for the lifetime of caches, and beside
-            notes that are made in the background.
-        summarizer_seconds: that each summary takes longer than it does here, for the seconds that
-            an agent waits.
+        prices: by model. Default: `known_prices()`, then LiteLLM's.
+        pace: time between two requests, for the lifetime of caches, and beside notes that are made
+            in the background.
+        summarizer_seconds: that each summary takes longer than here, for the seconds that an agent
+            waits.
 
     Returns:
-        Figures and compactions of each run. A run that cannot go on says why in `stopped`.
+        Figures and compactions of each run. `stopped` has the reason of a run that cannot go on.
 
     Raises:
         MessageError: a message cannot be understood.
         InputError: no assistant speaks in the transcript.
-        PolicyError: a setting that cannot mean anything, or a model has no price.
+        PolicyError: a setting is invalid, or a model has no price.
 
     Example:
         >>> said = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes?"}]
@@ -174,7 +174,7 @@ class _Plan:
 
 
 def _listed(given: str | Sequence[Any]) -> Sequence[Any]:
-    """Make a list of a single name, which would be read by its letters else."""
+    """Make a list of a single name."""
     return [given] if isinstance(given, str) else given
 
 
@@ -191,7 +191,7 @@ def _policies(names: Sequence[str | Policy]) -> list[Policy]:
 
 
 def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
-    """Give the chat model, if there is one, and the summariser that asks it."""
+    """Return the summariser, and the chat model behind it, if there is one."""
     if given is None or names_embedded(given):
         return None, EmbeddedSummarizer()
     if isinstance(given, str):
@@ -210,7 +210,7 @@ def _summarizer(given: Any) -> tuple[BaseChatModel | None, Summarizer]:
 
 
 def _run(plan: _Plan, policy: Policy) -> PolicyRun:
-    """Run once, in a folder that is gone afterwards."""
+    """Run once, in a temporary folder."""
     recording = plan.recording
 
     def tell(event: str, data: Mapping[str, Any]) -> None:
@@ -299,7 +299,7 @@ def _run(plan: _Plan, policy: Policy) -> PolicyRun:
 
 @contextmanager
 def _places(policy: Policy) -> Iterator[tuple[Any, BaseStore]]:
-    """Open checkpointer and store; in simulated time in memory, without threads."""
+    """Open checkpointer and store; in memory, without threads, if time is simulated."""
     if policy.beside:
         yield InMemorySaver(), InMemoryStore()
         return
@@ -330,7 +330,7 @@ def _config(recording: Recording) -> RunnableConfig:
 
 
 def _play(graph: Any, recording: Recording, config: Any) -> str:
-    """Play turn after turn; say why it ended early, or nothing."""
+    """Play turn after turn, and return the reason for an early end."""
     for turn in recording.turns:
         try:
             said = {"messages": [message.model_copy() for message in turn]}

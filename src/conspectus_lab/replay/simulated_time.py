@@ -1,4 +1,4 @@
-"""An event loop whose clock jumps to the next due time instead of waiting."""
+"""Run an event loop whose clock jumps to the next due time instead of waiting."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from conspectus._drive import LEFT_BEHIND
 T = TypeVar("T")
 
 WAIT = 0.001
-"""Real seconds between two looks at a thread that is still at work."""
+"""Real seconds between two checks of a thread that is still at work."""
 
 
 class _Selector(selectors.SelectSelector):
-    """A selector that waits for threads alone; all other waiting moves the clock."""
+    """Wait for threads alone; all other waiting moves the clock."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,9 +35,9 @@ class _Selector(selectors.SelectSelector):
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
-    """An event loop with a clock of its own, in seconds since it was made.
+    """An event loop with its own clock, in seconds since it was made.
 
-    What would run in its pool of threads runs at once, as that takes no simulated time.
+    Work for its pool of threads runs at once, as that takes no simulated time.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Reports: data first, rendering second. A measurement as one self-contained page."""
+"""Report a measurement as one self-contained page."""
 
 from conspectus_lab.report.evaluation import evaluation_page
 from conspectus_lab.report.pages import templates

@@ -1,25 +1,16 @@
-"""The bars of a chart, which a template draws."""
+"""Hold the bars of a chart, which a template draws."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 COLOURS = 6
-"""Colours that there are; systems take them in turn."""
+"""Number of colours; systems take them in turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar.
-
-    Attributes:
-        label: its name.
-        value: its length.
-        shown: its number, as text.
-        colour: number of the colour, from 0.
-        low: lower end of its interval, if it has one.
-        high: upper end of it.
-    """
+    """A bar: its label, length, number as text, number of the colour, and interval."""
 
     label: str
     value: float
@@ -31,7 +22,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Bars with a heading; none where it is empty."""
+    """Bars with a heading, which may be empty."""
 
     heading: str
     bars: tuple[Bar, ...]
@@ -39,10 +30,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Lying bars; one of full length has the value `most`.
-
-    The title says what it shows to those who cannot see it.
-    """
+    """Horizontal bars; one of full length has the value `most`."""
 
     title: str
     groups: tuple[Group, ...]

@@ -1,4 +1,4 @@
-"""A measurement as one page: its charts, and the numbers behind them."""
+"""Render a measurement as one page: its charts, and the numbers behind them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TITLE = "What survives a compaction"
 
 
 def evaluation_page(found: Evaluation) -> str:
-    """Write the page of a measurement, as HTML that needs no other file.
+    """Render a measurement as HTML that needs no other file.
 
     Args:
         found: the measurement. Names in it are hostile input, and are escaped.

@@ -1,4 +1,4 @@
-"""Lines of a chart: the fill of the window, call by call, under each policy."""
+"""Place the lines of a chart of the window's fill, call by call, under each policy."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ WIDTH, HEIGHT = 640, 280
 """Units across and down; text of 12 of them is readable on paper and on a screen."""
 
 LEFT, RIGHT, ABOVE, BELOW = 72, 12, 12, 40
-"""Units around the lines, for what the axes say."""
+"""Units around the lines, for the labels of the axes."""
 
 ROOM = 1.4
-"""Windows that the chart is high at first where a policy leaves the window far behind."""
+"""Maximum height of the first chart in windows, if a policy leaves the window far behind."""
 
 TICKS = 6
-"""Numbers on an axis, about."""
+"""Approximate number of labels on an axis."""
 
 POINTED_AT = 600
-"""Calls up to which each says its numbers where it is pointed at: one has a unit of width."""
+"""Maximum calls with a label each; then one has a unit of width."""
 
 LOOKS = (
     ("", "M-5 0a5 5 0 1 0 10 0a5 5 0 1 0-10 0z"),
@@ -46,13 +46,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A mark for the compactions of one call.
-
-    Attributes:
-        x, y: where it stands.
-        anchor: of the first of them.
-        says: its meaning, in words.
-    """
+    """A mark for the compactions of one call, with the anchor of the first, in words."""
 
     x: float
     y: float
@@ -62,7 +56,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One policy: `path` joins its requests, `shape` is the look of its marks."""
+    """One policy: `path` joins its requests, `shape` is the form of its marks."""
 
     colour: int
     dash: str
@@ -76,13 +70,13 @@ class Drawing:
     """A chart in units of `WIDTH` and `HEIGHT`.
 
     Attributes:
-        desc: the same in words, for those who cannot see it.
+        desc: the same in words, for people who cannot see it.
         across, up: numbers of the axes: calls, and tokens.
-        window: height of the window.
-        lines: one for each policy, the first of them last, as that one stands above the others.
-        above: requests too high to show, and the policy's title, of each policy that has some.
-        calls: where each call stands, and its numbers in words; not in the chart of whole height,
-            which would say them again.
+        window: its height.
+        lines: one for each policy; the first policy is last, above the others.
+        above: number of requests too high to show, with the policy's title.
+        calls: place and numbers of each call; empty in the chart of whole height, which would
+            repeat them.
         step: units from one call to the next.
     """
 
@@ -97,12 +91,7 @@ class Drawing:
 
 
 def drawing(told: Told, whole: bool = False) -> Drawing:
-    """Place the chart of a transcript.
-
-    Args:
-        told: the transcript.
-        whole: whether it is so high that every request is in it.
-    """
+    """Place the chart of a transcript; if `whole`, high enough for every request."""
     sizes = [{step.number: step.tokens for step in run.what.steps} for run in told.runs]
     window = told.what.window
     highest = 1.08 * max(window, *(run.what.peak for run in told.runs), 0)
@@ -146,7 +135,7 @@ def drawing(told: Told, whole: bool = False) -> Drawing:
 
 
 def _ticks(most: int) -> range:
-    """Give round numbers from 0 to the most."""
+    """Return round numbers from 0 to the most."""
     power = 10 ** int(log10(max(1, most / TICKS)))
     steps = [power * n for n in (1, 2, 5, 10)]
     return range(0, most + 1, steps[min(3, bisect_right(steps, (most - 1) // TICKS))])

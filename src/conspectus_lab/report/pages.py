@@ -1,4 +1,4 @@
-"""Pages from templates: one file that loads nothing, light and dark, any width."""
+"""Render pages from templates: one file that loads nothing, light and dark, any width."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""What a browser may load for the page, should anything in it ask: nothing but its own style."""
+"""What a browser may load for the page: only its own style."""
 
 MISSING = "a page needs Jinja, which is not installed: pip install 'conspectus[report]'"
 
 _UNSEEN = re.compile(
     "[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069\\ud800-\\udfff]"
 )
-"""No place in HTML or UTF-8: controls, halves of characters. Seen by nobody: turns of direction."""
+"""Characters that HTML or UTF-8 cannot hold, and invisible turns of direction."""
 
 
 def templates() -> Environment:
-    """Load the templates of pages; early, to learn early that Jinja is missing.
+    """Load the templates of pages.
 
-    Every value in them is escaped, and what no page can hold or show is written as its code.
+    Every value in them is escaped, and characters that a page cannot hold are written as codes.
 
     Raises:
         InputError: the extra `report` is not installed; says how to install it.
@@ -55,8 +55,8 @@ def page(name: str, styles: Sequence[str], scripts: Sequence[str] = (), **values
     Args:
         name: of its template.
         styles: files of CSS, in order.
-        scripts: files of programs at its end. The browser runs these and no other, to the letter,
-            whatever a transcript may hold. None may hold `</script` or `<!--`.
+        scripts: files of programs at its end, the only ones that the browser runs. None may hold
+            `</script` or `<!--`.
         values: for the template: hostile input, which is escaped.
 
     Raises:
@@ -77,7 +77,7 @@ def page(name: str, styles: Sequence[str], scripts: Sequence[str] = (), **values
 
 
 def visible(text: str) -> str:
-    """Write characters that no page can show as their codes.
+    r"""Write characters that no page can show as their codes.
 
     Example:
         >>> visible("<b>\\x00")

@@ -1,4 +1,4 @@
-"""Data of the page of a replay: numbers first, rendered elsewhere."""
+"""Collect the data of the page of a replay."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conspectus_lab.report.tables import NOTHING, Table
 
 OURS, NO_POLICY = "conspectus", "none"
 COLOURS = {OURS: 0, "langchain": 1, NO_POLICY: 5}
-"""Colours that policies always have; others take those that are left."""
+"""Colours that policies always have; others take the rest."""
 
 _CITED = re.compile(r"\[([^\[\]\n]{1,400})\]")
 _NAME = re.compile(r"[^,;\s]+")
@@ -26,14 +26,7 @@ _HEADING = re.compile(r"^#{1,6}[ \t]+\S.*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """One message that left the view.
-
-    Attributes:
-        anchor: where on the page it is.
-        whole: the anchor under which its text stands; a text stands on the page once, however
-            many policies and compactions it left in.
-        original: the message.
-    """
+    """A message that left the view; its text stands once on the page, at the anchor `whole`."""
 
     anchor: str
     whole: str
@@ -51,17 +44,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """One compaction, opened up.
-
-    Attributes:
-        anchor: where on the page it is.
-        number: among those of its run, from 1.
-        what: the compaction.
-        read_share: share of the text that left which was read; None if no text left.
-        left: the messages that left, in order.
-        summary: the summary in pieces; joined, they are its text.
-        carried: facts by kind, kinds and facts in their order.
-    """
+    """One compaction with its summary in pieces, and its facts by kind."""
 
     anchor: str
     number: int
@@ -74,7 +57,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One policy with its compactions opened up."""
+    """One policy with its compactions."""
 
     anchor: str
     colour: int
@@ -102,12 +85,6 @@ class Report:
 
 
 def report_of(replays: Sequence[Replay]) -> Report:
-    """Collect the data of the page of these replays.
-
-    Example:
-        >>> report_of([]).transcripts
-        ()
-    """
     replays = [_ordered(replay) for replay in replays]
     told = tuple(_told(f"t{place}", replay) for place, replay in enumerate(replays, 1))
     many = len(replays) > 1
@@ -117,7 +94,7 @@ def report_of(replays: Sequence[Replay]) -> Report:
 
 
 def percent(value: float | None) -> str:
-    """Write a share as text; never rounded up, so that only the whole is 100 %.
+    """Write a share as text; only the whole is 100 %.
 
     Example:
         >>> percent(1.0), percent(0.99996), percent(0.5), percent(None)
@@ -167,7 +144,7 @@ def _dollars(bill: Bill) -> str:
 
 
 def _priced(replays: Sequence[Replay]) -> str:
-    """Say whose prices count, and the money in a window without end."""
+    """Name the prices, and the cost in an unlimited window."""
     bills = summed(replay.without for replay in replays)
     return (
         ""
@@ -180,12 +157,7 @@ def _priced(replays: Sequence[Replay]) -> str:
 
 
 def policy_table(replay: Replay) -> Table:
-    """Make the table of one transcript's measures, a column for each policy.
-
-    Example:
-        >>> policy_table(Replay("a", 1, 10, 100, "", "", "")).columns
-        ('measure',)
-    """
+    """Make the table of one transcript's measures, a column for each policy."""
     note = (
         f"{replay.messages:,} messages, {replay.tokens:,} tokens; window {replay.window:,} tokens. "
         f"Trigger: {replay.trigger}. Kept: {replay.keep}. Summariser of all: {replay.summarizer}."
@@ -195,7 +167,7 @@ def policy_table(replay: Replay) -> Table:
 
 
 def total_table(replays: Sequence[Replay]) -> Table:
-    """Make the same table over all transcripts: sums, and the highest peak."""
+    """Make the same table over all transcripts, with sums and the highest peak."""
     note = f"{len(replays):,} transcripts together; the peak is the highest of them."
     note += _priced(replays)
     return _table("Policies side by side, all transcripts", note, by_policy(replays))
@@ -215,7 +187,7 @@ def _table(title: str, note: str, runs: Mapping[str, Runs]) -> Table:
 
 
 def _overview(replays: Sequence[Replay]) -> Table:
-    """Make the table of all transcripts: their size, and the peak of each policy."""
+    """Make the table of all transcripts, with their size and the peak of each policy."""
     titles = list(dict.fromkeys(run.title for replay in replays for run in replay.runs))
     rows, bad = [], set()
     for place, replay in enumerate(replays):
@@ -247,7 +219,7 @@ def _told(anchor: str, replay: Replay) -> Told:
 
 
 def _colours(runs: Runs) -> list[int]:
-    """Give each run a colour: known policies always have the same."""
+    """Give each run a colour."""
     free = [colour for colour in range(PALETTE) if colour not in COLOURS.values()]
     made: list[int] = []
     for place, run in enumerate(runs):
@@ -259,7 +231,7 @@ def _colours(runs: Runs) -> list[int]:
 
 
 def _whole(runs: Runs, anchors: Mapping[int, str]) -> dict[Original, str]:
-    """Find the place of each message's text: where it first left."""
+    """Find the anchor of each message's text, where it first left."""
     found: dict[Original, str] = {}
     for run in runs:
         for number, one in enumerate(run.compactions, 1):
@@ -301,8 +273,7 @@ def pieces(summary: str, where: Mapping[str, str]) -> Iterator[Piece]:
     """Divide a summary into headings, citations of known originals, and text.
 
     Args:
-        summary: the whole text.
-        where: the anchor of each original by the name under which summaries cite it.
+        where: anchors of originals by their names in summaries.
 
     Example:
         >>> [piece.text for piece in pieces("done [m1, x]", {"m1": "a"}) if piece.kind == "link"]

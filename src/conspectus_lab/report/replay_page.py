@@ -1,4 +1,4 @@
-"""A replay as one page: policies side by side, the window over time, compactions."""
+"""Render a replay as one page: policies side by side, the window over time, compactions."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from conspectus_lab.report.tables import NOTHING
 
 TITLE = "What each policy did to the window"
 ON_PAPER = 200
-"""Compactions up to which paper shows all of them; more would be hundreds of pages."""
+"""Maximum compactions that paper shows; more would be hundreds of pages."""
 
 FIRST = 90
-"""Characters of an original that stand in its line while it is closed."""
+"""Characters of an original in its line while it is closed."""
 
 
 def replay_page(replays: Sequence[Replay]) -> str:
-    """Write the page of some replays, as HTML that needs no other file.
+    """Render some replays as HTML that needs no other file and no network.
 
-    It is one file, which opens without a network. Equal replays give equal pages.
+    Equal replays give equal pages.
 
     Args:
-        replays: one for each transcript. What they hold is hostile input, and is escaped.
+        replays: one for each transcript. Their texts are hostile input, and are escaped.
 
     Raises:
         InputError: the extra `report` is not installed.

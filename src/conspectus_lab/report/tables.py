@@ -1,4 +1,4 @@
-"""A measurement as tables of text, the same on a terminal and on a page."""
+"""Write a measurement as tables of text, for a terminal and for a page."""
 
 from __future__ import annotations
 
@@ -10,26 +10,18 @@ from typing import Any
 from conspectus_lab.evaluate import Evaluation, GoingOn, Mean, Share
 
 NOTHING = "–"
-"""Stands where there is no number."""
+"""Stands in place of a missing number."""
 
 Columns = Mapping[str, Callable[[Any], str]]
-"""Headings, each with the cell below it of one thing that was measured."""
+"""Headings, each with the function of its cells."""
 
 Rows = Sequence[tuple[str, Any]]
-"""Things that were measured, each with the name of its row."""
+"""Measured things, each with the name of its row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table.
-
-    Attributes:
-        title: the subject.
-        note: an explanation in plain words.
-        columns: headings; the first column is text, the others are numbers.
-        rows: the cells.
-        bad: places of cells that report a failure, as row and column.
-    """
+    """One table; `bad` holds row and column of cells that report a failure."""
 
     title: str
     note: str
@@ -116,7 +108,7 @@ def skipped(found: Evaluation) -> list[tuple[str, int]]:
 
 
 def measured_how(found: Evaluation) -> str:
-    """Say how many transcripts were measured, and under which settings."""
+    """State the number of transcripts measured, and the settings."""
     settings = found.settings
     used = sum(not noted.skipped for noted in found.transcripts)
     recall = f", recall of {settings.recall_tokens:,} tokens" if settings.recall_tokens else ""
@@ -127,7 +119,7 @@ def measured_how(found: Evaluation) -> str:
 
 
 def lost_of(one: GoingOn) -> list[str]:
-    """Name, a line each, the evidence that is not in view after runs, and its place."""
+    """Describe, a line each, the evidence that is not in view after runs."""
     lines = []
     for lost in one.lost:
         away = "recalled by its own words" if lost.recalled else "not recalled by its own words"
@@ -282,7 +274,7 @@ def _kinds(rows: Sequence[tuple[str, Mapping[str, Share]]]) -> Table:
 
 
 def _shares(title: str, note: str, rows: Rows, headings: Mapping[str, str]) -> Table:
-    """Make a table of shares by name; a name that a row lacks stays empty."""
+    """Make a table of shares by name; a missing one stays empty."""
     lines = [
         (label, *(share(shares[name].share if name in shares else None) for name in headings))
         for label, shares in rows

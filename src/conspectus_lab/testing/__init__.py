@@ -1,1 +1,1 @@
-"""Suites and helpers for those who build on Conspectus."""
+"""Test what builds on Conspectus."""

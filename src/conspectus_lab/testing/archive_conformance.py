@@ -1,4 +1,4 @@
-"""The promises of an archive, as tests for the author of any LangGraph store.
+"""Test the promises of an archive on any LangGraph store.
 
     from conspectus_lab.testing.archive_conformance import ArchiveConformance
 
@@ -8,8 +8,8 @@
             with MyStore(...) as store:
                 yield store
 
-Needs pytest. Every test writes under tenants of its own and forgets them, so a store that others
-use too is left as it was. A store that lives on an event loop of its own overrides `drive`.
+Needs pytest. Every test writes under tenants of its own and forgets them, so a shared store is
+left as it was. A store that lives on an event loop of its own overrides `drive`.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ MESSAGES: dict[str, Source] = {
     "dict with a number for an id": {"role": "user", "content": "x", "id": 7},
     "dict with an empty id": {"role": "user", "content": "x", "id": None},
 }
-"""One message of every kind that LangChain has, and what stores are known to choke on."""
+"""One message of every kind that LangChain has, and values that stores are known to refuse."""
 
 LABELS = (
     "a",
@@ -141,11 +141,11 @@ LABELS = (
     "a/b",
     "é",
 )
-"""Labels of tenants, threads and sessions that look alike, or mean something to some store."""
+"""Similar labels of tenants, threads and sessions, and labels that mean something to a store."""
 
 
 class Shuffled(BaseStore):
-    """A store whose searches answer in random order: no store promises any."""
+    """A store whose searches answer in random order, as no store promises any."""
 
     def __init__(self, inner: BaseStore) -> None:
         self.inner = inner
@@ -194,34 +194,34 @@ def talk(*texts: str) -> list[Entry]:
 
 
 class ArchiveConformance:
-    """Tests for a store: override the fixture `store`, and `drive` if need be."""
+    """Test a store; override the fixture `store`, and `drive` if needed."""
 
     @pytest.fixture
     def store(self) -> Iterator[BaseStore]:
-        """Give the store to test, ready to use."""
+        """Return the store to test, ready to use."""
         raise NotImplementedError("override the fixture `store`")
 
     @pytest.fixture
     def archive(self, store: BaseStore) -> Iterator[Archive]:
-        """Give an archive on the store."""
+        """Open an archive on the store."""
         archive = Archive(store)
         yield archive
         archive.close()
 
     @pytest.fixture
     def tenant(self, archive: Archive) -> Iterator[str]:
-        """Give a tenant of this test alone, and forget it afterwards."""
+        """Name a tenant of this test alone, and forget it afterwards."""
         name = f"conformance-{uuid.uuid4()}"
         yield name
         archive.forget(name)
 
     @pytest.fixture
     def scope(self, tenant: str) -> Scope:
-        """Give a history of this test alone."""
+        """Name a history of this test alone."""
         return Scope(tenant, "thread")
 
     def drive(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the event loop on which the store may be used."""
+        """Run a coroutine on the event loop of the store."""
         return asyncio.run(coroutine)
 
     @pytest.mark.parametrize("name", MESSAGES)
@@ -426,5 +426,5 @@ class ArchiveConformance:
 
 
 def _timeless(found: Sequence[Archived]) -> list[tuple[str, str, bool, str]]:
-    """Give all fields but the time, with NaN as text."""
+    """Return all fields but the time, with NaN as text."""
     return [(one.key, one.text, one.lossless, encode(one.message).text) for one in found]

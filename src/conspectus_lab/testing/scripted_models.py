@@ -1,4 +1,4 @@
-"""A real LangChain chat model that answers from a script."""
+"""Answer as a real LangChain chat model from a script."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from langchain_core.runnables import Runnable
 from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
 
 Answer = AIMessage | str | BaseException
-"""What one call gets: a message, its text, or an error to raise."""
+"""The answer to one call: a message, its text, or an error to raise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,7 @@ class RecordedCall:
 
     Attributes:
         messages: the prompt.
-        tags: tags of the run, those of surrounding runs included.
-        metadata: metadata of the run, likewise.
+        tags, metadata: of the run, those of surrounding runs included.
         options: keyword arguments of the call, tools among them.
     """
 
@@ -43,7 +42,7 @@ class RecordedCall:
 
 
 class ScriptedChatModel(BaseChatModel):
-    """A chat model that answers from a list, or from a callable that sees the prompt.
+    """Answer from a list, or from a callable that sees the prompt.
 
     Attributes:
         answers: `["first", AIMessage("second"), TimeoutError()]`, or a callable
@@ -75,7 +74,7 @@ class ScriptedChatModel(BaseChatModel):
 
     @property
     def calls(self) -> list[RecordedCall]:
-        """Give the calls so far, in the order in which they began."""
+        """Return the calls so far, in the order in which they began."""
         return self._calls
 
     @property
@@ -85,7 +84,7 @@ class ScriptedChatModel(BaseChatModel):
 
     @property
     def most_at_once(self) -> int:
-        """Give the most calls that were ever under way together."""
+        """Return the maximum of calls under way together."""
         return self._most_at_once
 
     @property
@@ -95,7 +94,7 @@ class ScriptedChatModel(BaseChatModel):
     def bind_tools(
         self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Accept tools, as agents want it; they are recorded with each call."""
+        """Accept tools; they are recorded with each call."""
         return self.bind(tools=list(tools), tool_choice=tool_choice, **kwargs)
 
     def _generate(

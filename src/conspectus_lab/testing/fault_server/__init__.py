@@ -1,4 +1,4 @@
-"""A server on loopback that speaks three protocols and fails on request.
+"""Serve three protocols on loopback, and fail on request.
 
 `FaultServer` answers the real clients of OpenAI (Chat Completions, Responses) and Anthropic from a
 script of answers and faults, streamed or whole. The functions of `faults` make the faults.

@@ -1,4 +1,4 @@
-"""Anthropic's Messages on the wire."""
+"""Read and write Anthropic's Messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from conspectus_lab.testing.fault_server.faults import Answer, HttpError, Usage
 
 CONTENT = "content"
-"""The field of a body that holds all that was said."""
+"""The field of a body with the answer."""
 
 REASONS = {
     "stop": "end_turn",
@@ -19,7 +19,7 @@ REASONS = {
     "content_filter": "refusal",
     "refusal": "refusal",
 }
-"""Anthropic's words for why an answer ends."""
+"""Anthropic's reasons for the end of an answer."""
 
 
 def torn(body: Mapping[str, Any]) -> Iterator[str]:
@@ -44,7 +44,7 @@ def _unanswered(waiting: set[str]) -> str:
 
 
 def error(fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
-    """Give status and body of a refusal."""
+    """Return status and body of a refusal."""
     said = {"type": fault.type, "message": fault.anthropic_message or fault.message}
     body = {"type": "error", "error": said, "request_id": f"req_{number}"}
     return fault.anthropic_status or fault.status, body
@@ -63,7 +63,7 @@ def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) ->
 def stream(
     answer: Answer, body: Mapping[str, Any], number: int, usage: Usage, nothing: bool = False
 ) -> Iterator[bytes]:
-    """Write the events of a streamed answer; with `nothing`, without any content."""
+    """Write the events of a streamed answer, without content if `nothing`."""
     begun = {"input_tokens": usage.input, "output_tokens": 1}
     yield _event("message_start", message={**_frame(body, number), "usage": begun})
     yield _event("ping")
@@ -86,12 +86,12 @@ def stream(
 
 
 def error_event(fault: HttpError, number: int) -> bytes:
-    """Write an error in the middle of a stream."""
+    """Write an error within a stream."""
     return _named("error", error(fault, number)[1])
 
 
 def bad_event() -> bytes:
-    """Write an event whose JSON is not finished."""
+    """Write an event with incomplete JSON."""
     return b'event: content_block_delta\ndata: {"type": "content_block_delta", "ind\n\n'
 
 

@@ -1,4 +1,4 @@
-"""Answers of a script, and faults of a provider."""
+"""Make the answers of a script, and the faults of a provider."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ class ToolCall:
     """A call of a tool in an answer.
 
     Attributes:
-        name: of the tool.
-        args: its arguments.
-        id: of the call; by default one that names the request and the place in it.
+        id: of the call. Default: one that names the request and the place in it.
 
     Raises:
         TypeError: the name is no text, or the arguments are no mapping.
@@ -47,10 +45,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that an answer reports, true or not.
-
-    Attributes:
-        input, output: of the request, and of the answer.
+    """Tokens of the request and the answer to report, true or not.
 
     Raises:
         TypeError: one of them is no whole number.
@@ -69,15 +64,14 @@ class Answer:
     """The answer of a model.
 
     Attributes:
-        text: its words.
-        calls: tools that it calls.
-        stop: why it ends; by default `"stop"`, or `"tool_calls"` where it calls some. Each protocol
-            gets its own word for it.
-        usage: the tokens to report. Default: what the server counts.
+        calls: of tools.
+        stop: the reason for its end, in each protocol's own word. Default: `"stop"`, or
+            `"tool_calls"` with calls.
+        usage: the tokens to report. Default: the server's count.
 
     Raises:
-        TypeError: the text is none, or what it calls are no `ToolCall`s.
-        ValueError: no model ends for that reason.
+        TypeError: the text is none, or the calls are no `ToolCall`s.
+        ValueError: there is no such reason.
     """
 
     text: str = ""
@@ -98,7 +92,7 @@ class Answer:
 
     @property
     def ends(self) -> Stop:
-        """Give the reason for its end."""
+        """Return the reason for its end."""
         return self.stop or ("tool_calls" if self.calls else "stop")
 
 
@@ -107,12 +101,11 @@ class HttpError:
     """A refusal with a status, and a body in the form of each provider.
 
     Attributes:
-        status: of the response.
         message: the words, in both protocols.
         type: the `type` in Anthropic's body.
         openai_type, openai_code, openai_param: the same in OpenAI's.
         headers: more headers.
-        anthropic_status, anthropic_message: where Anthropic's differ.
+        anthropic_status, anthropic_message: if Anthropic's differ.
     """
 
     status: int
@@ -133,12 +126,12 @@ class Broken:
     Attributes:
         how: the way in which it breaks.
         answer: the undisturbed answer.
-        seconds: its time, where it is slow.
-        error: the error of an event, where one comes in the stream.
+        seconds: of a slow answer.
+        error: of an event in the stream.
 
     Raises:
         TypeError: the error is no `HttpError`.
-        ValueError: the seconds are no time, or there is no such way to break.
+        ValueError: the seconds or the way to break are invalid.
     """
 
     how: How
@@ -157,17 +150,13 @@ class Broken:
 
 Fault = HttpError | Broken
 Reply = str | Answer | Fault
-"""What one request gets: the text of an answer, an answer, or a fault."""
+"""The reply to one request: the text of an answer, an answer, or a fault."""
 
 TEXT = "This is an answer of a few words, and it goes on for a while before it comes to its end."
 
 
 def context_length(limit: int, sent: int) -> HttpError:
-    """Refuse a request that was too long for the model.
-
-    Args:
-        limit: tokens that the model takes.
-        sent: tokens that the provider has counted.
+    """Refuse a request that is too long for the model, with its limit and the counted tokens.
 
     Raises:
         ValueError: one of them is no number of tokens.
@@ -197,14 +186,12 @@ TOO_LONG = (
     "Prompt exceeds max length",
 )
 """Refusals of a request that is too long, without a number, in the words of OpenAI, Anthropic,
-Bedrock, Google, Groq, llama.cpp, MiniMax, Moonshot and Zhipu."""
+Bedrock, Google, Groq, llama.cpp, MiniMax, Moonshot and Zhipu.
+"""
 
 
 def too_long(message: str = TOO_LONG[0]) -> HttpError:
-    """Refuse a request as too long, without the number of tokens.
-
-    Args:
-        message: the words; `TOO_LONG` has those of several providers.
+    """Refuse a request as too long, without a number, in the words of `TOO_LONG`, say.
 
     Raises:
         ValueError: the message is empty.
@@ -240,7 +227,7 @@ def unauthorized() -> HttpError:
 
 
 def request_timeout() -> HttpError:
-    """Give up waiting (408)."""
+    """Refuse with a timeout (408)."""
     return HttpError(408, "The request timed out.", "timeout_error", "timeout")
 
 
@@ -250,11 +237,7 @@ def too_large() -> HttpError:
 
 
 def rate_limited(retry_after: float | None = None) -> HttpError:
-    """Refuse too many requests or tokens in a minute.
-
-    Args:
-        retry_after: seconds to wait, in the header of that name; None leaves it out.
-    """
+    """Refuse too many tokens in a minute; `retry_after` is a header, in seconds."""
     return HttpError(
         429,
         "Rate limit reached on tokens per min: Limit 30000, Used 29000, Requested 2000.",
@@ -283,11 +266,7 @@ def server_error() -> HttpError:
 
 
 def unavailable(retry_after: float | None = None) -> HttpError:
-    """Report an overloaded provider: 503, or 529 with Anthropic.
-
-    Args:
-        retry_after: seconds to wait, in the header of that name; None leaves it out.
-    """
+    """Report an overloaded provider (503, or 529 with Anthropic); `retry_after` in seconds."""
     return HttpError(
         503,
         "The server is overloaded.",
@@ -311,32 +290,32 @@ def blocked() -> HttpError:
 
 
 def slow(seconds: float, text: str = TEXT) -> Broken:
-    """Answer with this text in small pieces, in this number of seconds in all."""
+    """Answer in small pieces, in this number of seconds in all."""
     return Broken("slow", Answer(text), seconds)
 
 
 def cut_before_headers() -> Broken:
-    """End the connection before anything has come back."""
+    """End the connection before any answer."""
     return Broken("cut before headers", Answer())
 
 
 def cut_in_the_middle(text: str = TEXT) -> Broken:
-    """End the connection in the middle: half of the text arrives."""
+    """End the connection when half of the text has arrived."""
     return Broken("cut in the middle", Answer(text))
 
 
 def ends_early(text: str = TEXT) -> Broken:
-    """End a stream cleanly and too soon, as a proxy does that has lost its provider.
+    """End a stream cleanly after half of the text, as a proxy does that has lost its provider.
 
-    Half of the text arrives. An answer that is not streamed is cut in the middle.
+    An answer that is not streamed is cut in the middle.
     """
     return Broken("ends early", Answer(text))
 
 
 def error_in_the_stream(text: str = TEXT, error: HttpError | None = None) -> Broken:
-    """Begin a stream well, and then send an error; by default, of overload.
+    """Begin a stream well, and send an error after half of the text; by default, of overload.
 
-    Half of the text arrives. An answer that is not streamed is the error.
+    An answer that is not streamed is the error.
     """
     return Broken("error in the stream", Answer(text), error=error or unavailable())
 
@@ -362,12 +341,12 @@ def refusal(text: str) -> Answer:
 
 
 def length(text: str = TEXT) -> Answer:
-    """Cut the answer off at the output limit: `length`, Anthropic's `max_tokens`."""
+    """Cut the answer off at the output limit (`length`, Anthropic's `max_tokens`)."""
     return Answer(text, stop="length")
 
 
 def lying_usage(input: int, output: int, text: str = TEXT) -> Answer:
-    """Answer well, and report tokens of input and output that nobody has counted."""
+    """Answer well, and report these tokens."""
     return Answer(text, usage=Usage(input, output))
 
 

@@ -1,4 +1,4 @@
-"""The HTTP below the server: requests in, answers whole, in pieces, or broken."""
+"""Serve HTTP: read requests, and answer whole, in pieces, or broken."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conspectus_lab.testing.fault_server.request import Protocol as Speaks
 from conspectus_lab.testing.fault_server.request import Request
 
 PIECES = 20
-"""The most pieces in which a slow answer comes."""
+"""Maximum pieces of a slow answer."""
 
 
 class Wire(Protocol):
@@ -64,11 +64,11 @@ class Owner:
     """The callbacks that decide on each request.
 
     Attributes:
-        take: takes a request from its protocol, its faults of order, its body and its headers.
-        reply: gives the answer to a request.
-        failed: gives the answer to a client after an error of the caller's own.
+        take: records a request from its protocol, its torn pairs, its body and its headers.
+        reply: returns the answer to a request.
+        failed: returns the answer to a client after the script's own error.
         connected: called at each connection.
-        closes_within: waits this number of seconds; True as soon as the server is to end.
+        closes_within: waits so many seconds; True once the server ends.
     """
 
     take: Callable[[Speaks, tuple[str, ...], dict[str, Any], Mapping[str, str]], Request]
@@ -83,11 +83,7 @@ class OwnMistake(Exception):
 
 
 class HttpServer(ThreadingHTTPServer):
-    """A server that closes every connection when it is closed.
-
-    Args:
-        owner: decides on the answers.
-    """
+    """A server that closes every connection when it is closed."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -114,7 +110,6 @@ class HttpServer(ThreadingHTTPServer):
 
     @property
     def open_connections(self) -> int:
-        """Count the connections that are open now."""
         with self._guard:
             return len(self._open)
 

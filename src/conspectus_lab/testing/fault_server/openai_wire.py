@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions on the wire."""
+"""Read and write OpenAI's Chat Completions."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any
 from conspectus_lab.testing.fault_server.faults import Answer, HttpError, ToolCall, Usage
 
 CONTENT = "choices"
-"""The field of a body that holds all that was said."""
+"""The field of a body with the answer."""
 
 REASONS = {"refusal": "stop"}
-"""Where OpenAI has another word for why an answer ends."""
+"""OpenAI's reasons for the end of an answer, if they differ."""
 
 
 def torn(body: Mapping[str, Any]) -> Iterator[str]:
@@ -38,7 +38,7 @@ def _unanswered(waiting: set[str]) -> Iterator[str]:
 
 
 def error(fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
-    """Give status and body of a refusal."""
+    """Return status and body of a refusal."""
     said = {
         "message": fault.message,
         "type": fault.openai_type,
@@ -64,7 +64,7 @@ def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) ->
 def stream(
     answer: Answer, body: Mapping[str, Any], number: int, usage: Usage, nothing: bool = False
 ) -> Iterator[bytes]:
-    """Write the events of a streamed answer; with `nothing`, without any choice."""
+    """Write the events of a streamed answer, without a choice if `nothing`."""
     asked = bool((body.get("stream_options") or {}).get("include_usage"))
     more: dict[str, Any] = {"usage": None} if asked else {}
 
@@ -93,12 +93,12 @@ def stream(
 
 
 def error_event(fault: HttpError, number: int) -> bytes:
-    """Write an error in the middle of a stream."""
+    """Write an error within a stream."""
     return _data(error(fault, number)[1])
 
 
 def bad_event() -> bytes:
-    """Write an event whose JSON is not finished."""
+    """Write an event with incomplete JSON."""
     return b'data: {"id": "chatcmpl", "choices": [{"index": 0, "delta": {"conte\n\n'
 
 

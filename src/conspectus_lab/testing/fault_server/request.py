@@ -1,4 +1,4 @@
-"""A request as the server got it."""
+"""Hold a request of a client."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Request:
     """One request.
 
     Attributes:
-        number: its place among all, from 1.
+        number: from 1.
         protocol: Chat Completions, Responses or Messages.
         body: the JSON.
         headers: by name in lower case.
@@ -32,17 +32,17 @@ class Request:
 
     @property
     def model(self) -> str:
-        """Name the model that is asked for, by which a script can tell callers apart."""
+        """Return the requested model, by which a script can tell callers apart."""
         return str(self.body.get("model", ""))
 
     @property
     def stream(self) -> bool:
-        """Say whether the answer is to be streamed."""
+        """Return whether the client asks for a stream."""
         return bool(self.body.get("stream"))
 
     @property
     def messages(self) -> list[dict[str, Any]]:
-        """Give the messages or items, in the form of the protocol."""
+        """Return the messages or items, in the form of the protocol."""
         given = self.body["input"] if self.protocol == "responses" else self.body["messages"]
         return [{"role": "user", "content": given}] if isinstance(given, str) else list(given)
 
@@ -54,7 +54,7 @@ class Request:
 
 
 NAMES = frozenset(("role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "status"))
-"""Fields of which nothing is said."""
+"""Fields without text."""
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Items of a request that OpenAI refuses in its Responses, in its words."""
+"""Find items of a request that OpenAI refuses in its Responses, with its words."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ PREFIXES = {
     "reasoning": "rs",
     "compaction": "cmp",
 }
-"""How the ids of items begin; an answer's is nobody's to check."""
+"""Prefixes of the ids of items; ids of results are not checked."""
 
 PARTS = {
     "assistant": ("output_text", "refusal"),
     "user": ("input_text", "input_image", "input_file", "input_audio"),
 }
-"""Parts that a role may say; a system's and a developer's are a user's."""
+"""Parts of a role's content; a system's and a developer's are a user's."""
 
 LONGEST_CALL_ID = 64
 

@@ -1,4 +1,4 @@
-"""OpenAI's Responses on the wire."""
+"""Read and write OpenAI's Responses."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from conspectus_lab.testing.fault_server.response_rules import torn
 __all__ = ["CONTENT", "bad_event", "error", "error_event", "stream", "torn", "whole"]
 
 CONTENT = "output"
-"""The field of a body that holds all that was said."""
+"""The field of a body with the answer."""
 
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
-"""Why an answer is not complete, where it is not."""
+"""Reasons of an incomplete answer."""
 
 USUAL: dict[str, Any] = {
     "background": False,
@@ -42,12 +42,12 @@ USUAL: dict[str, Any] = {
     "top_p": 1,
     "truncation": "disabled",
 }
-"""Settings that a response repeats, where a request has none."""
+"""Default settings that a response repeats."""
 
 REPEATED = ("instructions", "max_output_tokens", "metadata", "prompt_cache_key", "tool_choice")
 
 UNSET = {"description": None, "parameters": None, "strict": None}
-"""Fields of a tool that a response repeats, too, where a request has none."""
+"""Default fields of a tool that a response repeats."""
 
 TOO_LONG = (
     "Your input exceeds the context window of this model. Please adjust your input and try again."
@@ -56,7 +56,7 @@ TOO_LONG = (
 
 
 def error(fault: HttpError, number: int) -> tuple[int, dict[str, Any]]:
-    """Give status and body of a refusal."""
+    """Return status and body of a refusal."""
     if fault.openai_code == "context_length_exceeded":
         fault = replace(fault, message=TOO_LONG, openai_param="input")
     return openai_wire.error(fault, number)
@@ -83,7 +83,7 @@ def whole(answer: Answer, body: Mapping[str, Any], number: int, usage: Usage) ->
 def stream(
     answer: Answer, body: Mapping[str, Any], number: int, usage: Usage, nothing: bool = False
 ) -> Iterator[bytes]:
-    """Write the events of a streamed answer; with `nothing`, without any output."""
+    """Write the events of a streamed answer, without output if `nothing`."""
     last = whole(answer, body, number, usage) | ({CONTENT: []} if nothing else {})
     begun = _frame(body, number)
     made = [
@@ -98,7 +98,7 @@ def stream(
 
 
 def error_event(fault: HttpError, number: int) -> bytes:
-    """Write an error in the middle of a stream, and the failed response."""
+    """Write an error within a stream, and the failed response."""
     said = error(fault, number)[1]["error"]
     failed = _frame({}, number) | {
         "status": "failed",
@@ -110,7 +110,7 @@ def error_event(fault: HttpError, number: int) -> bytes:
 
 
 def bad_event() -> bytes:
-    """Write an event whose JSON is not finished."""
+    """Write an event with incomplete JSON."""
     kind = "response.output_text.delta"
     return f'event: {kind}\ndata: {{"type": "{kind}", "delta": "conte\n\n'.encode()
 

@@ -1,4 +1,4 @@
-"""Checks of scripts and replies, which say what to give instead."""
+"""Check scripts and replies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Script = Sequence[Reply] | Callable[[Request], Reply]
 
 
 def check_script(script: Script) -> None:
-    """Refuse what is no script.
+    """Check a script.
 
     Raises:
         TypeError: it is neither a list of replies nor a function that returns one.
@@ -30,7 +30,7 @@ def check_script(script: Script) -> None:
 
 
 def check_reply(reply: object) -> None:
-    """Refuse what is no reply.
+    """Check a reply.
 
     Raises:
         TypeError: it is no text, answer or fault.

@@ -1,4 +1,4 @@
-"""The server: takes requests, asks the script, and answers or fails."""
+"""Run the server: take requests, ask the script, and answer or fail."""
 
 from __future__ import annotations
 
@@ -18,35 +18,33 @@ from conspectus_lab.testing.fault_server.scripts import Script, check_reply, che
 class FaultServer:
     """A server of OpenAI's and Anthropic's protocols on a free port of loopback.
 
-    Each request is answered by the script: with a text, an `Answer`, or a fault. Answers are
-    streamed to those who ask for it, with usage. Use it as a context manager.
+    The script answers each request with a text, an `Answer`, or a fault, streamed if the client
+    asks for it, with usage. Use it as a context manager.
 
     Args:
         script: replies in the order of the requests, or a function that gets a `Request` and
             returns one. May be replaced between requests.
-        window: the most tokens of a request; a larger one is refused as too long, in the words of
+        window: maximum tokens of a request; a larger one is refused as too long, in the words of
             the provider, before the script is asked. Default: no limit.
         count: tokens of a request's body. Default: one for every four characters of JSON of its
             messages or items, system prompt and tools.
-        strict: refuse requests in which calls of tools and their results are torn apart, as the
-            providers do.
+        strict: refuse requests with torn pairs of calls and results, as the providers do.
 
     Attributes:
-        script: as above.
-        requests: all requests so far, in the order in which they came.
-        refused: those that were larger than the window.
-        torn: those with torn calls.
+        requests: all requests so far.
+        refused: requests larger than the window.
+        torn: requests with torn pairs.
         connections: connections that were opened.
-        open_connections: those that are open now, used or kept by a client for later.
+        open_connections: connections that are open now.
 
     Raises:
         TypeError: the script is neither a list of replies nor a function, count no function, or
             strict neither True nor False.
         ValueError: the window is no number of tokens.
-        RuntimeError: it is asked for its address before it was entered, or entered twice.
-        Exception: on leaving, what a script or count has raised, or what could not be written,
-            unless something else is raised already. The client got 500. A list that is used
-            up raises `IndexError`.
+        RuntimeError: it is entered twice, or asked for its address before that.
+        Exception: on leaving, the error of a script or count, or of writing an answer, unless
+            another one is raised already. The client got 500. A list that is used up raises
+            `IndexError`.
 
     Example:
         >>> import json, urllib.request
@@ -91,7 +89,7 @@ class FaultServer:
 
     @property
     def script(self) -> Script:
-        """Give the script that answers the requests."""
+        """Return the script that answers the requests."""
         return self._script
 
     @script.setter
@@ -106,12 +104,12 @@ class FaultServer:
 
     @property
     def openai_url(self) -> str:
-        """Give the `base_url` for a client of OpenAI."""
+        """Return the `base_url` for a client of OpenAI."""
         return f"{self.anthropic_url}/v1"
 
     @property
     def anthropic_url(self) -> str:
-        """Give the `base_url` for a client of Anthropic."""
+        """Return the `base_url` for a client of Anthropic."""
         if self._thread.ident is None:  # the port is taken, and nobody would ever answer
             raise RuntimeError(
                 "this server answers nobody yet; enter it: with FaultServer(...) as server"
@@ -119,7 +117,7 @@ class FaultServer:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     def restart(self, script: Script) -> None:
-        """Begin with another script, and forget all requests and errors so far."""
+        """Start another script, and forget all requests and errors so far."""
         with self._lock:
             self.script, self._place = script, 0
             self._failures.clear()
