@@ -36,12 +36,10 @@ def mcp(
         typer.Option(help="The client may read the sessions of this folder that hooks archived."),
     ] = None,
     http: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Serve streamable HTTP. Default: stdio."),
+        str | None, typer.Option(metavar="HOST:PORT", help="Serve streamable HTTP. Default: stdio.")
     ] = None,
     grants: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="For --http: which token reads what (YAML)."),
+        Path | None, typer.Option(metavar="FILE", help="For --http: which token reads what (YAML).")
     ] = None,
     plugin: Annotated[
         Path | None,

@@ -66,10 +66,7 @@ class FittedSession(SessionABC):
         if limit is not None:
             return items
         result = await self._fitter.afit(
-            items,
-            model=self._model,
-            thread_id=self.session_id,
-            tenant=self._tenant,
+            items, model=self._model, thread_id=self.session_id, tenant=self._tenant
         )
         return result.messages
 

@@ -36,7 +36,7 @@ DEPTHS = 4
 
 
 def unfolded(text: str) -> str:
-    r"""Replace escaped line ends of JSON by real ones, each character in its place.
+    """Replace escaped line ends of JSON by real ones, each character in its place.
 
     Example:
         >>> unfolded("a\\\\nb")

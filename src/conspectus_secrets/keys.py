@@ -60,7 +60,7 @@ LEAST = 40
 
 
 def private_keys(text: str) -> list[tuple[int, int, str]]:
-    r"""List private keys, whole or cut off, by begin, end and kind.
+    """List private keys, whole or cut off, by begin, end and kind.
 
     Example:
         >>> private_keys("-----BEGIN PRIVATE KEY-----\\n...\\n-----END PRIVATE KEY-----")

@@ -13,15 +13,7 @@ from conspectus.redaction.names import LABELS, named_kind
 from conspectus_secrets.bounds import telling
 from conspectus_secrets.ends import QUOTE, Found, closing, cut, whole
 from conspectus_secrets.names import BARE, BARE_MORE, called, read_printed
-from conspectus_secrets.scripts import (
-    SPACES,
-    changes,
-    ended,
-    plainly,
-    sure,
-    worded,
-    words_only,
-)
+from conspectus_secrets.scripts import SPACES, changes, ended, plainly, sure, worded, words_only
 from conspectus_secrets.words import can_be
 
 _ENDS = sorted((end for ends in LABELS.values() for end in ends), key=lambda end: (-len(end), end))

@@ -8,24 +8,8 @@ from collections.abc import Iterator
 from conspectus.redaction.names import LABELS, named_kind
 from conspectus_secrets.bounds import telling
 from conspectus_secrets.ends import QUOTE, Found, closing, cut, whole
-from conspectus_secrets.scripts import (
-    BREAKS,
-    CJK,
-    SPACES,
-    cjk,
-    ended,
-    printed,
-    worded,
-    words_only,
-)
-from conspectus_secrets.words import (
-    CODE,
-    can_be,
-    env_key,
-    passes,
-    placeholder,
-    scattered,
-)
+from conspectus_secrets.scripts import BREAKS, CJK, SPACES, cjk, ended, printed, worded, words_only
+from conspectus_secrets.words import CODE, can_be, env_key, passes, placeholder, scattered
 
 _KEYWORDS = (
     *"passw passphrase passcode pwd secret token key pass contrase пароль".split(),

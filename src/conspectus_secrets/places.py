@@ -46,12 +46,7 @@ PLACES = (
         r"""://[^\s/:@"'<>\[\]{}()$\\]{1,128}:(?!\d{1,5}[/?#])(?P<value>[^\s@"'<>\\]{6,256}+)@(?=[\w\[${])""",
         _scattered,
     ),
-    _place(
-        "url-token",
-        "://",
-        r"://(?P<value>[A-Za-z0-9_-]{24,200}+)@(?=[\w\[${])",
-        mixed,
-    ),
+    _place("url-token", "://", r"://(?P<value>[A-Za-z0-9_-]{24,200}+)@(?=[\w\[${])", mixed),
     _place(
         "password",
         "identified password",

@@ -227,8 +227,7 @@ class Fitting:
         total = sum(map(meter.message, bare[:start]))
         counts = prefixes.longest_first()
         at, known = next(
-            ((n, size) for n, name in counts if (size := self._sizes.get((kind, name)))),
-            (start, 0),
+            ((n, size) for n, name in counts if (size := self._sizes.get((kind, name)))), (start, 0)
         )
         mark = max(at, prefixes.answered)
         known += sum(map(meter.message, bare[at:mark]))

@@ -99,10 +99,7 @@ class Till:
     """
 
     def __init__(
-        self,
-        model: str,
-        prices: Mapping[str, Price] | None = None,
-        lifetime: float = FIVE_MINUTES,
+        self, model: str, prices: Mapping[str, Price] | None = None, lifetime: float = FIVE_MINUTES
     ) -> None:
         self._prices = prices
         self._price = _price(model, prices)

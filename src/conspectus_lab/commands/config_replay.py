@@ -151,11 +151,7 @@ def _named(one: Original) -> str:
 
 
 def _verdict(
-    config: SummarizationConfig,
-    run: PolicyRun,
-    fired: Sequence[Fired],
-    counted: int,
-    messages: int,
+    config: SummarizationConfig, run: PolicyRun, fired: Sequence[Fired], counted: int, messages: int
 ) -> str:
     trigger = " or ".join(map(str, config.clauses))
     if run.stopped:

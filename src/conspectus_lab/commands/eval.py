@@ -43,8 +43,7 @@ ENDINGS = (".json", ".jsonl")
 
 def evaluate(
     paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", help="Transcripts, or folders of them."),
+        list[str], typer.Argument(metavar="PATH...", help="Transcripts, or folders of them.")
     ],
     keep: Annotated[
         str, typer.Option(help="How much of the newest history stays: messages:20 or tokens:4000.")

@@ -34,8 +34,7 @@ OURS = frozenset({"conspectus", "background", "cached"})
 
 def replay(
     files: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE...", help="Transcripts; - for standard input."),
+        list[str], typer.Argument(metavar="FILE...", help="Transcripts; - for standard input.")
     ],
     window: Annotated[
         int, typer.Option(help="Input limit of the model that answers, in tokens.")

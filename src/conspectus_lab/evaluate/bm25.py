@@ -22,7 +22,7 @@ ENOUGH = 30
 
 
 class Bm25:
-    r"""The baseline search.
+    """The baseline search.
 
     Example:
         >>> from langchain_core.messages import HumanMessage

@@ -109,10 +109,7 @@ class Yardstick:
         """Return the cuts that can be measured, and the reason if there are none."""
         messages = transcript.messages
         if size < self.minimum_tokens:
-            return (
-                [],
-                f"it has fewer than {self.minimum_tokens:,} tokens",
-            )
+            return ([], f"it has fewer than {self.minimum_tokens:,} tokens")
         found: list[Cut] = []
         why = "the agent does not act often enough after any cut"
         for place in cut_places(messages, self.count):

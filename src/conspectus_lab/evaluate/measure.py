@@ -56,10 +56,7 @@ class _Sizes:
     broken: int = 0
 
     def add(
-        self,
-        compacted: Compacted,
-        prefix: Sequence[BaseMessage],
-        tail: Sequence[BaseMessage],
+        self, compacted: Compacted, prefix: Sequence[BaseMessage], tail: Sequence[BaseMessage]
     ) -> int:
         """Add a context, and return its tokens."""
         if self.system.keep != self.yardstick.keep:

@@ -34,7 +34,7 @@ NOTHING = "nothing"
 
 
 def pick(messages: Sequence[BaseMessage], tokens: int) -> str:
-    r"""Pick lines of messages, in order, that fit into this number of tokens.
+    """Pick lines of messages, in order, that fit into this number of tokens.
 
     Example:
         >>> from langchain_core.messages import AIMessage

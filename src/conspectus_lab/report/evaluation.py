@@ -8,14 +8,7 @@ from typing import Literal
 from conspectus_lab.evaluate import Evaluation, Mean
 from conspectus_lab.report.charts import Bar, Chart, Group
 from conspectus_lab.report.pages import page
-from conspectus_lab.report.tables import (
-    Table,
-    measured_how,
-    number,
-    share,
-    skipped,
-    tables_of,
-)
+from conspectus_lab.report.tables import Table, measured_how, number, share, skipped, tables_of
 
 TITLE = "What survives a compaction"
 

@@ -77,7 +77,7 @@ def page(name: str, styles: Sequence[str], scripts: Sequence[str] = (), **values
 
 
 def visible(text: str) -> str:
-    r"""Write characters that no page can show as their codes.
+    """Write characters that no page can show as their codes.
 
     Example:
         >>> visible("<b>\\x00")

@@ -18,12 +18,7 @@ GROWS = {
 }
 """Fields that hold a piece, by the type of delta."""
 
-TOKENS = (
-    "input_tokens",
-    "output_tokens",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-)
+TOKENS = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 """Fields of usage in each iteration."""
 
 

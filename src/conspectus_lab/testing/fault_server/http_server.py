@@ -11,12 +11,7 @@ from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol, cast
 
-from conspectus_lab.testing.fault_server import (
-    anthropic_wire,
-    faults,
-    openai_wire,
-    responses_wire,
-)
+from conspectus_lab.testing.fault_server import anthropic_wire, faults, openai_wire, responses_wire
 from conspectus_lab.testing.fault_server.faults import Answer, Broken, HttpError, Usage
 from conspectus_lab.testing.fault_server.request import Protocol as Speaks
 from conspectus_lab.testing.fault_server.request import Request
