@@ -1,13 +1,24 @@
-"""Find tool calls and results without their partner, as a provider does."""
+"""Match the ids of messages, tool calls and results, as a provider does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
+from itertools import count
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
 Pair = tuple[str, str]
 """Id of a message, and of a call in it without its partner."""
+
+
+RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
+"""Types of blocks that hold the result of a tool."""
+
+
+def unused(name: str, taken: Container[str]) -> str:
+    """Return a name that is not taken: itself, or itself with a number."""
+    numbered = (f"{name}~{number}" for number in count(2))
+    return name if name not in taken else next(n for n in numbered if n not in taken)
 
 
 def broken_pairs(messages: Iterable[BaseMessage]) -> list[Pair]:

@@ -135,6 +135,9 @@ def evaluate(
                 rounds=again,
             )
         )
+    # In a window, plain truncation stands for all systems of others.
+    ours = [system for system in systems if isinstance(system, ConspectusSystem)]
+    compared: list[System] = [*ours, TailSystem(keep, count)]
     return Evaluation(
         Settings(_written(keep), recall_tokens, minimum_tokens, rounds, counter, seed),
         tuple(case.noted for case in cases),
@@ -151,14 +154,9 @@ def evaluate(
                 recall_tokens=recall_tokens or RECALL,
                 seed=seed,
             )
-            for one in ([*_ours(systems), TailSystem(keep, count)] if window else ())
+            for one in (compared if window else ())
         ),
     )
-
-
-def _ours(systems: Sequence[System]) -> list[System]:
-    """Choose our own systems; plain truncation stands for the others."""
-    return [system for system in systems if isinstance(system, ConspectusSystem)]
 
 
 def beside(

@@ -45,7 +45,7 @@ class Bm25:
             range(len(self._texts)), key=lambda place: (-self._score(asked, place), place)
         )
         chosen: list[int] = []
-        used = 4.0  # what a chat format spends on the message itself
+        used = 4.0  # tokens of a chat format for the message itself
         for best in order:
             for place in range(max(0, best - 1), min(len(order), best + 2)):
                 cost = (len(self._texts[place]) + 1) / CHARACTERS

@@ -9,7 +9,7 @@ from langchain_core.messages import BaseMessage
 
 from conspectus_lab.evaluate.answers import Marker, lines, shown_lines
 from conspectus_lab.evaluate.bm25 import Bm25
-from conspectus_lab.evaluate.future_use import Need, cut_places, held_by, needs
+from conspectus_lab.evaluate.future_use import Need, cut_places, held_by, needs, quoted
 from conspectus_lab.evaluate.langchain_system import tail_of
 from conspectus_lab.evaluate.results import Noted
 from conspectus_lab.evaluate.texts import TokenCount
@@ -32,6 +32,11 @@ class Cut:
     prefix: tuple[BaseMessage, ...]
     tail: tuple[BaseMessage, ...]
     far: tuple[Need, ...]
+
+    def kept(self, view: Sequence[BaseMessage]) -> tuple[set[str], set[str]]:
+        """Return the far identifiers that stand in a view, and those of them that are quoted."""
+        present = held_by(view) & {need.value for need in self.far}
+        return present, quoted(present, view, self.prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +114,7 @@ class Yardstick:
         """Return the cuts that can be measured, and the reason if there are none."""
         messages = transcript.messages
         if size < self.minimum_tokens:
-            return ([], f"it has fewer than {self.minimum_tokens:,} tokens")
+            return [], f"it has fewer than {self.minimum_tokens:,} tokens"
         found: list[Cut] = []
         why = "the agent does not act often enough after any cut"
         for place in cut_places(messages, self.count):

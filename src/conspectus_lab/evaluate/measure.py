@@ -11,7 +11,6 @@ from langchain_core.messages import BaseMessage, HumanMessage
 
 from conspectus_lab.evaluate.answers import lines, shown_lines
 from conspectus_lab.evaluate.cases import Case, Cut, Yardstick
-from conspectus_lab.evaluate.future_use import held_by, quoted
 from conspectus_lab.evaluate.identifiers import KINDS
 from conspectus_lab.evaluate.intervals import mean_of
 from conspectus_lab.evaluate.langchain_system import tail_of
@@ -125,8 +124,7 @@ class _FutureUse:
         compacted = thread.compact(cut.prefix)
         thread.close()
         self.sizes.add(compacted, cut.prefix, cut.tail)
-        present = held_by(compacted.messages) & {need.value for need in cut.far}
-        kept = quoted(present, compacted.messages, cut.prefix)
+        present, kept = cut.kept(compacted.messages)
         for need in cut.far:
             self.kinds[need.kind].append(need.value in kept)
             self.bands[band_of(need.distance)].append(need.value in kept)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from langchain_core.messages import ToolMessage
 
 from conspectus_lab.evaluate.cases import SLACK, Case, Cut
-from conspectus_lab.evaluate.future_use import held_by, quoted
 from conspectus_lab.evaluate.measure import Step
 from conspectus_lab.evaluate.results import Rounds
 from conspectus_lab.evaluate.systems import Compacted, System
@@ -51,7 +50,8 @@ def measure_rounds(
             over += sum(one.summary_tokens > limit for one in made)
             largest = max(largest, *(one.summary_tokens for one in made))
             broken += sum(len(broken_pairs(one.messages)) for one in made)
-            scores.append((_quoted(cut, once), _quoted(cut, made[-1])))
+            kept = [len(cut.kept(one.messages)[1]) / len(cut.far) for one in (once, made[-1])]
+            scores.append((kept[0], kept[1]))
         if scores:
             ones.append(statistics.fmean(one for one, _ in scores))
             manys.append(statistics.fmean(many for _, many in scores))
@@ -100,8 +100,3 @@ def _grown(system: System, summary_tokens: int, cut: Cut, ends: Sequence[int]) -
     made = [thread.compact(cut.prefix[:end]) for end in ends]
     thread.close()
     return made
-
-
-def _quoted(cut: Cut, compacted: Compacted) -> float:
-    present = held_by(compacted.messages) & {need.value for need in cut.far}
-    return len(quoted(present, compacted.messages, cut.prefix)) / len(cut.far)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from conspectus.errors import InputError
 from conspectus.messages import Entry, Source, read_messages
+from conspectus_lab.pairs import RESULT_BLOCKS, unused
 
 DATE_QUESTION = 2
 UNANSWERABLE = 5
 """LoCoMo's categories of questions answered by a date or by nothing; others mean words."""
 
 WORDS = 4
-
-RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +87,7 @@ class Transcript:
             if entry.role == "system":
                 continue
             for part in _parts(entry, entry.given_id or f"m{place}"):
-                part.id = _unused(str(part.id), words)
+                part.id = unused(str(part.id), words)
                 words[part.id] = str(part.content)
                 if entry.date:
                     times[part.id] = entry.date
@@ -101,7 +99,9 @@ class Transcript:
     @property
     def digest(self) -> str:
         """Hash the conversation and its questions."""
-        rows: list[Any] = [[m.type, m.id, m.text, _calls(m)] for m in self.messages]
+        rows: list[Any] = [
+            [m.type, m.id, m.text, getattr(m, "tool_calls", [])] for m in self.messages
+        ]
         rows += [[q.question, q.answer, q.evidence, q.category] for q in self.questions]
         text = json.dumps(rows, ensure_ascii=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -145,12 +145,6 @@ def questions_of(data: object, name: str) -> tuple[Question, ...]:
         said = "" if answer is None else str(answer)
         found.append(Question(row["question"], said, tuple(map(str, evidence)), category))
     return tuple(found)
-
-
-def _unused(name: str, taken: Container[str]) -> str:
-    """Give a name that is not taken: itself, or itself with a number."""
-    numbered = (f"{name}~{number}" for number in count(2))
-    return name if name not in taken else next(n for n in numbered if n not in taken)
 
 
 def _parts(entry: Entry, name: str) -> list[BaseMessage]:
@@ -200,7 +194,3 @@ def _dated(entry: Entry, text: str) -> str:
     day = entry.date.rpartition(" on ")[2].replace(",", "") if entry.date else ""
     speaker = f"{entry.name}: " if entry.name and entry.role != "tool" else ""
     return f"[{day}] {speaker}{text}" if day else f"{speaker}{text}"
-
-
-def _calls(message: BaseMessage) -> list[Any]:
-    return list(message.tool_calls) if isinstance(message, AIMessage) else []

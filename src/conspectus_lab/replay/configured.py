@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from conspectus.config import SummarizationConfig
 from conspectus.config.building import sizes_of, skills_of
 from conspectus.config.named import counter_of, pin_of
 from conspectus_lab.replay.policies import Policy, ours
 
-NAME = "configured"
+PASSED_ON = (
+    "history max_summary_tokens max_summarizer_tokens trim_tokens_to_summarize reserved_tokens "
+    "file_tokens least_gain"
+).split()
+"""Settings that the middleware takes under the same name."""
 
 
 def configured(config: SummarizationConfig, window: int | None) -> Policy:
@@ -26,21 +28,15 @@ def configured(config: SummarizationConfig, window: int | None) -> Policy:
         ConfigError: a counter or a function cannot be loaded, or the trigger is a fraction of an
             unknown window.
     """
-    given: dict[str, Any] = {
+    return ours(
+        "configured",
+        "this configuration",
+        model=None,  # that of a recording has no tokenizer and no window of its own
+        window=window,
+        token_counter=counter_of(config),
+        pin=pin_of(config),
+        skills=skills_of(config),
+        stale_results=config.stale,
         **sizes_of(config, window),
-        "token_counter": counter_of(config),
-        "pin": pin_of(config),
-        "skills": skills_of(config),
-        "history": config.history,
-        "max_summary_tokens": config.max_summary_tokens,
-        "max_summarizer_tokens": config.max_summarizer_tokens,
-        "trim_tokens_to_summarize": config.trim_tokens_to_summarize,
-        "reserved_tokens": config.reserved_tokens,
-        "file_tokens": config.file_tokens,
-        "least_gain": config.least_gain,
-        "stale_results": config.stale,
-        "window": window,
-    }
-
-    # The model of a recording has no tokenizer and no window of its own.
-    return ours(NAME, "this configuration", model=None, **given)
+        **{name: getattr(config, name) for name in PASSED_ON},
+    )

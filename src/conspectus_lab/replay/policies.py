@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -12,7 +12,6 @@ from langchain_core.messages import BaseMessage
 from langgraph.store.base import BaseStore
 
 from conspectus._core.choices import EMBEDDED
-from conspectus._core.records import Record
 from conspectus._drive import run
 from conspectus.agents.state import read_head, scope_of
 from conspectus.archive import Archive
@@ -157,17 +156,14 @@ def recallable(setting: Setting, state: Mapping[str, Any]) -> dict[str, list[Bas
     scope = scope_of(held, None, None)
     with Archive(setting.store) as archive:
         chain = run(Anchor(archive, Memory(), scope, head=held.head).chain_flow())
-        keys = dict.fromkeys(key for record in chain for key in _keys(record))
+        clips = [clip.key for record in chain for clip in record.clips]
+        keys = dict.fromkeys([*(key for record in chain for key in record.covers), *clips])
         found = run(archive.find_flow(scope, list(keys)))
     by_id: dict[str, list[BaseMessage]] = {}
     for one in found.values():
         if isinstance(one.message, BaseMessage):
             by_id.setdefault(one.id, []).append(one.message)
     return by_id
-
-
-def _keys(record: Record) -> Iterable[str]:
-    return [*record.covers, *(clip.key for clip in record.clips)]
 
 
 POLICIES = {

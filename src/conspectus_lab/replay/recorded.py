@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, hook_config
@@ -158,12 +158,8 @@ def recorded_tools(recording: Recording) -> list[BaseTool]:
         RecordedTool(
             name=name,
             description=f"The recorded tool {name}.",
-            args_schema=_schema(properties),
+            args_schema={"type": "object", "properties": properties},
             recording=recording,
         )
         for name, properties in arguments.items()
     ]
-
-
-def _schema(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": dict(properties)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from langchain_core.messages import (
@@ -22,8 +21,8 @@ from pydantic import ValidationError
 from conspectus.errors import InputError
 from conspectus.messages import Entry, Source, read_messages
 from conspectus.messages.blocks import is_item
+from conspectus_lab.pairs import RESULT_BLOCKS, unused
 
-RESULT_BLOCKS = frozenset({"tool_result", "function_call_output", "custom_tool_call_output"})
 CALL_BLOCKS = frozenset({"tool_use", "tool_call", "function_call", "custom_tool_call"})
 
 
@@ -75,7 +74,7 @@ class Recording:
                 if isinstance(part, SystemMessage) and not made:
                     system.append(part)
                     continue
-                part.id = _unused(part.id or f"m{index}", place)
+                part.id = unused(part.id or f"m{index}", place)
                 place[part.id] = len(made)
                 made.append(part)
         if not any(isinstance(message, AIMessage) for message in made):
@@ -145,12 +144,6 @@ def _joined(system: Sequence[SystemMessage]) -> SystemMessage | None:
     if all(isinstance(message.content, str) for message in system):
         return SystemMessage("\n\n".join(str(message.content) for message in system))
     return SystemMessage([block for message in system for block in _blocks(message.content)])
-
-
-def _unused(name: str, taken: Mapping[str, int]) -> str:
-    """Give a name that is not taken: itself, or itself with a number."""
-    numbered = (f"{name}~{number}" for number in count(2))
-    return name if name not in taken else next(n for n in numbered if n not in taken)
 
 
 def _parts(entry: Entry) -> list[BaseMessage]:

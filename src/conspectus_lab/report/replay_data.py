@@ -146,13 +146,11 @@ def _dollars(bill: Bill) -> str:
 def _priced(replays: Sequence[Replay]) -> str:
     """Name the prices, and the cost in an unlimited window."""
     bills = summed(replay.without for replay in replays)
+    if not bills:
+        return ""
     return (
-        ""
-        if not bills
-        else (
-            f" Money at the prices of {bills[0].model}, its prefix cache simulated; without "
-            f"compaction, in a window without end: {_dollars(bills[0])}."
-        )
+        f" Money at the prices of {bills[0].model}, its prefix cache simulated; without "
+        f"compaction, in a window without end: {_dollars(bills[0])}."
     )
 
 

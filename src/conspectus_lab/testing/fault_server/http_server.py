@@ -6,10 +6,11 @@ import contextlib
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Protocol, cast
+from types import ModuleType
+from typing import Any, cast
 
 from conspectus_lab.testing.fault_server import anthropic_wire, faults, openai_wire, responses_wire
 from conspectus_lab.testing.fault_server.faults import Answer, Broken, HttpError, Usage
@@ -20,32 +21,8 @@ PIECES = 20
 """Maximum pieces of a slow answer."""
 
 
-class Wire(Protocol):
-    """The writing of one protocol."""
-
-    CONTENT: str
-
-    def torn(self, body: Mapping[str, Any]) -> Iterator[str]: ...
-
-    def error(self, fault: HttpError, number: int) -> tuple[int, dict[str, Any]]: ...
-
-    def whole(
-        self, answer: Answer, body: Mapping[str, Any], number: int, usage: Usage
-    ) -> dict[str, Any]: ...
-
-    def stream(
-        self,
-        answer: Answer,
-        body: Mapping[str, Any],
-        number: int,
-        usage: Usage,
-        nothing: bool = False,
-    ) -> Iterator[bytes]: ...
-
-    def error_event(self, fault: HttpError, number: int) -> bytes: ...
-
-    def bad_event(self) -> bytes: ...
-
+Wire = ModuleType
+"""A module that reads and writes one protocol; all of them have the same functions."""
 
 WIRES: dict[str, tuple[Speaks, Wire]] = {
     "/v1/chat/completions": ("openai", openai_wire),
@@ -126,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         owner = cast("HttpServer", self.server).owner
         raw = self.rfile.read(int(self.headers.get("content-length", "0")))
-        speaks, wire = WIRES.get(self.path.partition("?")[0], (None, cast("Wire", openai_wire)))
+        speaks, wire = WIRES.get(self.path.partition("?")[0], (None, openai_wire))
         if speaks is None:
             known = ", ".join(WIRES)
             self._error(wire, faults.not_found(f"{self.path} (there are {known})"), 0)
@@ -155,7 +132,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif isinstance(reply, Broken):
             self._broken(wire, request, reply)
         elif request.stream:
-            self._stream(list(self._events(wire, request, reply)))
+            self._stream(self._events(wire, request, reply))
         else:
             self._whole(self._body(wire, request, reply))
 
@@ -174,7 +151,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
         elif how == "empty":
             if request.stream:
-                self._stream(list(self._events(wire, request, answer, nothing=True)))
+                self._stream(self._events(wire, request, answer, nothing=True))
             else:
                 body = json.loads(self._body(wire, request, answer)) | {wire.CONTENT: []}
                 self._whole(json.dumps(body).encode())
@@ -190,7 +167,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._whole(whole, sent=len(whole) // 2)
 
     def _broken_stream(self, wire: Wire, request: Request, fault: Broken) -> None:
-        events = list(self._events(wire, request, fault.answer))
+        events = self._events(wire, request, fault.answer)
         half = events[: max(1, len(events) // 2)]
         match fault.how:
             case "slow":
@@ -211,9 +188,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _events(
         self, wire: Wire, request: Request, answer: Answer, nothing: bool = False
-    ) -> Iterator[bytes]:
+    ) -> list[bytes]:
         usage = _usage(answer, request)
-        return wire.stream(answer, request.body, request.number, usage, nothing)
+        return list(wire.stream(answer, request.body, request.number, usage, nothing))
 
     def _whole(
         self,
