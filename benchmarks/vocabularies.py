@@ -11,8 +11,8 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from conspectus.tokens.counters import vocabulary
 from conspectus.tokens.estimate import CLAUDE
+from conspectus.tokens.meter import vocabulary
 
 ROOT = Path(__file__).resolve().parents[1]
 INSIDE = "litellm/litellm_core_utils/tokenizers"

@@ -11,12 +11,10 @@ from conspectus._drive import run
 from conspectus.archive import Archive, Scope
 from conspectus.messages import Source, read_messages
 from conspectus.recall import RecallResult, recall_flow
-from conspectus.recall.dates import date_terms
 from conspectus.recall.rank import fused, merged, strong
 from conspectus.recall.search import CANDIDATES
-from conspectus.recall.stems import stem
 from conspectus.recall.steps import Act, Steps
-from conspectus.recall.words import query_of
+from conspectus.recall.words import date_terms, query_of, stem
 from conspectus_lab.testing.archive_conformance import record_of
 
 SCOPE = Scope("ann", "thread")

@@ -21,8 +21,7 @@ from conspectus.messages import Entry
 from conspectus.recall import RecallResult, index_of, recall_flow
 from conspectus.recall.index import TOGETHER
 from conspectus.recall.postings import Part
-from conspectus.recall.stems import stem
-from conspectus.recall.words import _apart, query_of, terms_of
+from conspectus.recall.words import _apart, query_of, stem, terms_of
 from conspectus_lab.testing.archive_conformance import record_of, talk
 from stored_values import store_of
 

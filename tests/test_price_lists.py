@@ -22,10 +22,10 @@ from conspectus.telemetry import (
     PriceList,
     known_prices,
     litellm_prices,
-    price_lists,
     price_of,
     set_prices,
 )
+from conspectus.telemetry import prices as price_lists
 from conspectus_lab.testing.scripted_models import ScriptedChatModel
 from telemetry_support import dicts
 from test_telemetry_usage import OLD, reporting

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-from conspectus.recall.stems import rules
 from conspectus.recall.steps import Act
+from conspectus.recall.words import rules
 
 VERSION = 5
 """Of this form and of the rules for terms; parts of another version or stems are built again."""

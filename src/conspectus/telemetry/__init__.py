@@ -32,11 +32,16 @@ from conspectus.events import (
 )
 from conspectus.events import add as listen
 from conspectus.events import remove as unlisten
-from conspectus.telemetry.api import instrument, uninstrument
 from conspectus.telemetry.log_lines import JsonFormatter, LogLines
-from conspectus.telemetry.open_telemetry import OpenTelemetry
-from conspectus.telemetry.price_lists import known_prices, litellm_prices
-from conspectus.telemetry.prices import Price, PriceList, price_of, set_prices
+from conspectus.telemetry.open_telemetry import OpenTelemetry, instrument, uninstrument
+from conspectus.telemetry.prices import (
+    Price,
+    PriceList,
+    known_prices,
+    litellm_prices,
+    price_of,
+    set_prices,
+)
 from conspectus.telemetry.usage import Usage, UsageTally
 
 __all__ = [

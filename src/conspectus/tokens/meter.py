@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from conspectus._langchain import is_message
 from conspectus.errors import PolicyError
 from conspectus.messages import Entry, Source, read_messages
-from conspectus.tokens.counters import vocabulary
 from conspectus.tokens.estimate import estimate
 from conspectus.tokens.families import Family, family_of, maker_of, named, say_unknown
 from conspectus.tokens.media import media_tokens
-from conspectus.tokens.schemas import tools_tokens
 from conspectus.tokens.usage import Report, correction
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
+
+FORM = "write tiktoken:o200k_base, or tokenizers:path/to/tokenizer.json"
+
+PER_TOOL = 8  # Tokens of a tool beside its schema: delimiters and type
+
+TOOL_PROMPT = {"claude": 346, "unknown": 346}
+"""Tokens of the system prompt that Anthropic adds for tools, from its guide to tool use (`auto`;
+313 or 346 by model); other providers document none."""
 
 TokenCounter = Callable[[Iterable[Any]], int]
 """Tokens of a list of messages: the form of LangChain's `token_counter`."""
@@ -186,3 +194,100 @@ def _as_langchain(message: Source) -> BaseMessage:
         return convert_to_messages([dict(message)])[0]
     except (ValueError, TypeError, KeyError, NotImplementedError):
         return HumanMessage(read_messages([message])[0].reading)
+
+
+def tools_tokens(tools: Sequence[Any], count: Callable[[str], int], family: Family) -> int:
+    """Count the tokens that tools, in any form, add to a request."""
+    if isinstance(tools, (str, bytes, Mapping)) or not isinstance(tools, Iterable | None):
+        raise PolicyError(f"tools must be a list of tools, not {tools!r}")
+    if not tools:
+        return 0
+    total = TOOL_PROMPT.get(family, 0)
+    for tool in tools:
+        total += PER_TOOL + count(_written(tool))
+    return total
+
+
+def _written(tool: Any) -> str:
+    """Write the schema of a tool as it is sent."""
+    schema = _schema(tool)
+    try:
+        return json.dumps(schema, separators=(",", ":"), default=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PolicyError(
+            f"the schema of the tool {tool!r:.200} cannot be written as JSON ({error}); its keys "
+            "must be text, and nothing in it may hold itself"
+        ) from error
+
+
+def _schema(tool: Any) -> Any:
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+
+    try:
+        return convert_to_openai_tool(tool)
+    except Exception as error:
+        if isinstance(tool, dict):  # a provider's own tool, which has a form of its own
+            return tool
+        raise PolicyError(
+            f"{tool!r:.200} is no tool: give a LangChain tool, a function with typed arguments and "
+            "a docstring, a pydantic class, or a schema"
+        ) from error
+
+
+def vocabulary(spec: str) -> Callable[[str], int]:
+    """Load a vocabulary as a function that counts the tokens of a text.
+
+    `spec` is `tiktoken:` with an encoding or one of OpenAI's models, or `tokenizers:` with the path
+    of a `tokenizer.json` or a model on the Hugging Face hub, which is downloaded if it is not there
+    yet. Special tokens count as plain text. A `PolicyError` says why a vocabulary cannot be loaded.
+    """
+    library, colon, name = spec.partition(":")
+    loaders = {"tiktoken": _tiktoken, "tokenizers": _tokenizers}
+    if not colon or not name or library not in loaders:
+        raise PolicyError(f"token_counter cannot be {spec!r}; {FORM}")
+    try:
+        return loaders[library](name)
+    except PolicyError:
+        raise
+    except ImportError as error:
+        raise PolicyError(
+            f"{spec!r} needs {library}, which is not installed: pip install 'conspectus[tokens]'"
+        ) from error
+    except Exception as error:
+        raise PolicyError(
+            f"the vocabulary {spec!r} cannot be had ({type(error).__name__}: {error!s:.200}); give "
+            "one that is on this machine, or leave token_counter out for the estimate"
+        ) from error
+
+
+def _tiktoken(name: str) -> Callable[[str], int]:
+    import tiktoken
+
+    known = name in tiktoken.list_encoding_names()
+    encoding = tiktoken.get_encoding(name) if known else tiktoken.encoding_for_model(name)
+
+    def count(text: str) -> int:
+        return len(encoding.encode_ordinary(text))
+
+    return count
+
+
+def _tokenizers(name: str) -> Callable[[str], int]:
+    from tokenizers import Tokenizer
+
+    path = Path(name).expanduser()
+    if path.is_file():
+        found: Any = Tokenizer.from_file(str(path))
+    elif path.suffix == ".json":
+        raise PolicyError(f"there is no file {path}; {FORM}")
+    else:
+        found = Tokenizer.from_pretrained(name)
+    found.no_truncation()
+    found.no_padding()
+
+    def count(text: str) -> int:
+        # The library refuses lone surrogates, which no provider takes either.
+        text = text.encode("utf-8", "replace").decode("utf-8")
+        return len(found.encode(text, add_special_tokens=False).ids)
+
+    return count
