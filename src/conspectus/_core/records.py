@@ -43,13 +43,11 @@ class Draft:
     seconds: float = field(default=0.0, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the draft as plain data."""
         data = {"v": FORMAT, **asdict(self), "cost": self.cost.to_json()}
         return _without_empty(data, "binding", "request", "seconds")
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Draft:
-        """Read a draft that `to_json` wrote."""
         return cls(
             text=data["text"],
             by=data["by"],
@@ -90,7 +88,7 @@ class ClipMark:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> ClipMark:
-        """Read a mark that `to_json` wrote, in any version; a `TypeError` if invalid."""
+        """Read a mark of any version; an invalid one is a `TypeError`."""
         return cls(**{k: v for k, v in data.items() if k in _MARK})
 
 
@@ -274,7 +272,6 @@ class View:
 
     @property
     def head(self) -> Record | None:
-        """The record in force."""
         return self.chain[-1] if self.chain else None
 
 

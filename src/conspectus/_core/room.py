@@ -229,7 +229,6 @@ class Room:
         return share if self._leaves(cut) or self.standing > share else self.standing
 
     def _leaves(self, cut: int) -> bool:
-        """Tell whether anything leaves with this cut."""
         return cut > self.first or bool(self.ex.orphans)
 
     def _leading(self) -> int:

@@ -31,12 +31,10 @@ class Breaker:
             return 0
 
     def hung(self) -> None:
-        """Note a time-out."""
         if self._seconds is not None:
             with self._lock:
                 self._until = monotonic() + self._seconds
 
     def answered(self) -> None:
-        """Note an answer."""
         with self._lock:
             self._until = None

@@ -47,7 +47,6 @@ class FileStore:
         self.lock = threading.RLock()
 
     def setup(self) -> None:
-        """Make the missing tables."""
         with self.lock:
             for statement in TABLES:
                 self.conn.execute(statement)

@@ -57,7 +57,8 @@ class Follower(Protocol):
 class ArchiveFlows:
     """The archive's work as flows, for callers that are flows themselves.
 
-    `follower`, if set, is called at every commit and every `forget`.
+    Flows without a docstring are those of the methods of `Archive`. `follower`, if set, is called
+    at every commit and every `forget`.
     """
 
     def __init__(
@@ -72,7 +73,6 @@ class ArchiveFlows:
 
     @observed("write", counts=True)
     def put_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[None]:
-        """Write originals that are not there yet."""
         wanted = {entry.key: entry for entry in entries}
         known = yield from self.originals.read_flow(scope, list(wanted))
         new = [entry for key, entry in wanted.items() if not same(known.get(key), entry)]
@@ -90,22 +90,16 @@ class ArchiveFlows:
                 if not meanings:
                     raise
                 # An embedding model that is out of reach must not keep originals from safety.
-                logger.warning(
-                    "archived without a semantic index, found by words only: %s",
-                    unquoted(error),
-                    extra=noted("meaning_unavailable"),
-                )
+                _warn("archived without a semantic index, found by words only: %s", error)
                 meanings = {}
 
     @observed("read_back", counts=True)
     def missing_flow(self, scope: Scope, entries: Sequence[Entry]) -> Flow[tuple[str, ...]]:
-        """Return the keys of entries that do not come back equal."""
         wanted = {entry.key: entry for entry in entries}
         found = yield from self.originals.read_flow(scope, list(wanted))
         return tuple(key for key, entry in wanted.items() if not same(found.get(key), entry))
 
     def get_flow(self, scope: Scope, keys: Sequence[str]) -> Flow[list[Archived]]:
-        """Return originals in the order of their keys."""
         found = yield from self.find_flow(scope, keys)
         if gone := [key for key in dict.fromkeys(keys) if key not in found]:
             shown = ", ".join(gone[:5]) + (f" and {len(gone) - 5} more" if len(gone) > 5 else "")
@@ -138,11 +132,7 @@ class ArchiveFlows:
         try:
             [items] = yield from self.wire.batch([meaning_op(place, query, limit)])
         except ArchiveError as error:
-            logger.warning(
-                "recalled by words only, without the semantic index: %s",
-                unquoted(error),
-                extra=noted("meaning_unavailable"),
-            )
+            _warn("recalled by words only, without the semantic index: %s", error)
             return []
         return [
             (item.key, item.score)
@@ -152,12 +142,10 @@ class ArchiveFlows:
 
     @observed("save_draft")
     def save_draft_flow(self, scope: Scope, plan: str, draft: Draft) -> Flow[None]:
-        """Keep a summary that has been paid for."""
         yield from self._put_one(scope, "drafts", plan, {"draft": draft.to_json()})
 
     @observed("find_draft")
     def find_draft_flow(self, scope: Scope, plan: str) -> Flow[Draft | None]:
-        """Return the draft of a plan; None if there is none that can be used."""
         found = yield from self.wire.read(scope.namespace("drafts"), [plan])
         try:
             data = (found.get(plan) or {})["draft"]
@@ -265,10 +253,6 @@ class ArchiveFlows:
 
     @observed("chain")
     def chain_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
-        """Return the records from the first to the head.
-
-        Empty if an ancestor is missing or damaged: what such a chain covers is not known.
-        """
         return (yield from self._named_chain(scope, "head", HEAD))
 
     @observed("chain")
@@ -296,7 +280,6 @@ class ArchiveFlows:
         yield from self.wire.batch([self.wire.put_op(scope.namespace(kind), key, data)])
 
     def records_flow(self, scope: Scope) -> Flow[tuple[Record, ...]]:
-        """Return every sound record, abandoned branches too; parents first."""
         by_id = {one.id: one for one in (yield from self.shelf.every_flow(scope))}
 
         def depth(record: Record) -> int:
@@ -310,13 +293,11 @@ class ArchiveFlows:
         return tuple(sorted(by_id.values(), key=lambda record: (depth(record), record.id)))
 
     def threads_flow(self, tenant: str) -> Flow[tuple[str, ...]]:
-        """Return the names of a tenant's threads, sorted."""
         found = yield from self.wire.everything(tenant_namespace(tenant, THREADS))
         return tuple(sorted({name for data in found if (name := name_of(data)) is not None}))
 
     @observed("forget")
     def forget_flow(self, tenant: str, thread: str | None) -> Flow[int]:
-        """Delete a tenant or one thread, and return the number of deleted values."""
         if thread is None:
             count = yield from self._delete_under(tenant_namespace(tenant))
         else:
@@ -332,7 +313,6 @@ class ArchiveFlows:
         return count
 
     def compact_flow(self) -> Flow[int]:
-        """Bring an older archive up, and return the number of rewritten values."""
         if self._backend.renewed is not None:
             yield aside(self._renewed)
         count = yield from renew_flow(self.wire)
@@ -367,7 +347,6 @@ class ArchiveFlows:
         yield from self.wire.batch(ops)
 
     def export_flow(self, scope: Scope, chain: Chain | None) -> Flow[list[dict[str, Any]]]:
-        """Return one row of plain JSON for each original of a chain that is there."""
         if chain is None:
             chain = yield from self.chain_flow(scope)
         keys = manifest(chain)
@@ -396,6 +375,10 @@ class ArchiveFlows:
                 )
             yield from self.wire.batch([PutOp(place, key, None) for place, key in places])
             deleted |= places
+
+
+def _warn(text: str, error: ArchiveError) -> None:
+    logger.warning(text, unquoted(error), extra=noted("meaning_unavailable"))
 
 
 def _slips(place: str | Scope) -> tuple[str, ...]:

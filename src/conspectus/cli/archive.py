@@ -11,7 +11,7 @@ import typer
 from conspectus.archive import without_password
 from conspectus.cli import options, output
 from conspectus.cli.failures import EXIT_CODES
-from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, TenantOption
+from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, SessionOption, TenantOption
 from conspectus.errors import InputError
 
 app = typer.Typer(help="List, export, compact or forget archived originals.", epilog=EXIT_CODES)
@@ -43,9 +43,7 @@ def export(
     thread: Annotated[
         str | None, typer.Option(help="Which conversation. Default: all of the tenant.")
     ] = None,
-    session: Annotated[
-        str, typer.Option(help="Which agent's own history, where several share a thread.")
-    ] = "main",
+    session: SessionOption = "main",
     out: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write here. Default: standard output.")
     ] = None,

@@ -41,7 +41,6 @@ class Report:
     out: Path | None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report as plain data."""
         result, cost = self.result, self.result.cost
         return {
             **{name: getattr(result, name) for name in SAME},

@@ -111,7 +111,6 @@ def read(file: Path, window: int | None) -> tuple[SummarizationConfig, int | Non
 
 
 def refuse(file: Path, error: ConfigError, as_json: bool) -> None:
-    """Print every mistake in a file, each as a line."""
     if as_json:
         output.print_json({"file": str(file), "valid": False, "problems": list(error.problems)})
     for problem in error.problems:
@@ -132,7 +131,6 @@ def _table(rows: list[tuple[str, str]]) -> None:
 
 
 def show_notes(said: list[str]) -> None:
-    """Print notes, each as a line."""
     from rich.text import Text
 
     for note in said:

@@ -28,6 +28,9 @@ ArchiveOption = Annotated[
         show_default="the user's own archive",
     ),
 ]
+SessionOption = Annotated[
+    str, typer.Option(help="Which agent's own history, where several share a thread.")
+]
 TenantOption = Annotated[str, typer.Option("--tenant", help="Whose conversation it is.")]
 
 

@@ -41,7 +41,6 @@ def columns(*names: str) -> Table:
 
 
 def print_json(data: Any) -> None:
-    """Print one JSON value on standard output."""
     from conspectus.cli.readers import dump
 
     print(dump(data, indent=2, encoding=sys.stdout.encoding or "utf-8"))

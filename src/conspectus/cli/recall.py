@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conspectus.cli import options, output
-from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, TenantOption
+from conspectus.cli.options import LOCAL, ArchiveOption, JsonOption, SessionOption, TenantOption
 from conspectus.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def recall(
     ] = 1024,
     archive: ArchiveOption = None,
     tenant: TenantOption = LOCAL,
-    session: Annotated[
-        str, typer.Option(help="Which agent's own history, where several share a thread.")
-    ] = "main",
+    session: SessionOption = "main",
     as_json: JsonOption = False,
 ) -> None:
     """Find archived originals by words, by id, or from one id to another."""

@@ -97,7 +97,6 @@ def load_config(path: str | Path) -> SummarizationConfig:
 
 
 def config_of(file: Path, text: bytes) -> SummarizationConfig:
-    """Make the configuration out of a file's text."""
     read = read_yaml(file, text)
     section = read.section
     if section is None:

@@ -42,7 +42,6 @@ def pin_of(config: SummarizationConfig) -> Any:
 
 
 def redact_of(config: SummarizationConfig) -> Any:
-    """Return the redactor."""
     found: Any = config.redact
     if not isinstance(found, bool) and found != "secrets":
         found = _imported(config, found, ("redact",))

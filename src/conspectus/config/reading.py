@@ -38,7 +38,6 @@ _ODD = re.compile(r"[-+]?(?:0[\d_]+|[\d_]+(?::\d+)+)")
 
 
 def read_text(file: Path) -> bytes:
-    """Read the bytes of a configuration file."""
     try:
         with file.open("rb") as stream:
             text = stream.read(LARGEST + 1)
@@ -178,7 +177,6 @@ class _Reader:
         return section, Source(self._file, self.lines, self._variables, text, found, values)
 
     def sections(self, root: Any) -> dict[str, Any]:
-        """Return the sections of a file as nodes."""
         if root is None:
             return {}
         if not isinstance(root, yaml.MappingNode):

@@ -66,7 +66,6 @@ class Source:
         return place + self.hidden(text)
 
     def error(self, where: Path_, text: str) -> ConfigError:
-        """Return the error for one mistake."""
         return ConfigError((self.problem(where, text),))
 
     def hidden(self, text: str) -> str:

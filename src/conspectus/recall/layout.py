@@ -62,12 +62,10 @@ class Piece:
 
     @property
     def text(self) -> str:
-        """The shown part of the message."""
         return self.hit.text
 
 
 def hit_of(one: Archived, score: float = 0.0, neighbour: bool = False) -> Hit:
-    """Return the hit of a whole original."""
     return Hit(one.id, one.cite, one.key, one.role, one.name, one.date, one.text, score, neighbour)
 
 

@@ -127,7 +127,7 @@ class Block(NamedTuple):
 
     @classmethod
     def unpack(cls, text: str) -> Block:
-        """Return the block that `pack` wrote, or raise `DamagedError`."""
+        """Undo `pack`, or raise `DamagedError`."""
         try:
             terms, counts, lasts, postings = _unpacked(text)
             return cls(terms, _from_planes(lasts), _from_planes(postings), counts)
@@ -230,7 +230,6 @@ class Part:
         )
 
     def holding(self, term: str) -> list[tuple[int, int]]:
-        """Return the passages that hold a term, with their counts."""
         wanted = _bytes(term)
         at = bisect_right(self.firsts, wanted) - 1
         if at < 0:
@@ -291,7 +290,6 @@ class Part:
 
 
 def terms_in(block: str) -> list[str]:
-    """Return the terms of a packed block."""
     return [term.decode("utf-8", "surrogatepass") for term, _ in Block.unpack(block).all()]
 
 
@@ -311,7 +309,6 @@ def _unpacked(text: str) -> list[bytes]:
 
 
 def digest(text: str) -> str:
-    """Return the digest by which an id is compared."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:DIGEST]
 
 

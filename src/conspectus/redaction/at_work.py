@@ -361,7 +361,6 @@ def _everywhere(entry: Entry, known: Known, values: Values) -> Known:
 
 
 def _name(entry: Entry) -> str:
-    """Return the cache key of a redacted message."""
     return f"{entry.key} {hashlib.sha256(entry.encoded.text.encode()).hexdigest()}"
 
 

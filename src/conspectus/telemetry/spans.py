@@ -98,7 +98,6 @@ class Spans:
 
 
 def name_of(event: Event) -> str:
-    """Return the name of an event's span."""
     match event:
         case SummarizerCall():
             return f"chat {event.model or event.summarizer}"

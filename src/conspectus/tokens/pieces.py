@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 from importlib import resources
+from itertools import pairwise
 
 _FILE = resources.files("conspectus.tokens").joinpath("characters.json")
 _SETS: dict[str, str] = json.loads(_FILE.read_text(encoding="utf-8"))
@@ -113,13 +114,10 @@ def _sign(piece: str) -> Iterator[tuple[str, float]]:
 
 
 def _word(piece: str) -> Iterator[tuple[str, float]]:
-    first = piece[0]
-    word = piece
+    first, word, before = piece[0], piece, ""
     if not first.isalpha():
         word = piece[1:]
         before = first if first in " _./-\"'($\t" else "?"
-    else:
-        before = ""
     size = len(word)
     if word.isupper() and size > 1:
         kind = "UPPER"
@@ -133,10 +131,7 @@ def _word(piece: str) -> Iterator[tuple[str, float]]:
         yield "repeat", 1.0
         yield "repeat+", size / 10
         return
-    yield kind, 1.0
-    yield f"{kind}{size if size <= 16 else 17}", 1.0
-    if size > 16:
-        yield f"{kind}+", size - 16.0
+    yield from _sized(kind, size, 16)
     yield f"after{before}", 1.0
     if kind in ("word", "Title"):
         yield from _pairs(word.lower())
@@ -145,21 +140,21 @@ def _word(piece: str) -> Iterator[tuple[str, float]]:
 
 
 def _pairs(word: str) -> Iterator[tuple[str, float]]:
-    previous = "^"
-    for letter in word:
-        yield previous + letter, 1.0
-        previous = letter
-    yield previous + "$", 1.0
+    for letter, following in pairwise(f"^{word}$"):
+        yield letter + following, 1.0
+
+
+def _sized(kind: str, size: int, most: int) -> Iterator[tuple[str, float]]:
+    yield kind, 1.0
+    yield f"{kind}{min(size, most + 1)}", 1.0
+    if size > most:
+        yield f"{kind}+", float(size - most)
 
 
 def _script(piece: str, kind: str) -> Iterator[tuple[str, float]]:
-    word = piece[1:] if piece[0] == " " else piece
-    size = len(word)
-    yield kind, 1.0
-    yield f"{kind}{size if size <= 12 else 13}", 1.0
-    if size > 12:
-        yield f"{kind}+", size - 12.0
-    if word is piece:
+    word = piece.removeprefix(" ")
+    yield from _sized(kind, len(word), 12)
+    if word == piece:
         yield f"{kind}first", 1.0
     if kind == "hangul":
         for letter in word:
@@ -206,7 +201,7 @@ def _marks(piece: str) -> Iterator[tuple[str, float]]:
     yield f"marks{min(size, 6)}", 1.0
     if size > 6:
         yield "marks+", size - 6.0
-    for i in range(size - 1):
-        yield text[i : i + 2], 1.0
+    for mark, following in pairwise(text):
+        yield mark + following, 1.0
     if size == 1:
         yield text, 1.0
