@@ -382,6 +382,27 @@ def test_threads_of_two_archives_with_one_name_wait_for_their_own_model(heard: H
         slow.going.set()
 
 
+def test_two_threads_may_close_at_once_and_both_wait(heard: Heard) -> None:
+    model, ended = Held(), list[str]()
+    with Archive.open("memory:") as archive:
+        Caller(model, "function", archive=archive, thread_id="t")(until_size(450))
+        assert model.asked.wait(LIMIT)
+
+        def close() -> None:
+            ours.close_background(LIMIT)
+            ended.append("")
+
+        closers = [threading.Thread(target=close) for _ in range(4)]
+        for one in closers:
+            one.start()
+        closers[-1].join(0.1)
+        assert not ended
+        model.going.set()
+        for one in closers:
+            one.join(LIMIT)
+        assert len(ended) == len(closers)
+
+
 def told_by(messages: list[Any]) -> Any:
     return AIMessage(TOLD)
 

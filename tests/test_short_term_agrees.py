@@ -144,6 +144,13 @@ def test_with_and_without_an_event_loop_it_is_the_same(
     assert one.running_summary == two.running_summary
 
 
+def test_the_coroutine_function_has_the_types_and_the_type_errors_of_its_twin() -> None:
+    assert ours.asummarize_messages.__annotations__ == ours.summarize_messages.__annotations__
+    for function in (ours.summarize_messages, ours.asummarize_messages):
+        with pytest.raises(TypeError, match="max_tokens"):
+            function([], running_summary=None, model=PlainModel())
+
+
 def test_the_signatures_are_langmems_and_six_more_keywords() -> None:
     import inspect
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import is_
 from typing import Any, cast
+from weakref import ref
 
 from langchain_core.messages import BaseMessage, HumanMessage
 
@@ -115,7 +116,7 @@ class Channel:
     def fitting(self) -> Flow[tuple[Channel, list[BaseMessage]]]:
         """Drop the records that an edit has made unfit; return the channel and its view."""
         views, held = self.graph.views, self.held
-        view = views.find(held, self.messages)
+        view = views.find(self.scope, held.head_id, self.messages)
         if view is not None:
             return self, view
         session = self.session(None)
@@ -126,7 +127,7 @@ class Channel:
             known = yield from session.anchor.chain_flow()
             if len(chain) < len(known) and known[: len(chain)] == chain:
                 return self.holding(held.back_to(chain)), view
-        views.keep(held, self.messages, view)
+        views.keep(self.scope, held.head_id, self.messages, view)
         return self, view
 
     def view(self) -> Flow[list[BaseMessage]]:
@@ -158,12 +159,12 @@ class Channel:
         if self.held.data is None:
             return (), frozenset()
         reaches = self.graph.reaches
-        known = reaches.find(self.held, self.messages)
+        known = reaches.find(self.scope, self.held.head_id, self.messages)
         if known is not None:
             return known[0]
         chain = (yield from self.session(None).fold(self.messages)).chain
         found = chain, frozenset(manifest(chain))
-        reaches.keep(self.held, self.messages, found)
+        reaches.keep(self.scope, self.held.head_id, self.messages, found)
         return found
 
     # The archive's pointer
@@ -187,7 +188,7 @@ class Channel:
             return (yield from self._copied(own, archive))
         if archive is None or isinstance(held.data, list):
             return self
-        place = (id(archive), held.name)
+        place = (ref(archive), self.scope)
         turn = turn and (not self.messages or isinstance(self.messages[-1], HumanMessage))
         if self.graph.heads.get(place) == held.head_id and not turn:
             return self

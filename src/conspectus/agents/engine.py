@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
+from weakref import ref
 
 from langchain.agents.middleware.types import ModelRequest
 from langchain_core.messages import BaseMessage
@@ -68,7 +69,9 @@ class GraphEngine:
     preview: Preview | None = None
     views: Views = field(default_factory=Views)
     reaches: Grown[tuple[tuple[Record, ...], frozenset[str]]] = field(default_factory=Grown)
-    heads: Newest[tuple[int, str], str] = field(default_factory=lambda: Newest(HISTORIES))
+    heads: Newest[tuple[ref[Archive], Scope], str] = field(
+        default_factory=lambda: Newest(HISTORIES)
+    )
     keeps: Callable[[Scope], str] | None = None
     written: Callable[[HeadState, Any, object], Flow[dict[str, Any] | None]] | None = None
     _archives: Newest[int, tuple[BaseStore, Archive]] = field(

@@ -17,7 +17,7 @@ from weakref import ref
 
 from langchain_core.messages import BaseMessage
 
-from conspectus.agents.state import HeadState
+from conspectus.archive import Scope
 from conspectus.tokens.tally import fingerprint
 
 THREADS = 64
@@ -52,22 +52,22 @@ class Grown(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._threads: OrderedDict[str, _Known[T]] = OrderedDict()
+        self._threads: OrderedDict[Scope, _Known[T]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def messages(self) -> int:
         return sum(len(known.marks) for known in tuple(self._threads.values()))
 
-    def keep(self, held: HeadState, channel: Sequence[BaseMessage], value: T) -> None:
+    def keep(self, scope: Scope, head: str, channel: Sequence[BaseMessage], value: T) -> None:
         marks = [fingerprint(message) for message in channel]
-        self._put(held, _Known(held.head_id, [*map(ref, channel)], marks, value))
+        self._put(scope, _Known(head, [*map(ref, channel)], marks, value))
 
-    def find(self, held: HeadState, channel: Sequence[BaseMessage]) -> tuple[T, int] | None:
+    def find(self, scope: Scope, head: str, channel: Sequence[BaseMessage]) -> tuple[T, int] | None:
         """Find the value of a channel that has only grown since, and its length then."""
         with self._lock:
-            known = self._threads.get(held.name)
-        if known is None or known.head != held.head_id:
+            known = self._threads.get(scope)
+        if known is None or known.head != head:
             return None
         count = len(known.marks)
         if count > len(channel):
@@ -76,13 +76,13 @@ class Grown(Generic[T]):
         if not all(map(is_, before, map(call, known.channel))):
             if [*map(fingerprint, before)] != known.marks:
                 return None
-            self._put(held, replace(known, channel=[*map(ref, before)]))
+            self._put(scope, replace(known, channel=[*map(ref, before)]))
         return known.value, count
 
-    def _put(self, held: HeadState, known: _Known[T]) -> None:
+    def _put(self, scope: Scope, known: _Known[T]) -> None:
         with self._lock:
-            self._threads.pop(held.name, None)
-            self._threads[held.name] = known
+            self._threads.pop(scope, None)
+            self._threads[scope] = known
             while len(self._threads) > 1 and (
                 len(self._threads) > THREADS or self.messages > MESSAGES
             ):
@@ -100,14 +100,20 @@ class Views:
         return self._known.messages
 
     def keep(
-        self, held: HeadState, channel: Sequence[BaseMessage], view: Sequence[BaseMessage]
+        self,
+        scope: Scope,
+        head: str,
+        channel: Sequence[BaseMessage],
+        view: Sequence[BaseMessage],
     ) -> None:
         places = {id(message): place for place, message in enumerate(channel)}
-        self._known.keep(held, channel, [places.get(id(one), one) for one in view])
+        self._known.keep(scope, head, channel, [places.get(id(one), one) for one in view])
 
-    def find(self, held: HeadState, channel: Sequence[BaseMessage]) -> list[BaseMessage] | None:
+    def find(
+        self, scope: Scope, head: str, channel: Sequence[BaseMessage]
+    ) -> list[BaseMessage] | None:
         """Find the view of a channel that has only grown since."""
-        found = self._known.find(held, channel)
+        found = self._known.find(scope, head, channel)
         if found is None:
             return None
         parts, count = found

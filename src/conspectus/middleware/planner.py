@@ -144,7 +144,7 @@ class Planner:
                 held = channel.held
                 held = replace(held, after=self._size(view) if held.data is not None else None)
                 channel = yield from channel.holding(held).follow(turn=False)
-                self.graph.views.keep(channel.held, messages, view)
+                self.graph.views.keep(channel.scope, channel.held.head_id, messages, view)
         held = channel.held
         sizes = self._tallies.follow(held.name, view)
         if not self.preserve and sizes.fresh < len(messages):
@@ -315,7 +315,7 @@ class Planner:
             held = held.with_record(result.record, self._size(view))
         held = held.settled(whole=self.preserve)
         if self.preserve:
-            self.graph.views.keep(held, now.channel.messages, view)
+            self.graph.views.keep(now.channel.scope, held.head_id, now.channel.messages, view)
             return {HELD: held.to_json()}
         removal = RemoveMessage(id=REMOVE_ALL_MESSAGES)
         hide_from_streams([removal, *(one for one in view if is_summary_message(one))])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from langchain_core.messages import AnyMessage
@@ -29,9 +29,6 @@ from conspectus.short_term.running_summary import RunningSummary, SummarizationR
 from conspectus.short_term.settings import NAMES, ShortTermSettings, TokenCounter
 from conspectus.short_term.step import ShortTermCall
 from conspectus.summarize import NotesSetting
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 
 def summarize_messages(
@@ -118,25 +115,27 @@ def summarize_messages(
     return run(_call(locals()).run(messages, running_summary))
 
 
-def _called_like(
-    function: Callable[P, R],
-) -> Callable[[Callable[..., Coroutine[Any, Any, R]]], Callable[P, Coroutine[Any, Any, R]]]:
-    """Give a coroutine function the signature of its twin without an event loop."""
-
-    def named(twin: Callable[..., Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
-        twin.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-        return twin
-
-    return named
-
-
-@_called_like(summarize_messages)
-async def asummarize_messages(*args: Any, **kwargs: Any) -> SummarizationResult:
+async def asummarize_messages(
+    messages: Sequence[AnyMessage],
+    *,
+    running_summary: RunningSummary | None,
+    model: Any,
+    max_tokens: int,
+    max_tokens_before_summary: int | None = None,
+    max_summary_tokens: int = 256,
+    token_counter: TokenCounter = count_tokens_approximately,
+    initial_summary_prompt: Prompt = DEFAULT_INITIAL_SUMMARY_PROMPT,
+    existing_summary_prompt: Prompt = DEFAULT_EXISTING_SUMMARY_PROMPT,
+    final_prompt: Prompt = DEFAULT_FINAL_SUMMARY_PROMPT,
+    archive: AnyArchive | None = None,
+    thread_id: str | None = None,
+    on_failure: OnFailure = "degrade",
+    redact: Redact = None,
+    notes: NotesSetting = None,
+    background: AnyBackground = False,
+) -> SummarizationResult:
     """`summarize_messages` on an event loop; a model without `ainvoke` gets a thread."""
-    given = inspect.signature(summarize_messages).bind(*args, **kwargs)
-    given.apply_defaults()
-    step, messages = _call(given.arguments), given.arguments["messages"]
-    return await arun(step.run(messages, given.arguments["running_summary"]))
+    return await arun(_call(locals()).run(messages, running_summary))
 
 
 def close_background(timeout: float | None = None) -> None:
@@ -158,22 +157,25 @@ async def aclose_background(timeout: float | None = None) -> None:
 
 def _closed_flow(timeout: float | None) -> Flow[None]:
     check_seconds(timeout)
-    while _BESIDE:
-        _, beside = _BESIDE.popitem()
-        for background, _memory in tuple(beside.values()):
-            yield from background.close_flow(timeout)
+    with _LOCK:
+        _CLOSING.update(one for beside in _BESIDE.values() for one, _ in beside.values())
+        _BESIDE.clear()
+        closing = list(_CLOSING)
+    for one in closing:
+        yield from one.close_flow(timeout)
+        _CLOSING.discard(one)
 
 
 class _Nowhere:
     """Stands for the archive of calls that have none."""
 
 
-_NOWHERE = _Nowhere()
-
+_LOCK = threading.Lock()
+_CLOSING: set[Preparations] = set()
 _BESIDE: WeakKeyDictionary[object, dict[Background, tuple[Preparations, Memory]]]
 _BESIDE = WeakKeyDictionary()
-"""What calls of the functions prepare and remember, by archive and setting: threads of two archives
-may have one name."""
+"""Preparations and memories of calls of the functions, by archive and setting: threads of two
+archives may have one name."""
 
 
 def _call(given: Mapping[str, Any]) -> ShortTermCall:
@@ -192,8 +194,9 @@ def _call(given: Mapping[str, Any]) -> ShortTermCall:
                 "background=True uses the archive after the call: open it once with "
                 f"Archive.open({str(archive)!r}) and pass that"
             )
-        beside = _BESIDE.setdefault(_NOWHERE if archive is None else archive, {})
-        background, memory = beside.setdefault(setting, (Preparations(setting), memory))
+        with _LOCK:
+            beside = _BESIDE.setdefault(_Nowhere if archive is None else archive, {})
+            background, memory = beside.setdefault(setting, (Preparations(setting), memory))
     thread = given.get("thread_id") or configured_thread()
     return ShortTermCall(ShortTermSettings(**settings), memory, thread, background)
 
