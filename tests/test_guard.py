@@ -347,7 +347,9 @@ def test_a_smaller_model_that_answered_once_does_not_shrink_the_history_for_the_
         graph.invoke({"messages": [HumanMessage(f"Question {turn}: {LONG}")]}, CONFIG)
     before = large.calls[-1].messages
     graph.invoke({"messages": [HumanMessage("One more.")]}, CONFIG)  # the small one answers
-    planned = middle._planner.step({**graph.get_state(CONFIG).values, "_conspectus": None}, _Run())
+    planned = middle._built.planner.step(
+        {**graph.get_state(CONFIG).values, "_conspectus": None}, _Run()
+    )
     assert run(planned) is None
     assert len(before) > 20
 

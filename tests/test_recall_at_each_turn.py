@@ -238,7 +238,7 @@ def test_what_is_recalled_counts_in_the_size_of_a_request() -> None:
     request = ModelRequest(
         model=ScriptedChatModel(answers=[]), messages=said, state={"messages": said}
     )
-    measured = guard._fitting.measuring.measure(request, HeadState("t", "main"), Requested(), note)
+    measured = guard._fitter.measuring.measure(request, HeadState("t", "main"), Requested(), note)
     assert measured.recalled == METER.message(note)
     assert measured.messages == METER.message(said[0]) + METER.message(note)
 

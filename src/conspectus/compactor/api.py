@@ -15,9 +15,9 @@ from conspectus._core.policy import LEAST_GAIN, Policy
 from conspectus._core.stale import AnyStale
 from conspectus._drive import Flow, arun, run
 from conspectus._langchain import is_runnable
-from conspectus.archive import Archive, Scope
+from conspectus.archive import Scope
 from conspectus.compactor.anchors import Anchor
-from conspectus.compactor.background import AnyBackground, Closing, Preparations
+from conspectus.compactor.background import AnyBackground, Closing
 from conspectus.compactor.calls import compact_flow
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.preparation import Preparation
@@ -48,11 +48,6 @@ from conspectus.tokens import TokenCounter, TokenMeter
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.runnables import Runnable
-
-
-DEFAULT_WITH_WINDOW = ("fraction", 0.85)
-DEFAULT_WITHOUT = ("tokens", 170_000)
-"""Triggers where none is given: those of Deep Agents, with and without a known window."""
 
 
 class Compactor(Closing):
@@ -179,7 +174,7 @@ class Compactor(Closing):
         given = dict(locals())
         room = window_of(window, reserved_tokens)
         if trigger is None:
-            trigger = DEFAULT_WITH_WINDOW if room else DEFAULT_WITHOUT
+            trigger = ("fraction", 0.85) if room else ("tokens", 170_000)  # as in Deep Agents
         policy = Policy.build(
             trigger=trigger,
             keep=keep,
@@ -201,15 +196,13 @@ class Compactor(Closing):
         self._engine = EngineSettings.of(given).engine(policy, meter)
         self._last_request = last_request_of(self._engine, summary_request, window)
         self.policy, self.archive = self._engine.policy, self._engine.archive
-        self._opened = isinstance(archive, (str, Path))
+        self._background = self._engine.background
+        self._opened = self.archive if isinstance(archive, (str, Path)) else None
         # With no window of its own, a history must fit the trigger that it is to stay below.
         self._room = budget_of(self.policy, room)
         if self.archive is None:
-            log(
-                "no_archive",
-                "no archive was given: originals cannot be recalled after a compaction",
-                level=logging.INFO,
-            )
+            said = "no archive was given: originals cannot be recalled after a compaction"
+            log("no_archive", said, level=logging.INFO)
 
     # Compacting
 
@@ -324,7 +317,7 @@ class Compactor(Closing):
         return await arun(self._prepare(scope_of(tenant, thread_id, session), messages))
 
     def _prepare(self, scope: Scope, messages: Sequence[Source]) -> Flow[Preparation]:
-        if self._engine.background is None:
+        if self._background is None:
             raise PolicyError(
                 "notes are prepared where background=True, so that compact() swaps them in"
             )
@@ -333,13 +326,6 @@ class Compactor(Closing):
 
     def _session(self, scope: Scope) -> Session:
         return Session(self._engine, scope, self._room, Anchor.of(self._engine, scope))
-
-    def _prepares(self) -> Sequence[Preparations]:
-        background = self._engine.background
-        return () if background is None else (background,)
-
-    def _own_archive(self) -> Archive | None:
-        return self.archive if self._opened else None
 
     # Recall
 

@@ -100,13 +100,11 @@ def as_ours(error: Exception, by: str, engine: Engine) -> Exception:
         return error
     if isinstance(error, RedactionError):
         return error
-    made: SummaryError
+    if is_way_out(error) and not isinstance(error, StepTimeout):
+        return error
+    made = SummaryError(f"{by} failed: {type(error).__name__}: {error}")
     if isinstance(error, StepTimeout):
         made = SummarizerTimeout(f"{by} did not answer within {engine.timeout:g} seconds")
-    elif is_way_out(error):
-        return error
-    else:
-        made = SummaryError(f"{by} failed: {type(error).__name__}: {error}")
     made.__cause__ = error
     return made
 

@@ -164,11 +164,14 @@ class Preparations:
 class Closing:
     """`close`, `aclose` and `with` for an object that prepares notes."""
 
+    _background: Preparations | None
+    _opened: Archive | None
+
     def _prepares(self) -> Sequence[Preparations]:
-        raise NotImplementedError
+        return () if self._background is None else (self._background,)
 
     def _own_archive(self) -> Archive | None:
-        raise NotImplementedError
+        return self._opened
 
     def close(self, timeout: float | None = None) -> None:
         """Wait for notes that are being prepared, and close an archive opened here.
@@ -194,8 +197,7 @@ class Closing:
         check_seconds(timeout)
         for one in self._prepares():
             yield from one.close_flow(timeout)
-        archive = self._own_archive()
-        if archive is not None:
+        if (archive := self._own_archive()) is not None:
             yield Io(archive.close)
 
     def __enter__(self) -> Self:

@@ -49,14 +49,9 @@ def compact_flow(
             kept = _unchanged(own, view, chosen.plan)
             return replace(kept, cost=spent, preparing=chosen.goes_on)
         order = chosen.order or own.engine.order
-        compaction = Compaction(
-            replace(own, engine=replace(own.engine, order=order)),
-            chosen.view or view,
-            chosen.plan,
-            focus,
-            ready=chosen.draft,
-            waited=chosen.waited,
-        )
+        writer = replace(own, engine=replace(own.engine, order=order))
+        base, ready, waited = chosen.view or view, chosen.draft, chosen.waited
+        compaction = Compaction(writer, base, chosen.plan, focus, ready=ready, waited=waited)
         try:
             outcome, after = yield from compaction.run()
             if isinstance(outcome, Failed) and isinstance(outcome.error, ArchiveOvertaken):
@@ -90,15 +85,14 @@ def adopt_flow(
     items = history.items
     ex = exchanges(items)
     fixed = must_stay(items, ex)
-    leaving = [
+    leaves = {
         i
         for i, place in enumerate(history.places)
         if place.entry is not None and place.entry.id in covers and i not in fixed
-    ]
-    leaves = set(leaving)
+    }
     # A group that the other library split stays in view.
     torn = {ex.group[i] for i in range(len(items)) if i not in leaves}
-    leaving = [i for i in leaving if ex.group[i] not in torn]
+    leaving = [i for i in sorted(leaves) if ex.group[i] not in torn]
     size = history.size.tokens
     if not leaving:
         return _unchanged(session, history, Keep(f"nothing that {by} covers may leave", size))
@@ -132,9 +126,9 @@ def _ended(
 def _failed(
     session: Session, history: History, decided: Compact, outcome: Failed
 ) -> CompactionResult:
-    archive = isinstance(outcome.error, ArchiveError)
-    redaction = isinstance(outcome.error, RedactionError)
-    if not archive:
+    kinds = ((ArchiveError, "archive"), (RedactionError, "redaction"), (Exception, "summary"))
+    failed = next(name for kind, name in kinds if isinstance(outcome.error, kind))
+    if failed != "archive":
         _remember_failure(session, history, outcome.error)
     over = decided.budget is not None and decided.tokens > decided.budget
     return _result(
@@ -145,7 +139,7 @@ def _failed(
         cause=decided.cause,
         tokens_before=history.size.tokens,
         cost=outcome.spent,
-        failed="archive" if archive else "redaction" if redaction else "summary",
+        failed=failed,
     )
 
 

@@ -135,13 +135,12 @@ class Compaction:
                     raise
                 outcome = Failed(str(error), error, Cost())
             except ConspectusError as error:
-                self._let_others_go_on()
-                seen.tell(
-                    **(yield from redacted_event_flow(self.material.redaction, failed(error)))
-                )
+                self._release_claim()
+                redaction = self.material.redaction
+                seen.tell(**(yield from redacted_event_flow(redaction, failed(error))))
                 raise
             finally:
-                self._let_others_go_on()
+                self._release_claim()
             if isinstance(outcome, Failed):
                 return (yield from self._failed(outcome, seen)), self.history
             record, gone = outcome.record, set(plan.evicted)
@@ -164,9 +163,8 @@ class Compaction:
         seen.tell(evicted=len(material.keys))
         if material.redaction is not None:
             seen.tell(redacted=sum(material.redacted.values()))
-        yield from self._tell(
-            "start", cause=plan.cause, tokens=plan.tokens, evict=len(material.keys)
-        )
+        count = len(material.keys)
+        yield from self._tell("start", cause=plan.cause, tokens=plan.tokens, evict=count)
         if self.engine.archive is not None:
             try:
                 yield from self._archive(self.engine.archive)
@@ -185,7 +183,9 @@ class Compaction:
                     return Failed(said, SummaryError(said), spent, True, failures)
         record = self._record(draft)
         try:
-            yield from self._commit(record)
+            with observing(CompactionStep, step="commit", by=record.by):
+                yield from tell_hooks_flow(self.material, self.scope)
+                yield from self.anchor.commit_flow(self.history.chain, record)
         except ArchiveError as error:
             if isinstance(error, ArchiveOvertaken):
                 error.cost = spent
@@ -218,7 +218,7 @@ class Compaction:
         except ArchiveError as error:
             return Failed(said_once(error), error, Cost())
         finally:
-            self._let_others_go_on()
+            self._release_claim()
 
     # Into the archive, and back out again
 
@@ -293,14 +293,10 @@ class Compaction:
     def _draft_name(self) -> str:
         """Name the draft by all that would change the summary."""
         head, material = self.history.head, self.material
-        return draft_name(
-            parent=head.id if head else None,
-            keys=material.keys,
-            limit=material.lengths.asked,
-            identity=self.engine.identity(material.focus),
-            standing=material.standing,
-            ledger=material.ledger.to_json(),
-        )
+        identity, ledger = self.engine.identity(material.focus), material.ledger.to_json()
+        limit, standing = material.lengths.asked, material.standing
+        parent = head.id if head else None
+        return draft_name(parent, material.keys, limit, identity, standing, ledger)
 
     def _found(self, plan: str) -> Flow[Draft | None]:
         """Find the draft of a plan; another worker may be writing it."""
@@ -321,15 +317,13 @@ class Compaction:
         if not later:
             return ready
         with observing(CompactionStep, step="summarize", by=EMBEDDED) as seen:
-            limit = self.engine.text_within(material.lengths.fine)
-            asked = replace(
-                request_of(material, 0), entries=later, standing=ready.text, limit=limit
-            )
+            limit, asked = self.engine.text_within(material.lengths.fine), request_of(material, 0)
+            asked = replace(asked, entries=later, standing=ready.text, limit=limit)
             answer = yield from answer_flow(self.engine, EMBEDDED, asked, seen)
             added = yield from self._redacted(draft_of(answer, EMBEDDED))
         return replace(ready, text=added.text, read=(*ready.read, *added.read))
 
-    def _let_others_go_on(self) -> None:
+    def _release_claim(self) -> None:
         if self.begun:
             self.engine.memory.end(self.scope, self.begun)
             self.begun = ""
@@ -346,7 +340,7 @@ class Compaction:
 
     def _redacted(self, draft: Draft) -> Flow[Draft]:
         text = yield from redacted_summary_flow(self.material.redaction, draft.text)
-        return draft if text == draft.text else replace(draft, text=text)
+        return replace(draft, text=text)
 
     def _preview(self, ask: Preview, draft: Draft, kept: bool) -> Flow[Draft | None]:
         with observing(CompactionStep, step="preview", by=draft.by) as seen:
@@ -389,21 +383,11 @@ class Compaction:
             bill=self._bill(draft),
         )
 
-    def _commit(self, record: Record) -> Flow[None]:
-        """Tell the hooks, then put the record in force."""
-        with observing(CompactionStep, step="commit", by=record.by):
-            yield from tell_hooks_flow(self.material, self.scope)
-            yield from self.anchor.commit_flow(self.history.chain, record)
-
     # Events
 
     def _tell(self, event: str, **data: Any) -> Flow[None]:
-        emit(
-            self.engine,
-            self.scope,
-            event,
-            (yield from redacted_event_flow(self.material.redaction, data)),
-        )
+        clean = yield from redacted_event_flow(self.material.redaction, data)
+        emit(self.engine, self.scope, event, clean)
 
     def _failed(self, outcome: Failed, seen: Seen) -> Flow[Failed]:
         """Redact a failure for listeners and callers."""

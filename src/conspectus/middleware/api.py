@@ -19,7 +19,6 @@ from conspectus.agents.channel import Channel
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.identity import Tenant, name_messages
 from conspectus.agents.state import CompactionState, asking
-from conspectus.archive import Archive
 from conspectus.compactor.background import AnyBackground, Closing, Preparations
 from conspectus.compactor.engine import OnEvent
 from conspectus.compactor.hooks import BeforeSummarization
@@ -28,9 +27,7 @@ from conspectus.errors import PolicyError
 from conspectus.events import heard_by
 from conspectus.ledger.skills import Skills
 from conspectus.middleware.building import Built, built
-from conspectus.middleware.planner import Planner
 from conspectus.middleware.preview import PreviewChoice
-from conspectus.middleware.recalling import TurnRecall
 from conspectus.middleware.settings import Model, deprecated, settable
 from conspectus.middleware.tools import compact_tool as tool_to_compact
 from conspectus.middleware.tools import recall_tool
@@ -191,12 +188,13 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         if not isinstance(self._name, str) or not self._name:
             raise PolicyError(f"name must be a text, not {name!r}")
         self._built, self._earlier = built(given), list[Preparations]()
-        self._opened = isinstance(archive, (str, Path))
+        found = self.graph_engine.engine.archive
+        self._opened = found if isinstance(archive, (str, Path)) else None
         self._warn()
         self.tools = []
         if recall != "off":
             self.tools.append(
-                recall_tool(lambda: (self.graph_engine, self._planner), 2 * recall_tokens)
+                recall_tool(lambda: (self.graph_engine, self._built.planner), 2 * recall_tokens)
             )
         if compact_tool:
             self.tools.append(tool_to_compact())
@@ -206,15 +204,11 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         self._warn()
 
     def _go_on_with(self, built: Built) -> None:
-        self._earlier = [one for one in self._prepares() if one.busy]
-        self._built = built
+        self._earlier, self._built = [one for one in self._prepares() if one.busy], built
 
     def _prepares(self) -> Sequence[Preparations]:
         background = self.graph_engine.engine.background
         return self._earlier if background is None else [*self._earlier, background]
-
-    def _own_archive(self) -> Archive | None:
-        return self.graph_engine.engine.archive if self._opened else None
 
     def _warn(self) -> None:
         for caveat in self._built.caveats:
@@ -229,14 +223,6 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
     def graph_engine(self) -> GraphEngine:
         """The engine; another one once a setting has changed."""
         return self._built.graph
-
-    @property
-    def _planner(self) -> Planner:
-        return self._built.planner
-
-    @property
-    def _turn_recall(self) -> TurnRecall | None:
-        return self._built.turn_recall
 
     def go_on_as(self, other: SummarizationMiddleware) -> None:
         """Take the settings of another instance with the same archive, from the next step on.
@@ -305,13 +291,13 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
             >>> len(update["messages"])
             3
         """
-        return run(self._heard(self._planner.step(state, runtime, focus or "")))
+        return run(self._heard(self._built.planner.step(state, runtime, focus or "")))
 
     async def acompact(
         self, state: Any, runtime: Any, *, focus: str | None = None
     ) -> dict[str, Any] | None:
         """`compact` on an event loop."""
-        return await arun(self._heard(self._planner.step(state, runtime, focus or "")))
+        return await arun(self._heard(self._built.planner.step(state, runtime, focus or "")))
 
     @staticmethod
     def request_compaction(focus: str | None = None) -> dict[str, Any]:
@@ -352,8 +338,8 @@ class SummarizationMiddleware(AgentMiddleware[CompactionState, Any, Any], Closin
         messages: Sequence[BaseMessage] = request.messages
         if self.history == "preserve" and channel.held.data is not None:
             messages = yield from channel.shown(messages)
-        if self._turn_recall is not None:
-            messages = yield from self._turn_recall.shown(channel, messages)
+        if self._built.turn_recall is not None:
+            messages = yield from self._built.turn_recall.shown(channel, messages)
         if messages is request.messages:
             return request
         return request.override(messages=cast("list[AnyMessage]", messages))

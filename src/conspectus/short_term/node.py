@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from pydantic import BaseModel
 
 from conspectus._core.choices import OnFailure
 from conspectus._drive import arun, run
-from conspectus.archive import Archive
 from conspectus.compactor.background import AnyBackground, Closing, Preparations
 from conspectus.compactor.memory import Memory
 from conspectus.compactor.settings import AnyArchive, open_archive
@@ -145,12 +144,6 @@ class SummarizationNode(Closing, Runnable[Any, dict[str, Any]]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         background = Preparations.of(state["_background"])
         vars(self).update(state, _memory=Memory(), _background=background)
-
-    def _prepares(self) -> Sequence[Preparations]:
-        return () if self._background is None else (self._background,)
-
-    def _own_archive(self) -> Archive | None:
-        return self._opened
 
     def _read(self, given: Any) -> tuple[Any, Mapping[str, Any]]:
         key = self.input_messages_key
