@@ -29,7 +29,7 @@ from conspectus.archive import Archive, Scope
 from conspectus.compactor.engine import Engine, OnEvent
 from conspectus.compactor.hooks import Preview
 from conspectus.compactor.redacting import redacted_texts_flow
-from conspectus.compactor.riding import Sending
+from conspectus.compactor.riding import sending
 from conspectus.events.notes import log
 from conspectus.summarize.riding import LastRequest
 
@@ -80,15 +80,15 @@ class GraphEngine:
     _said: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def sending(self, request: ModelRequest[Any]) -> AbstractContextManager[None, None]:
+    def sending(self, request: ModelRequest[Any]) -> AbstractContextManager[None]:
         """Wrap the call of a model: remember its request, for a later summary."""
         if not self.engine.cached:
             return nullcontext()
         runtime = request.runtime
         held = read_head(request.state, runtime, request.state["messages"])
-        remembered = self.engine.memory.of(scope_of(held, self.tenant, runtime))
+        memory = self.engine.memory.of(scope_of(held, self.tenant, runtime))
         window = self.window.limit if self.window is not None else None
-        return Sending(remembered, last_request(request, window))
+        return sending(memory, last_request(request, window))
 
     def clips(self, runtime: object) -> bool:
         """Return whether messages may be clipped for good."""

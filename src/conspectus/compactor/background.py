@@ -139,7 +139,7 @@ class Preparations:
             job = Preparation(head, size=size) if known is None or new else known
             if self._closed and new:
                 job.ended("cancelled", "what prepares the notes was closed")
-                job._end()
+                job._over.set()
                 return job
             self._known[scope] = job
             self._begun.add(job)

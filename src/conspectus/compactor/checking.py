@@ -113,20 +113,14 @@ def draft_name(
 
 def draft_of(answer: object, by: str) -> Draft:
     """Make a draft of a summariser's answer; raise `SummaryError` if that is no `Summary`."""
-    fits = (
-        isinstance(answer, Summary)
-        and isinstance(answer.text, str)
-        and isinstance(answer.cost, Cost)
-        and isinstance(answer.read, tuple)
-        and isinstance(answer.embedded, tuple)
-        and isinstance(answer.request, str)
-    )
-    if not fits:
+    kinds = {"text": str, "cost": Cost, "read": tuple, "embedded": tuple, "request": str}
+    if not isinstance(answer, Summary) or not all(
+        isinstance(getattr(answer, name), kind) for name, kind in kinds.items()
+    ):
         raise SummaryError(
             f"{by} must answer with a Summary(text, read: tuple of keys, cost, embedded), and "
             f"answered with {answer!r:.200}"
         )
-    assert isinstance(answer, Summary)
     embedded, request = answer.embedded, answer.request
     return Draft(answer.text, by, answer.read, answer.cost, 0, embedded, request=request)
 

@@ -64,9 +64,8 @@ class Lengths:
             fine = min(fine, int(plan.budget / REARM) - stays)
             if alone and plan.budget < SMALLEST_SUMMARY:
                 most = fine = max(most, plan.budget)
-        return cls(
-            asked, max(asked, fine), max(asked, most), replaced, plan.summary_cap is not None
-        )
+        cut = plan.summary_cap is not None
+        return cls(asked, max(asked, fine), max(asked, most), replaced, cut)
 
     def exceeded_by(self, draft: Draft, tokens: int) -> tuple[str, ...]:
         return problems(draft, (), tokens=tokens, replaced=self.replaced, limit=self.most)
@@ -176,9 +175,15 @@ class Material:
         for place in wanted:
             assert place.entry is not None
             self.originals[place.item.key] = found.get(place.item.key, place.entry)
-        self.staying = self._in_view()
-        self.standing = self._summary_so_far()
-        head = self.history.head or self.history.before
+        self.staying = [
+            place.entry
+            for i, place in enumerate(places)
+            if i not in gone and place.entry is not None and not place.item.summary
+        ]
+        foreign = [summary_body(p.entry.text) for p in self.leaving if _foreign(p) and p.entry]
+        head = self.history.head
+        self.standing = "\n".join(filter(None, (head.summary if head else "", *foreign)))
+        head = head or self.history.before
         self.ledger = _ledger_of(head) if head else Ledger()
         if self.redaction is not None:
             yield from self._redact(self.redaction)
@@ -213,10 +218,8 @@ class Material:
     def _redact(self, redaction: Redaction) -> Flow[None]:
         """Take the secrets out of all that is stored, read or logged from here on."""
         # A clip must be the same whenever it is made again, so it goes by its own message only.
-        short = {
-            key: self.originals[key]
-            for key in (self.history.places[clip.index].item.key for clip in self.plan.clips)
-        }
+        keys = [self.history.places[clip.index].item.key for clip in self.plan.clips]
+        short = {key: self.originals[key] for key in keys}
         alone, _ = yield from redaction.entries(list(short.values()))
         self.to_show = dict(zip(short, alone, strict=True))
         adopted, count = self.adopted, len(self.originals)
@@ -226,30 +229,13 @@ class Material:
         )
         self.originals = dict(zip(self.originals, done.entries[:count], strict=True))
         self.staying = done.entries[count:]
-        counts: Counter[str] = Counter()
-        for one in done.counts[:count]:
-            counts.update(one)
-        self.redacted = dict(counts)
+        self.redacted = dict(sum(map(Counter, done.counts[:count]), Counter[str]()))
         self.focus, self.standing, text, *facts = done.texts
         if adopted is not None and text != adopted.text:
             self.adopted = replace(adopted, text=text, tokens=self.size(text))
         self.ledger = with_texts(self.ledger, facts)
         # Summaries and errors may repeat a secret that was recognised here.
         self.redaction = replace(redaction, values=done.values)
-
-    def _in_view(self) -> list[Entry]:
-        gone = set(self.plan.evicted)
-        return [
-            place.entry
-            for i, place in enumerate(self.history.places)
-            if i not in gone and place.entry is not None and not place.item.summary
-        ]
-
-    def _summary_so_far(self) -> str:
-        head = self.history.head
-        foreign = [summary_body(p.entry.text) for p in self.leaving if _foreign(p) and p.entry]
-        parts = (head.summary if head else "", *foreign)
-        return "\n".join(part for part in parts if part)
 
 
 def _ledger_of(record: Record) -> Ledger:
@@ -282,12 +268,7 @@ def tell_hooks_flow(material: Material, scope: Scope) -> Flow[None]:
     if not engine.hooks or not left:
         return
     closed = engine.redaction is not None
-    event = SummarizationEvent(
-        tuple(copied(entry, closed=closed) for entry in left),
-        tuple(copied(entry, closed=closed) for entry in material.staying),
-        scope.thread,
-        scope.session,
-        scope.tenant,
-        material.plan.cause,
-    )
+    leave, stay = (tuple(copied(e, closed=closed) for e in es) for es in (left, material.staying))
+    cause, session = material.plan.cause, scope.session
+    event = SummarizationEvent(leave, stay, scope.thread, session, scope.tenant, cause)
     yield from tell_flow(engine.hooks, event, engine.timeout)

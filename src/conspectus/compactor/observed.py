@@ -29,8 +29,6 @@ from conspectus.summarize.calls import outcome_of, told
 
 logger = logging.getLogger("conspectus")
 
-CAUSES = ("window", "forced", "trigger")
-
 
 def whose_of(scope: Scope) -> Whose:
     return Whose(scope.tenant, scope.thread, scope.session)
@@ -43,7 +41,7 @@ def cause_of(cause: str) -> str:
         >>> cause_of("trigger: 8,000 tokens"), cause_of("1,024 tokens have gathered")
         ('trigger', 'gathered')
     """
-    return next((one for one in CAUSES if cause.startswith(one)), "gathered")
+    return next((c for c in ("window", "forced", "trigger") if cause.startswith(c)), "gathered")
 
 
 def log_failures(found: Done | CompactionResult) -> None:

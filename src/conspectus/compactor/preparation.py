@@ -115,9 +115,6 @@ class Preparation:
         gone = self._loop is None or self._loop.is_closed() or self._over.is_set()
         return self.gate.is_idle and gone
 
-    def _end(self) -> None:
-        self._over.set()
-
 
 _LIVE: WeakValueDictionary[str, Preparation] = WeakValueDictionary()
 """The preparations of this process, by name."""
@@ -176,7 +173,7 @@ def _in_thread(job: Preparation, make: Make) -> None:
         except BaseException as error:
             job.ended("failed", f"{type(error).__name__}: {error}")
         finally:
-            job._end()
+            job._over.set()
 
     # A daemon: the end of the process waits for nobody, and nothing that it writes is in force.
     thread = threading.Thread(target=work, daemon=True, name="conspectus-background")
@@ -202,7 +199,7 @@ def _over(job: Preparation, task: asyncio.Task[None]) -> None:
         job.ended("cancelled", "its task was cancelled")
     if not task.cancelled():
         task.exception()
-    job._end()
+    job._over.set()
 
 
 async def _as_task(job: Preparation, make: Make) -> None:

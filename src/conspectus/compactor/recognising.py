@@ -50,13 +50,13 @@ def may_be_summaries(entries: Sequence[Entry], *, marked: bool) -> list[str]:
     view puts a summary.
     """
     first = _first(entries)
-    found = {
-        summary_name(entry.text): None
+    found = [
+        summary_name(entry.text)
         for i, entry in reversed(list(enumerate(entries)))
         if entry.text.startswith(SUMMARY_LINE)
         and (bears_mark(entry) or (i == first and entry.role == "user" and not marked))
-    }
-    return list(found)
+    ]
+    return list(dict.fromkeys(found))
 
 
 def summaries_of(entries: Sequence[Entry], chain: Sequence[Record]) -> list[str | None]:

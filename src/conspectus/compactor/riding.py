@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import replace
 from time import monotonic
 from typing import Any, cast
 
@@ -46,20 +47,14 @@ def read_kind(given: object) -> bool:
     return given == "cached"
 
 
-@dataclass(slots=True)
-class Sending:
+@contextmanager
+def sending(memory: SessionMemory, request: LastRequest | None) -> Iterator[None]:
     """Remember one request of an agent once it was answered."""
-
-    remembered: SessionMemory
-    request: LastRequest | None
-
-    def __enter__(self) -> None:
-        self.remembered.last_request = None
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        # One that a guard further in has seen is nearer to what was really sent.
-        if error is None and self.remembered.last_request is None and self.request is not None:
-            self.remembered.last_request = replace(self.request, at=monotonic())
+    memory.last_request = None
+    yield
+    # One that a guard further in has seen is nearer to what was really sent.
+    if memory.last_request is None and request is not None:
+        memory.last_request = replace(request, at=monotonic())
 
 
 def last_request_of(engine: Engine, given: object, window: int | None) -> LastRequest | None:
@@ -146,11 +141,15 @@ def size_of(last: LastRequest, meter: TokenMeter) -> int:
     """Count the tokens of a request: messages and bound tools."""
     settings = getattr(last.model, "kwargs", None)
     tools = last.tools or (settings.get("tools") if isinstance(settings, Mapping) else ()) or ()
-    size = sum(map(meter.message, last.messages))
+    return sum(map(meter.message, last.messages)) + tools_size(meter, tools)
+
+
+def tools_size(meter: TokenMeter, tools: Sequence[Any]) -> int:
+    """Count the tokens of tools; what is no tool, which a model may know, counts as text."""
     try:
-        return size + meter.tools(tools)
-    except PolicyError:  # whether it is a tool is for the agent and its model to say
-        return size + sum(meter.text(repr(tool)) for tool in tools)
+        return meter.tools(tools)
+    except PolicyError:
+        return sum(meter.text(repr(tool)) for tool in tools)
 
 
 def needs_marks(last: LastRequest) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from conspectus._core.given_cut import foreseen
@@ -142,36 +143,30 @@ class Session:
         self, history: History, failed: FailedSummary | None, force: bool
     ) -> tuple[History, Plan]:
         """Plan with the floors of large messages; with all floors if that is not enough."""
-        where = self.engine.where
-        clip = where is not None
-        last = self._last(history, failed)
-        floor = self.engine.frame + SUMMARY_FLOOR
-
-        def decide(view: History) -> Plan:
-            return plan(
-                view.items,
-                self.engine.policy,
-                self.room,
-                asked=self.asked,
-                last=last,
-                failed=failed.size.tokens if failed is not None and failed.over else None,
-                force=force,
-                clip=clip,
-                words=self.engine.archive is not None,
-                floor=floor,
-            )
-
+        engine, where = self.engine, self.engine.where
+        decide = partial(
+            plan,
+            policy=engine.policy,
+            window=self.room,
+            asked=self.asked,
+            last=self._last(history, failed),
+            failed=failed.size.tokens if failed is not None and failed.over else None,
+            force=force,
+            clip=where is not None,
+            words=self.engine.archive is not None,
+            floor=engine.frame + SUMMARY_FLOOR,
+        )
         if where is None:
-            return history, decide(history)
-        if (how := self.engine.policy.arguments) is not None:
-            history = with_briefs(history, how, self.engine.meter, where, self.sizes)
-        bounds = [self.engine.policy.clip_over] if self.engine.policy.clip_over is not None else []
-        if (stale := self.engine.policy.stale) is not None:
+            return history, decide(history.items)
+        if (how := engine.policy.arguments) is not None:
+            history = with_briefs(history, how, engine.meter, where, self.sizes)
+        bounds = [engine.policy.clip_over] if engine.policy.clip_over is not None else []
+        if (stale := engine.policy.stale) is not None:
             bounds.append(0 if any(item.expendable for item in history.items) else stale.smallest)
         bounds += [self.room.budget // GIANT] if self.room is not None else []
-        history = with_floors(history, self.engine.meter, min(bounds, default=0), where)
-        decided = decide(history)
+        history = with_floors(history, engine.meter, min(bounds, default=0), where)
+        decided = decide(history.items)
         if isinstance(decided, Stuck):
-            history = with_floors(history, self.engine.meter, 0, where)
-            decided = decide(history)
+            history = with_floors(history, engine.meter, 0, where)
+            decided = decide(history.items)
         return history, decided

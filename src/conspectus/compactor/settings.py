@@ -74,7 +74,8 @@ class EngineSettings:
         timeout = self.summarizer_timeout
         if self.on_failure not in FAILURES:
             raise PolicyError(f"on_failure must be one of {FAILURES}, not {self.on_failure!r}")
-        if timeout is not None and (isinstance(timeout, bool) or not _positive(timeout)):
+        number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
+        if timeout is not None and not (number and timeout > 0):
             raise PolicyError(f"summarizer_timeout must be seconds above 0, or None: {timeout!r}")
         if self.on_event is not None and not callable(self.on_event):
             raise PolicyError(
@@ -189,21 +190,13 @@ def open_archive(given: AnyArchive | None) -> Archive | None:
 def predicate(pin: Pin | None) -> Callable[[Any], bool] | None:
     """Read `pin`: a function of a message, or the name of a marker."""
     if isinstance(pin, str) and pin:
-        return lambda message: bool(_extra(message).get(pin))
+        return lambda m: bool((m.additional_kwargs if is_message(m) else m).get(pin))
     if pin is not None and not callable(pin):
         raise PolicyError(
             "pin must be a callable that takes a message, or the name of a marker in the "
             f"additional_kwargs of messages, not {pin!r}"
         )
     return pin
-
-
-def _extra(message: Any) -> Any:
-    return message.additional_kwargs if is_message(message) else message
-
-
-def _positive(value: object) -> bool:
-    return isinstance(value, (int, float)) and value > 0
 
 
 def warn_caller(text: str, kind: type[Warning], own: object) -> None:

@@ -219,11 +219,10 @@ def reports_of(history: History) -> list[Report]:
 
 
 def corrected(history: History, ratio: float) -> History:
-    places = tuple(
-        replace(place, item=replace(place.item, tokens=math.ceil(place.item.tokens * ratio)))
-        for place in history.places
-    )
-    return replace(history, places=places)
+    def scaled(place: Place) -> Place:
+        return replace(place, item=replace(place.item, tokens=math.ceil(place.item.tokens * ratio)))
+
+    return replace(history, places=tuple(map(scaled, history.places)))
 
 
 def summary_place(
@@ -261,11 +260,9 @@ def with_briefs(
     """Measure each message whose large arguments could be shortened."""
     places = []
     for place in history.places:
-        if (
-            place.entry is not None
-            and place.mark is None
-            and has_long_arguments(place.source, how.longest)
-        ):
+        whole = place.entry is not None and place.mark is None
+        if whole and has_long_arguments(place.source, how.longest):
+            assert place.entry is not None
             short = with_short_arguments(place.entry, how.longest, how.ending, where)
             counted = -1 if sizes is None else sizes(short)
             item = replace(place.item, brief=meter.message(short), brief_counted=counted)
@@ -287,20 +284,10 @@ def clipped(place: Place, original: Entry, how: Clip, meter: TokenMeter, where: 
     if _pointer(original, where) not in read.reading:  # it says nowhere what it is short for
         return place
     archived = where == ARCHIVED
-    mark = ClipMark(
-        place.item.key,
-        clip_text(read) if archived else "",
-        limit,
-        "" if archived else where,
-        how.longest,
-        how.ending,
-    )
+    shown, elsewhere = clip_text(read) if archived else "", "" if archived else where
+    mark = ClipMark(place.item.key, shown, limit, elsewhere, how.longest, how.ending)
     item = replace(place.item, tokens=meter.message(short), clipped=True)
     return Place(item, short, place.entry, place.back, mark)
-
-
-def said_by_user(place: Place) -> bool:
-    return place.item.role == "user" and not (place.item.summary or place.item.marked)
 
 
 def applied(
@@ -312,8 +299,8 @@ def applied(
     covers = set(record.covers)
     behind = place_of_summary(
         [
-            (place.item.role == "system" and not place.item.summary, said_by_user(place))
-            for place in history.places
+            (i.role == "system" and not i.summary, i.role == "user" and not (i.summary or i.marked))
+            for i in history.items
         ]
     )
     for index, place in enumerate(history.places):

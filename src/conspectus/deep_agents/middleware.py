@@ -14,7 +14,6 @@ from conspectus._drive import Flow
 from conspectus.agents.channel import Channel
 from conspectus.agents.models import model_name, profile_window
 from conspectus.agents.state import CompactionState, HeadState, read_head
-from conspectus.archive import Scope
 from conspectus.compactor.background import Preparations
 from conspectus.deep_agents.defaults import deepagents, summarization_defaults
 from conspectus.errors import ArchiveError, PolicyError, RedactionError
@@ -80,7 +79,9 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         if backend is not None:
             self.graph_engine.written = self._written
             if self.history == "preserve":
-                self.graph_engine.keeps = self._kept_in
+                self.graph_engine.keeps = lambda scope: KEPT_IN.format(
+                    folder=folder_of(backend, scope)
+                )
 
     def _by_new_names(self, options: dict[str, Any]) -> dict[str, Any]:
         """Rename old options, so that they override the defaults."""
@@ -120,23 +121,13 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         written = yield from self._written(held, state, runtime)
         return {**(update or {}), **written} if written else update
 
-    def _kept_in(self, scope: Scope) -> str:
-        assert self._backend is not None
-        return KEPT_IN.format(folder=folder_of(self._backend, scope))
-
     def _written(
         self, held: HeadState, state: Mapping[str, Any], runtime: object
     ) -> Flow[dict[str, Any] | None]:
         """Write the files of the records in force; return an update of the state."""
-        if self._backend is None or held.data is None or state.get(MIRRORED) == held.head_id:
+        backend, done_up_to = self._backend, state.get(MIRRORED)
+        if backend is None or held.data is None or done_up_to == held.head_id:
             return None
-        last = yield from self._mirror(self._backend, held, state, runtime)
-        return {MIRRORED: last} if last is not None else None
-
-    def _mirror(
-        self, backend: BackendProtocol, held: HeadState, state: Mapping[str, Any], runtime: object
-    ) -> Flow[str | None]:
-        """Write the files of records that have none; return the last one written, if any."""
         channel = Channel(self.graph_engine, state, runtime, held)
         mirror = Mirror(backend, folder_of(backend, channel.scope))
         try:
@@ -144,7 +135,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
         except ArchiveError as error:
             log("mirror_failed", "the readable copies could not be written: %s", error)
             return None
-        known = next((i for i, one in enumerate(chain) if one.id == state.get(MIRRORED)), -1)
+        known = next((i for i, one in enumerate(chain) if one.id == done_up_to), -1)
         last = None
         for place, record in enumerate(chain[known + 1 :], start=known + 2):
             try:
@@ -155,7 +146,7 @@ class DeepAgentsSummarization(SummarizationMiddleware):
             if not done:
                 break
             last = record.id
-        return last
+        return {MIRRORED: last} if last is not None else None
 
     def _finder(self, channel: Channel) -> Any:
         """Find originals in the channel, and others in the archive."""

@@ -65,9 +65,7 @@ class Mirror:
                 media.update(files)
                 texts.append(readable(entry, list(files)))
         text = "\n".join(texts).encode("utf-8", "backslashreplace")
-        return (yield from self._put({**media, f"{self.folder}/{number:04}-{record.id}.md": text}))
-
-    def _put(self, files: Mapping[str, bytes]) -> Flow[bool]:
+        files = {**media, f"{self.folder}/{number:04}-{record.id}.md": text}
         for path, content in files.items():
             problem = yield from self._put_one(path, content)
             if problem is not None:
@@ -80,9 +78,9 @@ class Mirror:
         backend = self.backend
         try:
             if path.endswith(".md"):
-                text = content.decode()
+                written = (path, content.decode())
                 result = yield Io(
-                    partial(backend.write, path, text), partial(backend.awrite, path, text)
+                    partial(backend.write, *written), partial(backend.awrite, *written)
                 )
                 return result.error if result is not None else "the backend returned nothing"
             both = [(path, content)]

@@ -80,7 +80,8 @@ def create_deep_agent(*args: Any, **kwargs: Any) -> Any:
     bound = inspect.signature(ORIGINAL).bind(*args, **kwargs).arguments
     middleware = bound.get("middleware") or ()
     _refuse_their_tool(middleware)
-    template = _template(middleware)
+    ours = (one for one in middleware if isinstance(one, DeepAgentsSummarization))
+    template = next(ours, None)
     _say_what_stands_in_our_place(middleware)
     _say_what_is_left_alone(bound.get("subagents") or ())
     return _rebound(ORIGINAL, _slots(template))(*args, **kwargs)
@@ -103,9 +104,10 @@ def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
         names: Any = real
         return names.create_agent(*args, middleware=_guarded(middleware), **kwargs)
 
-    return dict(
-        zip(SLOTS, (create_summarization_middleware, SubAgentMiddleware, create_agent), strict=True)
-    )
+    return {
+        one.__name__: one
+        for one in (create_summarization_middleware, SubAgentMiddleware, create_agent)
+    }
 
 
 def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable[..., Any]:
@@ -137,10 +139,6 @@ def _pointing_at_the_caller(names: Mapping[str, Any]) -> dict[str, Any]:
         theirs(*args, stacklevel=stacklevel + 2, **more)
 
     return {WARNS: warn_deprecated}
-
-
-def _template(middleware: Iterable[Any]) -> DeepAgentsSummarization | None:
-    return next((one for one in middleware if isinstance(one, DeepAgentsSummarization)), None)
 
 
 def _refuse_their_tool(middleware: Iterable[Any]) -> None:

@@ -340,7 +340,13 @@ def _guarding(listener: Listener) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        _complain(listener, error)
+        key = (id(listener), type(error).__qualname__)
+        with _state.lock:
+            if key in _state.failed:
+                return
+            _state.failed.add(key)
+        said = "the listener %r failed, and will be told on; this is said once"
+        logger.error(said, listener, exc_info=error, extra=noted("listener_failed"))
 
 
 def _one(listener: Listener, event: Event, state: object) -> None:
@@ -349,20 +355,6 @@ def _one(listener: Listener, event: Event, state: object) -> None:
             listener.end(event, state)
         else:
             listener(event)
-
-
-def _complain(listener: Listener, error: Exception) -> None:
-    key = (id(listener), type(error).__qualname__)
-    with _state.lock:
-        if key in _state.failed:
-            return
-        _state.failed.add(key)
-    logger.error(
-        "the listener %r failed, and will be told on; this is said once",
-        listener,
-        exc_info=error,
-        extra=noted("listener_failed"),
-    )
 
 
 @contextlib.contextmanager

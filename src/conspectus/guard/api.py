@@ -142,7 +142,7 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
             self._own = GraphEngine(engine, tenant)
         self._summarization, self._on_stuck, self._name = summarization, on_stuck, name
         self._window, self._reserved = window, reserved_tokens
-        self._known = self._fitter_for(self._graph)
+        self._known: RequestFitter | None = None
 
     @property
     def _graph(self) -> GraphEngine:
@@ -150,13 +150,11 @@ class ContextGuard(AgentMiddleware[CompactionState, Any, Any]):
 
     @property
     def _fitter(self) -> RequestFitter:
-        if self._known.graph is not self._graph:
-            self._known = self._fitter_for(self._graph)
+        graph = self._graph
+        if self._known is None or self._known.graph is not graph:
+            measuring = Measuring(graph.engine.meter, self._window, self._reserved, graph)
+            self._known = RequestFitter(graph, measuring)
         return self._known
-
-    def _fitter_for(self, graph: GraphEngine) -> RequestFitter:
-        measuring = Measuring(graph.engine.meter, self._window, self._reserved, graph)
-        return RequestFitter(graph, measuring)
 
     @property
     def name(self) -> str:

@@ -133,23 +133,12 @@ class RequestFitter:
         self, call: GuardedCall, measured: Measured, room: Window | None, rescue: bool = False
     ) -> Flow[Fitted]:
         """Make the request of a call fit the room."""
-        steps = self._fitted(call, measured, room)
         if not listening():
-            return steps
-        return self._observed(steps, call, measured, room, rescue)
-
-    def _observed(
-        self,
-        steps: Flow[Fitted],
-        call: GuardedCall,
-        measured: Measured,
-        room: Window | None,
-        rescue: bool,
-    ) -> Flow[Fitted]:
+            return (yield from self._fitted(call, measured, room))
         budget = None if room is None else room.budget
         facts = {"rescue": rescue, "tokens_before": measured.messages, "budget": budget}
         with observing(GuardFit, self.whose(call), **facts) as seen:
-            fitted = yield from steps
+            fitted = yield from self._fitted(call, measured, room)
             if seen:
                 tokens = self.size(fitted[0], measured)
                 over = budget is not None and tokens > budget
@@ -190,11 +179,8 @@ class RequestFitter:
         """
         fitted, stuck = yield from self._tried(call, measured, room)
         if call.recalled is not None and (stuck is not None or not kept_whole(call, fitted)):
-            log(
-                "recall_left_out",
-                "what was recalled for this turn is left out: there is no room for it",
-                level=logging.INFO,
-            )
+            said = "what was recalled for this turn is left out: there is no room for it"
+            log("recall_left_out", said, level=logging.INFO)
             call = call.alone()
             measured = replace(measured, messages=measured.messages - measured.recalled, recalled=0)
             if room is not None and measured.messages <= room.budget:

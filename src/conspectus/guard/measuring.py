@@ -18,7 +18,8 @@ from conspectus._newest import Newest
 from conspectus.agents.engine import GraphEngine
 from conspectus.agents.models import model_name, profile_window, reserved_for_answer
 from conspectus.agents.state import HeadState, Requested
-from conspectus.errors import PolicyError, StuckError
+from conspectus.compactor.riding import tools_size
+from conspectus.errors import StuckError
 from conspectus.tokens import TokenMeter, correction
 from conspectus.tokens.tally import Tallies
 
@@ -103,15 +104,9 @@ class Measuring:
         key = tuple(map(id, things))
         known = self._known.get(key)
         if known is None:
-            known = (things, self._things(things))
+            known = (things, tools_size(self._meter, things))
             self._known.put(key, known)  # the things are held, so that no id is used again
         return size + known[1]
-
-    def _things(self, things: Sequence[Any]) -> int:
-        try:
-            return self._meter.tools(things)
-        except PolicyError:  # whether it is a tool is for the agent and its model to say
-            return sum(self._meter.text(repr(thing)) for thing in things)
 
     def _answer(self, request: ModelRequest[Any], window: int | None) -> int:
         if self._reserved is not None:
@@ -119,20 +114,16 @@ class Measuring:
         return reserved_for_answer((request.model_settings, request.model), window)
 
 
-def _of(holder: object, name: str) -> Any:
-    return getattr(holder, name, None)
-
-
 def _schemas(response_format: object) -> Sequence[Any]:
     """Return the schemas of a structured answer, each about as large as a tool's."""
-    specs = _of(response_format, "schema_specs") or [_of(response_format, "schema_spec")]
-    found = [schema for spec in specs if (schema := _of(spec, "json_schema"))]
-    if found:
+    one = [getattr(response_format, "schema_spec", None)]
+    specs = getattr(response_format, "schema_specs", None) or one
+    if found := [schema for spec in specs if (schema := getattr(spec, "json_schema", None))]:
         return found
-    schema = _of(response_format, "schema")
-    if schema is None:
+    alone: Any = getattr(response_format, "schema", None)
+    if alone is None:
         return []
-    return get_args(schema) if isinstance(schema, UnionType) or get_args(schema) else [schema]
+    return get_args(alone) if isinstance(alone, UnionType) or get_args(alone) else [alone]
 
 
 _COMPARED = re.compile(r">\s*(\d[\d,_]{2,})")

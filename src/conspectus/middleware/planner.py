@@ -227,9 +227,8 @@ class Planner:
     def _is_due(self, now: _Now, focus: str | None) -> bool:
         if focus is not None or now.held.pending:
             return True
-        return not self._waits(now, focus) and self._due(now)
-
-    def _due(self, now: _Now) -> bool:
+        if self._waits(now, focus):
+            return False
         policy, held, sizes = self._policy, now.held, now.sizes
         limit = now.room.limit if now.room is not None else None
         if (
@@ -239,9 +238,8 @@ class Planner:
         ):
             return True
         if not policy.trigger:
-            self.graph.say_once(
-                "no trigger is set, or summarising is switched off: nothing is summarised"
-            )
+            said = "no trigger is set, or summarising is switched off: nothing is summarised"
+            self.graph.say_once(said)
             return False
         failed = now.channel.failure(sizes.messages, now.over)
         if now.over:
@@ -305,7 +303,11 @@ class Planner:
             return unchanged
         if result.record is None and not result.preparing:
             self._waiting.helped_nothing(held.name, held.head_id, now.over, now.sizes.messages)
-        self._report(result)
+        log_failures(result)
+        if result.outcome == "stuck":
+            log("history_does_not_fit", "the history does not fit: %s", result.reason)
+        elif result.failed:
+            log("history_kept", "the history was kept as it was: %s", result.reason)
         view = result.messages
         # A caller may have sent the whole history with its summary: what that covers goes again.
         rest = bool(result.dropped) and not self.preserve
@@ -320,13 +322,6 @@ class Planner:
         removal = RemoveMessage(id=REMOVE_ALL_MESSAGES)
         hide_from_streams([removal, *(one for one in view if is_summary_message(one))])
         return {"messages": [removal, *view], HELD: held.to_json()}
-
-    def _report(self, result: CompactionResult) -> None:
-        log_failures(result)
-        if result.outcome == "stuck":
-            log("history_does_not_fit", "the history does not fit: %s", result.reason)
-        elif result.failed:
-            log("history_kept", "the history was kept as it was: %s", result.reason)
 
 
 def _since(view: Sequence[BaseMessage], held: HeadState) -> int:

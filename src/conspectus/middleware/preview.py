@@ -37,19 +37,9 @@ def asked_of(choice: PreviewChoice) -> Preview | None:
 
 def _interrupt(request: PreviewRequest) -> str | None:
     problem = request.problem
+    shown = {name: getattr(request, name) for name in ("summary", "evict", "cause", "limit", "by")}
     while True:
-        answer = interrupt(
-            {
-                "type": KIND,
-                "summary": request.summary,
-                "evict": request.evict,
-                "cause": request.cause,
-                "limit": request.limit,
-                "by": request.by,
-                "problem": problem,
-                "answers": FORMS,
-            }
-        )
+        answer = interrupt({"type": KIND, **shown, "problem": problem, "answers": FORMS})
         understood, text = _read(answer, request.summary)
         if understood and text == request.summary and not request.kept:
             # An interrupt answers at once only where it was asked before: about another text.

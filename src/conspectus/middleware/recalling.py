@@ -65,11 +65,8 @@ class TurnRecall:
         try:
             within = yield from _within_reach(known, channel)
         except ArchiveError as error:
-            log(
-                "recall_unchecked",
-                "what was recalled cannot be checked, and is not shown: %s",
-                error,
-            )
+            said = "what was recalled cannot be checked, and is not shown: %s"
+            log("recall_unchecked", said, error)
             within = False
         return with_recalled(messages, known.message) if within else messages
 

@@ -60,23 +60,17 @@ def deprecated(own: object, given: Mapping[str, Any], trigger: Any, keep: Any) -
             f"SummarizationMiddleware has no parameter {', '.join(map(repr, unknown))}; "
             "help(SummarizationMiddleware) lists them"
         )
-    if "max_tokens_before_summary" in given:
-        warn_caller(
-            "max_tokens_before_summary is deprecated. Use trigger=('tokens', value) instead.",
-            DeprecationWarning,
-            own,
-        )
-        value = given["max_tokens_before_summary"]
-        if trigger is None and value is not None:
-            trigger = ("tokens", value)
-    if "messages_to_keep" in given:
-        warn_caller(
-            "messages_to_keep is deprecated. Use keep=('messages', value) instead.",
-            DeprecationWarning,
-            own,
-        )
-        if keep == KEEP:
-            keep = ("messages", given["messages_to_keep"])
+    for name, form in (
+        ("max_tokens_before_summary", "trigger=('tokens', value)"),
+        ("messages_to_keep", "keep=('messages', value)"),
+    ):
+        if name in given:
+            warn_caller(f"{name} is deprecated. Use {form} instead.", DeprecationWarning, own)
+    most = given.get("max_tokens_before_summary")
+    if trigger is None and most is not None:
+        trigger = ("tokens", most)
+    if "messages_to_keep" in given and keep == KEEP:
+        keep = ("messages", given["messages_to_keep"])
     return trigger, keep
 
 

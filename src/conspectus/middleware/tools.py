@@ -57,19 +57,10 @@ def recall_tool(now: Callable[[], tuple[GraphEngine, Planner]], tokens: int) -> 
         try:
             chain, _ = yield from channel.reached()
             view, requested = (yield from channel.view()), read_requested(runtime.state)
-            return (
-                yield from answer_flow(
-                    archive,
-                    channel.scope,
-                    chain,
-                    query=query,
-                    id=id,
-                    until=until,
-                    start=start,
-                    tokens=max(1, planner.room_for(tokens, requested, view)),
-                    count=graph.engine.meter.text,
-                )
-            )
+            asked: dict[str, Any] = {"query": query, "id": id, "until": until, "start": start}
+            most, count = max(1, planner.room_for(tokens, requested, view)), graph.engine.meter.text
+            where = archive, channel.scope, chain
+            return (yield from answer_flow(*where, **asked, tokens=most, count=count))
         except ArchiveError as error:
             raise ToolException(unreadable(error)) from error
         except ConspectusError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, takewhile
 from operator import attrgetter, not_
 from typing import Any
 
@@ -37,12 +37,14 @@ class HistoryParts:
     rest: list[BaseMessage]
 
     @property
+    def alone(self) -> list[BaseMessage]:
+        """The system message, if there is one."""
+        return [] if self.system is None else [self.system]
+
+    @property
     def leading(self) -> int:
         """Number of system messages at the beginning of the rest."""
-        count = 0
-        while count < len(self.rest) and isinstance(self.rest[count], SystemMessage):
-            count += 1
-        return count
+        return sum(1 for _ in takewhile(lambda m: isinstance(m, SystemMessage), self.rest))
 
 
 def divide(

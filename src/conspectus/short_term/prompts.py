@@ -83,11 +83,8 @@ def shown(
     messages: Sequence[BaseMessage] = (),
 ) -> list[BaseMessage]:
     """Put system message, summary and messages together, as `final_prompt` does."""
-    slots = {
-        "system_message": [] if system is None else [system],
-        "summary": summary,
-        "messages": list(messages),
-    }
+    alone = [] if system is None else [system]
+    slots = {"system_message": alone, "summary": summary, "messages": list(messages)}
     return filled(prompt, "final_prompt", slots)
 
 

@@ -36,20 +36,10 @@ def facts_before(running: RunningSummary | None, where: object) -> Record | None
     ledger = None if running is None else _ledgers.get((where, name_of(running)))
     if running is None or ledger is None:
         return None
-    return Record.make(
-        parent=None,
-        covers=(),
-        clips=(),
-        summary=running.summary,
-        ledger=ledger,
-        cause="",
-        tokens_before=0,
-        tokens_after=0,
-        messages_after=0,
-        archived=False,
-        by="",
-        cost=Cost(),
-    )
+    nothing = dict.fromkeys(("tokens_before", "tokens_after", "messages_after"), 0)
+    about: dict[str, Any] = {"parent": None, "covers": (), "clips": (), "cause": "", "by": ""}
+    found = {"summary": running.summary, "ledger": ledger, "archived": False, "cost": Cost()}
+    return Record.make(**about, **nothing, **found)
 
 
 def keep_facts(running: RunningSummary, where: object, ledger: Mapping[str, Any]) -> None:

@@ -144,7 +144,8 @@ class ShortTermCall:
         if decided.at_most > given.max_tokens:
             self._complain(_too_large(decided))
         refuse_equal_ids(parts.rest)
-        gone = [str(_source(history, i).id) for i in decided.evicted]
+        left = [entry.source for i in decided.evicted if (entry := history.places[i].entry)]
+        gone = [str(message.id) for message in left if isinstance(message, BaseMessage)]
         ids = (running.summarized_message_ids if running else set()) | set(gone)
         last = next((m.id for m in reversed(parts.messages) if m.id in ids), None)
 
@@ -154,9 +155,8 @@ class ShortTermCall:
         anchor.names = lambda record: name_of(after(record))
         turn = replace(turn, engine=replace(engine, order=chosen.order or engine.order))
         try:
-            compaction = Compaction(
-                turn, history, decided, ready=chosen.draft, waited=chosen.waited
-            )
+            ready, waited = chosen.draft, chosen.waited
+            compaction = Compaction(turn, history, decided, ready=ready, waited=waited)
             outcome, view = yield from compaction.run()
             yield from settled_flow(turn, history, chosen, outcome)
         except (SummaryError, RedactionError) as error:
@@ -174,10 +174,7 @@ class ShortTermCall:
         now = after(outcome.record)
         if now is not None and archive is None:
             records.keep_facts(now, self._where(parts, now), outcome.record.ledger)
-        rest = _rest(view, parts)
-        if now is None:
-            return SummarizationResult([*_alone(parts), *rest])
-        return self._result(parts, now, rest)
+        return self._viewed(parts, now, view)
 
     def _scope(self, parts: HistoryParts) -> Scope:
         if self.settings.archive is not None:
@@ -205,9 +202,8 @@ class ShortTermCall:
         """Return the settings with the sizes that were already counted."""
         given, rest = self.settings, parts.rest
         sizes = given.tallies.follow(_name(parts), rest)
-        known = {id(m): sizes.upto(n + 1) - sizes.upto(n) for n, m in enumerate(rest)}
         knowing = copy(given)
-        knowing.known = known
+        knowing.known = {id(m): sizes.upto(n + 1) - sizes.upto(n) for n, m in enumerate(rest)}
         return knowing
 
     def _unchanged(
@@ -221,9 +217,15 @@ class ShortTermCall:
             self._complain(decided)
         if not any(place.item.clipped for place in history.places):
             return self._plain(parts, running)
-        rest = _rest(history, parts)
+        return self._viewed(parts, running, history)
+
+    def _viewed(
+        self, parts: HistoryParts, running: RunningSummary | None, view: History
+    ) -> SummarizationResult:
+        found = [place.source for place in view.places if not place.item.summary]
+        rest = [m for m in found if isinstance(m, BaseMessage) and m is not parts.system]
         if running is None:
-            return SummarizationResult([*_alone(parts), *rest])
+            return SummarizationResult([*parts.alone, *rest])
         return self._result(parts, running, rest)
 
     def _complain(self, stuck: Stuck) -> None:
@@ -234,9 +236,8 @@ class ShortTermCall:
         log("history_does_not_fit", "%s", stuck.reason)
 
     def _failed(self, scope: Scope, running: RunningSummary | None, history: History) -> None:
-        over = history.size.tokens > self.settings.max_tokens
-        failure = FailedSummary(_mark(running), history.size, history.size, over)
-        self.memory.of(scope).failed = failure
+        size, over = history.size, history.size.tokens > self.settings.max_tokens
+        self.memory.of(scope).failed = FailedSummary(_mark(running), size, size, over)
 
 
 def _name(parts: HistoryParts) -> str:
@@ -244,27 +245,10 @@ def _name(parts: HistoryParts) -> str:
     return str(parts.rest[0].id) if parts.rest else ""
 
 
-def _alone(parts: HistoryParts) -> list[BaseMessage]:
-    return [] if parts.system is None else [parts.system]
-
-
 def _mark(running: RunningSummary | None) -> str | None:
     if running is None:
         return None
     return f"{len(running.summarized_message_ids)} {running.last_summarized_message_id}"
-
-
-def _source(history: History, index: int) -> BaseMessage:
-    entry = history.places[index].entry
-    assert entry is not None
-    assert isinstance(entry.source, BaseMessage)
-    return entry.source
-
-
-def _rest(view: History, parts: HistoryParts) -> list[BaseMessage]:
-    """Return the messages of a view, without the system message and the summary."""
-    found = [place.source for place in view.places if not place.item.summary]
-    return [m for m in found if isinstance(m, BaseMessage) and m is not parts.system]
 
 
 def _history(
@@ -283,7 +267,7 @@ def _history(
         archived = head is not None and head.archived
         text = summary_text(running.summary, archived=archived, **mark)
         between = [summary_message(text, head.id if head is not None else "before")]
-    messages = [*_alone(parts), *parts.rest[:leading], *between, *parts.rest[leading:]]
+    messages = [*parts.alone, *parts.rest[:leading], *between, *parts.rest[leading:]]
     entries = read_messages(messages)
     meter = TokenMeter(given.count)
     pins = [False] * len(entries)

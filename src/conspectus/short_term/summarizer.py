@@ -60,10 +60,8 @@ class PromptedSummarizer:
         """Model, templates and sizes that a draft depends on."""
         given, model = self._settings, self._settings.model
         options = getattr(model, "kwargs", None)
-        words = [
-            prompts.identity(given.initial_summary_prompt),
-            prompts.identity(given.existing_summary_prompt),
-        ]
+        used = (given.initial_summary_prompt, given.existing_summary_prompt)
+        words = map(prompts.identity, used)
         kind = f"{type(model).__module__}.{type(model).__qualname__} {self.name} {options!r}"
         return "\0".join([kind, str(given.max_tokens), *words])
 
@@ -98,14 +96,9 @@ class PromptedSummarizer:
         return Summary(text, tuple(entry.key for entry in request.entries), cost)
 
     def _prompt(self, piece: list[BaseMessage], text: str) -> list[BaseMessage]:
-        if not text:
-            return prompts.filled(
-                self._settings.initial_summary_prompt, "initial_summary_prompt", {"messages": piece}
-            )
-        slots = {"messages": piece, "existing_summary": text}
-        return prompts.filled(
-            self._settings.existing_summary_prompt, "existing_summary_prompt", slots
-        )
+        name = "existing_summary_prompt" if text else "initial_summary_prompt"
+        slots = {"messages": piece, **({"existing_summary": text} if text else {})}
+        return prompts.filled(getattr(self._settings, name), name, slots)
 
     def _ask(
         self, prompt: list[BaseMessage], request: SummaryRequest, before: Cost
@@ -115,9 +108,8 @@ class PromptedSummarizer:
         acall = None if on_a_loop is None else lambda: on_a_loop(prompt)
         sent = sum(self._settings.count([message]) for message in prompt)
         asked, provider = model_and_provider(model, self.name)
-        with observing(
-            SummarizerCall, summarizer=self.name, model=asked, provider=provider
-        ) as seen:
+        facts = {"summarizer": self.name, "model": asked, "provider": provider}
+        with observing(SummarizerCall, **facts) as seen:
             try:
                 answer = _said((yield Io(lambda: model.invoke(prompt), acall, self._timeout)))
             except Exception as error:
