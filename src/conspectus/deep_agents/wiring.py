@@ -104,10 +104,8 @@ def _slots(template: DeepAgentsSummarization | None) -> dict[str, Any]:
         names: Any = real
         return names.create_agent(*args, middleware=_guarded(middleware), **kwargs)
 
-    return {
-        one.__name__: one
-        for one in (create_summarization_middleware, SubAgentMiddleware, create_agent)
-    }
+    made = (create_summarization_middleware, SubAgentMiddleware, create_agent)
+    return dict(zip(SLOTS, made, strict=True))
 
 
 def _rebound(function: Callable[..., Any], slots: Mapping[str, Any]) -> Callable[..., Any]:
