@@ -22,9 +22,9 @@ from langgraph.store.sqlite import SqliteStore
 from conspectus import Compactor
 from conspectus._drive import run
 from conspectus.archive import Archive, Scope, default_archive_path
-from conspectus.archive.breaker import Breaker
 from conspectus.archive.file_store import FileStore
 from conspectus.archive.flows import WRITES
+from conspectus.archive.gate import Breaker
 from conspectus.archive.trouble import explain
 from conspectus.archive.wire import FORMAT, unpack
 from conspectus.errors import (
@@ -215,7 +215,7 @@ def test_a_store_that_hung_is_left_alone_and_then_one_call_tries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 1_000.0
-    monkeypatch.setattr("conspectus.archive.breaker.monotonic", lambda: now)
+    monkeypatch.setattr("conspectus.archive.gate.monotonic", lambda: now)
     store = Remote()
     archive, entries = Archive(store, timeout=0.5), talk("one")
     with pytest.raises(ArchiveTimeout, match=r"within 0\.5 seconds; check"):
@@ -242,7 +242,7 @@ def test_while_one_call_tries_a_store_that_hung_the_others_do_not_wait_for_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 1_000.0
-    monkeypatch.setattr("conspectus.archive.breaker.monotonic", lambda: now)
+    monkeypatch.setattr("conspectus.archive.gate.monotonic", lambda: now)
     breaker = Breaker(30.0)
     assert breaker.left() == 0
     breaker.hung()

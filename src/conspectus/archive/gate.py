@@ -1,4 +1,4 @@
-"""Gate the calls of a store, so that background work can be stopped.
+"""Gate the calls of a store: of stopped background work, and of a store that timed out.
 
 A store's owner may close its connections. A thread that uses one then would crash the interpreter
 (SQLite), so the gate of the work is shut first: running calls end, and no other begins.
@@ -6,10 +6,12 @@ A store's owner may close its connections. A thread that uses one then would cra
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
+from time import monotonic
 
 
 class Stopped(BaseException):
@@ -61,3 +63,36 @@ def inside() -> Iterator[None]:
     gate = GATE.get()
     with nullcontext() if gate is None else gate.inside():
         yield
+
+
+class Breaker:
+    """Spare callers the wait for a store that has just timed out.
+
+    For `seconds` after a time-out no call is made; then one caller tries, and the others wait for
+    its outcome, or for as long again. Any answer, an error too, ends this. None: never wait.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds = seconds
+        self._until: float | None = None
+        self._lock = threading.Lock()
+
+    def left(self) -> int:
+        """Return the whole seconds left to wait; 0 if the caller may ask the store now."""
+        with self._lock:
+            if self._until is None or self._seconds is None:
+                return 0
+            now = monotonic()
+            if now < self._until:
+                return max(1, math.ceil(self._until - now))
+            self._until = now + self._seconds  # this caller tries, and may never come back
+            return 0
+
+    def hung(self) -> None:
+        if self._seconds is not None:
+            with self._lock:
+                self._until = monotonic() + self._seconds
+
+    def answered(self) -> None:
+        with self._lock:
+            self._until = None

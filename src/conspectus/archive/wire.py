@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from conspectus._drive import Flow, Io, StepTimeout, in_a_daemon
 from conspectus._langchain import is_memory_store, known
-from conspectus.archive.breaker import Breaker
 from conspectus.archive.file_store import FileStore
-from conspectus.archive.gate import inside
+from conspectus.archive.gate import Breaker, inside
 from conspectus.archive.operations import (
     GetOp,
     Item,

@@ -29,11 +29,8 @@ def list_threads(
     if as_json:
         output.print_json({"archive": shown, "tenant": tenant, "threads": list(threads)})
         return
-    screen = output.console()
-    for thread in threads:
-        screen.print(output.shown(thread), soft_wrap=True)
-    if not threads:
-        screen.print(output.shown(f"{shown} keeps nothing of {tenant}"), soft_wrap=True)
+    for line in threads or [f"{shown} keeps nothing of {tenant}"]:
+        output.say(line)
 
 
 @app.command("export", epilog=EXIT_CODES)
@@ -94,7 +91,7 @@ def compact(archive: ArchiveOption = None, as_json: JsonOption = False) -> None:
     said = f"{count:,} values of {shown} rewritten"
     if file is not None:
         said += f"; {before:,} bytes before, {after:,} now"
-    output.console().print(output.shown(said), soft_wrap=True)
+    output.say(said)
 
 
 @app.command("forget", epilog=EXIT_CODES)
@@ -126,7 +123,7 @@ def forget(
     if as_json:
         output.print_json({"tenant": tenant, "thread": thread, "deleted": count})
     else:
-        output.console().print(output.shown(f"{count:,} values deleted: {what}"), soft_wrap=True)
+        output.say(f"{count:,} values deleted: {what}")
 
 
 def _bytes_of(file: Path | None) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conspectus.archive import without_password
 from conspectus.cli import options
 from conspectus.cli.options import LOCAL
-from conspectus.cli.output import columns, shown
+from conspectus.cli.output import columns, say, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -65,25 +65,25 @@ class Report:
         colour = {"compacted": "green", "kept": "cyan"}.get(result.outcome, "red")
         cause = f" ({result.cause})" if result.cause else ""
         reason = f": {result.reason}" if why else ""
-        _line(screen, f"{result.outcome}{reason}{cause}", f"bold {colour}")
+        say(f"{result.outcome}{reason}{cause}", f"bold {colour}", screen)
         self._sizes(screen)
         if result.evicted or result.clipped or result.dropped:
-            _line(
-                screen,
+            say(
                 f"{result.evicted:,} messages left the view now, {result.dropped:,} had left "
                 f"before, {result.clipped:,} are shown short",
+                screen=screen,
             )
         if result.redacted:
             kinds = ", ".join(f"{kind} {n:,}" for kind, n in sorted(result.redacted.items()))
-            _line(screen, f"Secrets taken out of what is kept, in places: {kinds}")
+            say(f"Secrets taken out of what is kept, in places: {kinds}", screen=screen)
         self._summary(screen)
         for note in [*result.failures, *self.notes]:
-            _line(screen, f"Note: {note}", "yellow")
+            say(f"Note: {note}", "yellow", screen)
         if result.cost.calls:
             cost = result.cost
-            _line(screen, f"Cost: {cost.calls:,} calls of a model, {cost.tokens:,} tokens")
+            say(f"Cost: {cost.calls:,} calls of a model, {cost.tokens:,} tokens", screen=screen)
         if self.out is not None:
-            _line(screen, f"Messages: {self.out}")
+            say(f"Messages: {self.out}", screen=screen)
         if result.outcome == "compacted" or result.dropped:
             self._originals(screen)
 
@@ -108,31 +108,25 @@ class Report:
             body = Text(shown(result.summary))
             screen.print(Panel(body, title="Summary", title_align="left"))
         if result.carried:
-            _line(screen, f"Carried word for word: {len(result.carried):,} facts", "bold")
+            say(f"Carried word for word: {len(result.carried):,} facts", "bold", screen)
         for fact in result.carried[:FACTS_SHOWN]:
-            _line(screen, f"  {fact.kind}: {fact.value} [{fact.source}]")
+            say(f"  {fact.kind}: {fact.value} [{fact.source}]", screen=screen)
         if len(result.carried) > FACTS_SHOWN:
-            _line(screen, f"  … and {len(result.carried) - FACTS_SHOWN:,} more; --json lists all")
+            say(
+                f"  … and {len(result.carried) - FACTS_SHOWN:,} more; --json lists all",
+                screen=screen,
+            )
 
     def _originals(self, screen: Console) -> None:
         if self.archive is None or not self.result.archived:
-            _line(
-                screen,
-                "Originals: not archived, so nothing can be recalled; keep the file",
-                "yellow",
-            )
+            text = "Originals: not archived, so nothing can be recalled; keep the file"
+            say(text, "yellow", screen)
             return
         where = without_password(self.archive)
-        _line(screen, f"Originals: {where} (thread {self.thread})")
+        say(f"Originals: {where} (thread {self.thread})", screen=screen)
         parts = ["conspectus", "recall", "--thread", self.thread]
         if self.archive != options.archive_of(None):
             parts += ["--archive", where]
         if self.tenant != LOCAL:
             parts += ["--tenant", self.tenant]
-        _line(screen, f"Next: {shlex.join(parts)} 'what you look for'", "bold")
-
-
-def _line(screen: Console, text: str, style: str = "") -> None:
-    from rich.text import Text
-
-    screen.print(Text(shown(text), style), soft_wrap=True)
+        say(f"Next: {shlex.join(parts)} 'what you look for'", "bold", screen)

@@ -68,8 +68,7 @@ def check(file: FileArgument, window: WindowOption = None, as_json: JsonOption =
             }
         )
         return
-    screen = output.console()
-    screen.print(output.shown(f"{file}: valid"), style="bold", soft_wrap=True)
+    output.say(f"{file}: valid", "bold")
     _table(rows)
     show_notes(said)
 
@@ -131,7 +130,5 @@ def _table(rows: list[tuple[str, str]]) -> None:
 
 
 def show_notes(said: list[str]) -> None:
-    from rich.text import Text
-
     for note in said:
-        output.console().print(Text(f"Note: {output.shown(note)}", "yellow"), soft_wrap=True)
+        output.say(f"Note: {note}", "yellow")

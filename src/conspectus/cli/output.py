@@ -30,6 +30,13 @@ def shown(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else "\ufffd" for c in text)
 
 
+def say(text: str, style: str = "", screen: Console | None = None) -> None:
+    """Print a text, made safe, on one line however long."""
+    from rich.text import Text
+
+    (screen or console()).print(Text(shown(text), style), soft_wrap=True)
+
+
 def columns(*names: str) -> Table:
     """Make a table without lines; `>` before a name aligns its column right."""
     from rich.table import Table

@@ -60,15 +60,11 @@ def recall(
 
 
 def _print(found: RecallResult) -> None:
-    from rich.text import Text
-
-    screen = output.console()
     for hit in found.hits:
         head = " ".join(part for part in (f"[{hit.cite}]", hit.role, hit.name, hit.date) if part)
-        screen.print(Text(output.shown(head), "bold"), soft_wrap=True)
-        screen.print(Text(output.shown(hit.text)), soft_wrap=True)
-        screen.print()
+        output.say(head, "bold")
+        output.say(f"{hit.text}\n")
     if found.truncated:
-        screen.print("Something was shortened or left out; raise --tokens for more.")
+        output.say("Something was shortened or left out; raise --tokens for more.")
     elif not found.hits:
-        screen.print("Nothing was found; try other words, or recall by --id.")
+        output.say("Nothing was found; try other words, or recall by --id.")
