@@ -75,7 +75,7 @@ class _Cutting:
         at = self._enough_leaves(enough)
         if at is None and not over:
             return Keep("what would stay leaves no room for a summary", self.tokens)
-        # Over the limit as much leaves as may, where nothing that is asked for is enough.
+        # Over the limit, as much leaves as may if the requested part is not enough.
         cuts = [cut for cut in self.legal if at is not None and cut > at] or self.legal[-1:]
         for share in self._shares():
             for cut in cuts:
@@ -99,7 +99,7 @@ class _Cutting:
 
     def _shares(self) -> Iterator[int]:
         """Yield the room for the summary message: the one asked for, then less."""
-        # Never nothing: messages that leave without a summary would be lost.
+        # Never 0: messages that leave without a summary would be lost.
         whole, floor = max(1, self.limits.share, self.limits.frame), max(1, self.limits.floor)
         yield from dict.fromkeys((whole, min(whole, max(floor, whole // 2)), min(whole, floor)))
 

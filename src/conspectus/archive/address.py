@@ -40,7 +40,7 @@ def check_address(where: str) -> None:
     else:
         return
     raise InputError(
-        # Well formed, and no @ behind it, so that it is still there where passwords are hidden.
+        # The example is well formed, so that hiding passwords leaves it as it is.
         f"{wrong}; write %40 for @, %3A for :, %2F for /, %3F for ?, %25 for % and %20 for a space "
         "in the user and the password of postgresql://user:password@host:5432/database (a file "
         "whose name looks so is given with ./ in front)"

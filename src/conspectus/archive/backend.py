@@ -54,7 +54,7 @@ class Backend:
 def default_archive_path() -> Path:
     """Return `conspectus/archive.db` in `XDG_DATA_HOME` (`~/.local/share`)."""
     data = os.environ.get("XDG_DATA_HOME", "")
-    # The XDG rules say that a relative path is to be ignored.
+    # The XDG specification ignores relative paths.
     base = Path(data) if data and Path(data).is_absolute() else Path.home() / ".local" / "share"
     return base / "conspectus" / "archive.db"
 
@@ -106,7 +106,7 @@ def private_file(path: Path) -> None:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise ArchiveError(f"{path} is not a plain file; choose another path for the archive.")
         start = os.read(number, len(SQLITE_HEADER))
-        if not start:  # somebody else made it, for whomever his umask lets in
+        if not start:  # another process made it, with its own umask
             path.chmod(0o600)
     finally:
         os.close(number)
@@ -139,7 +139,7 @@ def _open_sqlite(path: Path) -> Backend:
         connection = sqlite3.connect(
             path, timeout=BUSY, isolation_level=None, check_same_thread=False
         )
-        # What an earlier version made stays in its form until it is brought up.
+        # The file of an earlier version keeps its form until it is brought up.
         store = _old(connection) if is_old(connection) else FileStore(connection)
         _set_up(store)
         if isinstance(store, FileStore) and holds_old(connection):
@@ -222,7 +222,7 @@ def _open_postgres(address: str) -> Backend:
         ) from error
     stack, failed = ExitStack(), None
     try:
-        # A pool would go on trying in the background; a plain connection fails at once.
+        # A pool would retry in the background; a plain connection fails at once.
         psycopg.connect(address, connect_timeout=CONNECT).close()
         given = conninfo_to_dict(address)
         pool = {
@@ -237,7 +237,7 @@ def _open_postgres(address: str) -> Backend:
         )
         store.setup()
     except psycopg.ProgrammingError as error:
-        # It may quote what it cannot read, and whatever is raised in here keeps it as its context.
+        # It may quote the address, and an error raised in here would keep it as its context.
         stack.close()
         if error.sqlstate is not None:
             raise ArchiveError(f"The archive cannot be opened: {explain(error)}.") from error

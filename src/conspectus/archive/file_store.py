@@ -113,7 +113,7 @@ class FileStore:
 
     def _search(self, op: SearchOp) -> list[FileItem]:
         name = _name(op.namespace_prefix)
-        # A dot goes before a slash, and no label holds either: all that lies below the namespace.
+        # A dot sorts before a slash, and no label has either: this is all below the namespace.
         where = "WHERE name = ? OR (name > ? AND name < ?) " if name else ""
         below = (name, name + ".", name + "/") if name else ()
         rows = self.conn.execute(

@@ -89,7 +89,7 @@ class ArchiveFlows:
             except ArchiveError as error:
                 if not meanings:
                     raise
-                # An embedding model that is out of reach must not keep originals from safety.
+                # Originals must be safe even if the embedding model cannot be reached.
                 _warn("archived without a semantic index, found by words only: %s", error)
                 meanings = {}
 
@@ -193,7 +193,7 @@ class ArchiveFlows:
             yield from self._put_one(scope, "head", HEAD, {"record": record.id})
             kept = yield from self.shelf.one_flow(scope, record.id)
             pointer = yield from self.pointer_flow(scope)
-            # A worker that was slow to write the record before has put the pointer back to it.
+            # A slow worker may have set the head back to the record before.
             if kept is None or pointer != seen:
                 break
         if seen is not None:
@@ -366,7 +366,7 @@ class ArchiveFlows:
             items = (yield from self.wire.batch([SearchOp(prefix, PAGE)]))[0]
             places = {(tuple(item.namespace), item.key) for item in items}
             if not places:
-                # Parts of messages, and what is made of them, do not count.
+                # Parts of messages, and data derived from them, do not count.
                 return sum(place[-1] not in (TEXTS, INDEX, *ASIDE) for place, _ in deleted)
             if places <= deleted:
                 raise ArchiveError(

@@ -42,7 +42,7 @@ def packed(data: Any) -> bytes:
     """Return plain JSON data as bytes."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     deflate = zlib.compressobj(LEVEL, zdict=PRIMER)
-    # A lone surrogate has no UTF-8; Python's own form of one is read back as what it was.
+    # A lone surrogate has no UTF-8, but Python's own form of one is read back.
     return deflate.compress(text.encode("utf-8", "surrogatepass")) + deflate.flush()
 
 

@@ -108,7 +108,7 @@ class Shelf:
         while wanted is not None:
             if wanted in steps:
                 return None
-            # The newest is always asked for: if it is there, so is what it stands on.
+            # The newest is always read from the store: if it is there, so are its ancestors.
             known = self._known.get((scope, wanted)) if steps else None
             if known is not None:
                 steps[wanted] = _Read(known, _text(known))

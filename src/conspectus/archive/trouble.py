@@ -103,7 +103,7 @@ def _of_postgres(error: BaseException, text: str) -> str | None:
         )
     if "closed" in text and "pool" in text:
         return "the archive has been closed; open it again"
-    # Its own class for each state, such as AdminShutdown, below the two that mean the connection.
+    # psycopg has a class for each state, such as AdminShutdown, below these two.
     kinds = {one.__name__ for one in type(error).__mro__}
     if kinds & {"OperationalError", "InterfaceError"}:
         return (

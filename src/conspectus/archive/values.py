@@ -149,7 +149,7 @@ def _comes_back(entry: Entry) -> bool:
     source = dict(entry.source) if isinstance(entry.source, Mapping) else entry.source
     if again == source:
         return True
-    # NaN is unlike itself, so a message that holds one is held against its text.
+    # NaN differs from itself, so a message with one is compared by its text.
     odd: list[str] = []
     json.loads(entry.encoded.text, parse_constant=odd.append)
     same_type = type(again) is type(source)

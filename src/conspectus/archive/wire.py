@@ -86,7 +86,7 @@ class Wire:
         self.ttl = ttl
         self.timeout = timeout
         self._in_thread = isinstance(store, FileStore)
-        # Apart, as an embedding model that hangs must not keep originals from safety.
+        # Two, as a hanging embedding model must not keep originals from safety.
         self._breaker, self._meaning_breaker = Breaker(timeout), Breaker(timeout)
         # The in-memory store is a plain dict, which must not change while a search goes over it.
         self._memory_lock = threading.RLock() if is_memory_store(store) else None
@@ -127,7 +127,7 @@ class Wire:
         if "expires" in body:
             ttl = max(1.0, body["expires"] - time.time())
         elif ttl is not None:
-            # Some stores only delete what has expired when they are swept; the date makes sure.
+            # Some stores delete expired values only when they are swept.
             body["expires"] = time.time() + ttl
         raw = packed(body)
         whole = raw if getattr(self.store, "takes_bytes", False) else b64encode(raw).decode()
@@ -181,7 +181,7 @@ class Wire:
             breakers.append(self._meaning_breaker)
         answers: list[Any] = []
         for part in _chunks(ops):
-            # Looked at here, as the call itself may be made in a thread that has no loop.
+            # Read here, as the call itself may run in a thread without a loop.
             call = partial(self._call, part, asyncio._get_running_loop())
             if left := next((n for one in reversed(breakers) if (n := one.left())), 0):
                 raise ArchiveTimeout(
@@ -253,7 +253,7 @@ class Wire:
         """End the transaction of a failed commit, or every later batch would fail."""
         connection, lock = getattr(self.store, "conn", None), getattr(self.store, "lock", None)
         if isinstance(connection, sqlite3.Connection) and lock is not None:
-            # One that is closed or broken for good says so itself at the next call.
+            # A closed or broken connection raises its own error at the next call.
             with suppress(sqlite3.Error), lock:
                 connection.rollback()
 

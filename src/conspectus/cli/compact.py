@@ -194,7 +194,7 @@ def _compactor(
     if where is None:
         yield compactor, caveats
         return
-    # The settings are good, so an archive may be made; wrong ones leave nothing behind.
+    # The settings are valid, so an archive may be made now.
     with options.opened(where) as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         yield Compactor(**settings, archive=archive, on_event=on_event), caveats

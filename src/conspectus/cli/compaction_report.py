@@ -90,7 +90,7 @@ class Report:
     def _sizes(self, screen: Console) -> None:
         result = self.result
         table = columns("", ">messages", ">tokens")
-        # As the tokens: without those that had left before.
+        # Like the tokens, without those that had left before.
         before = len(self.history.messages) - result.dropped
         after = len(result.messages)
         table.add_row("before", f"{before:,}", f"{result.tokens_before:,}")

@@ -65,7 +65,7 @@ def _trigger(config: SubagentSettings) -> Iterator[Found]:
             amount_ = amount if kind == "tokens" else int(limit * amount)
         else:
             amount_ = amount
-        # Of conditions that must all hold, another one may well end.
+        # If several conditions must hold, another one may end first.
         alone = not isinstance(one, AllOf) or len(one.sizes) == 1
         if bound is not None and amount_ >= bound and alone:
             said = "keep" in config.model_fields_set

@@ -212,7 +212,7 @@ def _shown(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    # A password goes before anything is cut off, by which it may be known for one.
+    # Hide a password before cutting, which could make it unrecognisable.
     text = repr(without_password(value)) if isinstance(value, str) else str(value)
     return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
 

@@ -200,7 +200,7 @@ class _Reader:
 
         empty = section is None or section.value == ""
         for key, node in root.value:
-            # A space that does not break looks like one that indents, and is a part of the key.
+            # A no-break space looks like indentation, and is a part of the key.
             name = str(key.value).strip()
             if section is None and nearest(name, [SECTION]):
                 text = f"unknown section '{name}'; did you mean '{SECTION}'?{lookalikes(name)}"

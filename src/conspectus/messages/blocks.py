@@ -197,7 +197,7 @@ def kind_name(block: Mapping[str, Any]) -> str:
 
 def opened(block: Mapping[str, Any]) -> Mapping[str, Any]:
     """Unwrap a block, and give it its kind as `type`."""
-    for _ in range(3):  # nobody wraps deeper
+    for _ in range(3):  # no provider wraps deeper
         name = kind_name(block)
         kind = KINDS.get(name)
         if kind is None or not kind.inside:

@@ -96,7 +96,7 @@ def to_json(message: BaseMessage | Mapping[str, Any]) -> tuple[str, dict[str, An
         kept = not_too_deep(data)
         body = {"type": dumped["type"], "data": plain(kept)}
         return "langchain", body, lossless and kept is data
-    # Text kept beside the message could not tell an id of another type from a text.
+    # The id beside the message is a text, so an id of another type stays in it.
     body = {key: part for key, part in message.items() if key != "id" or type(part) is not str}
     kept = not_too_deep(body)
     return "dict", plain(kept), lossless and kept is body

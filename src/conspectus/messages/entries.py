@@ -189,8 +189,8 @@ def name_entries(
             taken.update(missing[place])
         digest = hashlib.sha256(entry.encoded.text.encode()).hexdigest()
         if entry.given_id is None:
-            # The key says which content it is and which of its kind, so that the messages that
-            # are no longer there can be counted by their keys alone.
+            # The key has the content and its number, so that messages which have left can be
+            # counted by their keys alone.
             content = digest[:28]
             entry.id = entry.key = f"{content}-{contents[content]}"
             contents[content] += 1

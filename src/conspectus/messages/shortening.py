@@ -190,7 +190,7 @@ class _Shortening:
             if kind and len(parts) > 1:
                 whole = "\n".join(part["text"] for part in parts)
                 short = self._text(whole)
-                # Also where nothing is left out it is no longer the original, and says so.
+                # Joined blocks are not the original, even if nothing is left out.
                 note = f"\n[joined: {len(parts)} blocks; original {self.where}]"
                 out.append({"type": kind, "text": short if short != whole else whole + note})
             else:

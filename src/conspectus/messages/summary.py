@@ -29,7 +29,7 @@ def summary_text(body: str, *, archived: bool, mark: str = NO_MARK) -> str:
     that equal summaries of two branches stay apart.
     """
     note = f"{NOTE}{NOTE_ARCHIVED if archived else ''})"
-    # The mark is another one after each compaction: at the end it leaves the cached part as it is.
+    # The mark changes with each compaction; at the end it leaves the cached part unchanged.
     return f"{SUMMARY_LINE}\n\n{note}\n{body}\n(notes #{mark})"
 
 

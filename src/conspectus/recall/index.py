@@ -210,7 +210,7 @@ class SearchIndex:
             if part.expires is not None:
                 data["expires"] = part.expires
             yield from self._wire.batch([self._wire.put_op(place, name, data)])
-            # Who forgets the thread at this moment must not find the part there afterwards.
+            # If the thread was forgotten at this moment, the part must not stay.
             key = part.keys[0]
             if not (yield from self._wire.read(scope.namespace("messages"), [key])):
                 yield from self._wire.batch([PutOp(place, name, None)])
@@ -263,7 +263,7 @@ def _read(one: Archived) -> tuple[str, Doc, list[Passage]]:
     said = _SPEAKER.match(one.text)
     speaker = one.name or (said.group("name") if said else one.role)
     again = one.role == "tool" and says_again(one.text)  # its originals are found, and not it too
-    # A message is found by its speaker and its date, too, where no passage names them.
+    # A message is found by its speaker and date too, if its text does not name them.
     about = " ".join(part for part in (one.name, one.date) if part and part not in one.text)
     doc = Doc(
         f"{digest(one.id)} {digest(one.cite)}",

@@ -70,7 +70,7 @@ class Packing:
         own = self.count(self._text([piece]))
         left = self.tokens - self._used
         taken = own <= (self.tokens if alone else self.tokens * WHOLE) and (
-            # A counter may add something for each text: near the limit only the whole text says.
+            # A counter may add tokens for each text: near the limit only the whole text is exact.
             own <= left + self.tokens // 16 + 8 and self._put(piece, 0, self.tokens)
         )
         if not taken and own > self.tokens * LARGE:
@@ -86,7 +86,7 @@ class Packing:
 
     def result(self) -> tuple[list[Piece], str, int, bool]:
         """Return the messages in order, the text, its tokens, and whether anything is missing."""
-        # What was counted step by step is counted once more, for counters that are not monotone.
+        # The whole is counted once more, for counters that are not monotone.
         while self.pieces and not self._fits(self.pieces, self.left_out):
             self.pieces.pop()
             self.left_out += self.left_out > 0

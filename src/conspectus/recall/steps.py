@@ -41,12 +41,12 @@ class Steps:
     """
 
     def __init__(self, kinds: Sequence[Act], long: Collection[int] = frozenset()) -> None:
-        # In flat columns: a history of 100,000 messages has as many tuples to make otherwise.
+        # Flat columns, as a history of 100,000 messages would need as many tuples.
         self._earlier, self._ends = array("I"), array("I")
         for follows in _follows(kinds, long):
             self._earlier.extend(follows)
             self._ends.append(len(self._earlier))
-        # For each place the first of those that follow it, and for each of these the next one.
+        # Linked lists: for each place its first follower, and for each follower the next one.
         self._first = array("i", [-1]) * len(kinds)
         self._next = array("i", [-1]) * len(self._earlier)
         for edge in range(len(self._earlier) - 1, -1, -1):
@@ -103,7 +103,7 @@ def _follows(kinds: Sequence[Act], long: Collection[int]) -> Iterator[tuple[int,
         elif kind is result and call:
             yield call
             results = (*results, place)
-        else:  # a result that nobody called for stands as if it were said
+        else:  # a result without a call counts as speech
             yield (*said, *(results or call))
             said = (*said[:1], place) if place in long else (place,)
             call, results = (), ()

@@ -158,7 +158,7 @@ class Redaction:
                 "archived or summarised"
             ) from error
         except Exception as error:
-            # The error may quote the text, so only its type is told.
+            # The error may quote the text, so the message has only its type.
             raise RedactionError(
                 f"the redactor {name} failed with {type(error).__name__}; nothing was archived or "
                 "summarised; mend it, or leave redact= out"
@@ -239,7 +239,7 @@ class _Function:
         made: object = self._function(text)
         if not isinstance(made, str):
             if isinstance(made, Coroutine):
-                made.close()  # nobody awaits it
+                made.close()  # it is never awaited
             raise RedactionError(
                 f"the redactor {self.identity} must return text, and returned "
                 f"{type(made).__name__}; nothing was archived or summarised"
